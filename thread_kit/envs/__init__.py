@@ -1,0 +1,49 @@
+"""Environments: the E of Algorithm 2, one file each, behind one small interface."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+
+class Step(NamedTuple):
+    """What one action did, in gymnasium's order.
+
+    observation: text, as the environment returns it.
+    reward: the benchmark's own reward, 0.0 to 1.0.
+    terminated: the task is over (solved, or failed for good).
+    truncated: the limit on actions was reached.
+    info: further facts for the trace; JSON values only.
+    """
+
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+
+
+class Env(ABC):
+    """One task of one environment, for one episode; make a new one for the next episode.
+
+    name: the benchmark ("textcraft").
+    task: what identifies the task within the benchmark, e.g. {"split": "test", "number": 12}.
+    """
+
+    name: str
+    task: dict[str, Any]
+
+    @abstractmethod
+    def reset(self) -> str:
+        """Start the task; returns the context of the main thread (c_0 in paper 000, section 2)."""
+
+    @abstractmethod
+    def step(self, action: str) -> Step:
+        """Execute one action (E(a) in paper 000, Algorithm 2)."""
+
+    @abstractmethod
+    def oracle(self) -> list[str] | None:
+        """Actions that solve the task from its start, or None if no solution is known."""
+
+
+__all__ = ["Env", "Step"]
