@@ -1,0 +1,269 @@
+"""The variables of a thread (paper 000, section 3, 'Defining phi and psi').
+
+The lines of a thread that are Python are executed, each once, when it is complete; all others are
+prose. A child inherits the variables, and those that its printed text mentions come back to the
+parent by `define`. Nothing is executed in our process: lines are only parsed, the sandbox runs
+them, and the values that it sends back as text are read as literals.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import keyword
+import re
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, final
+
+from thread_kit.sandbox import Outcome, Sandbox
+
+__all__ = ["LiteralNamespace", "Namespace", "PythonNamespace", "Ran", "Snapshot", "executable"]
+
+# Python's own parser recurses: 10,000 minus signs overflow the stack of a thread with 512 KiB.
+LINE_CHARACTERS = 4_000
+
+# What `repr` writes for plain data. Other text, such as that of a hostile `__repr__`, is not even
+# parsed: without operators only brackets nest, and Python's tokenizer stops those at 200.
+_PLAIN = re.compile(
+    r"""(?: [\[\](){},:\ ] | b?'(?:[^'\\\n]|\\[\\'"nrtxuU])*' | b?"(?:[^"\\\n]|\\[\\'"nrtxuU])*"
+          | -?\d[\d.]*(?:e[-+]?\d+)? | True | False | None | set\(\) )*+""",
+    re.VERBOSE,
+)
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>$)")  # differs from run to run, tells a reader nothing
+_warnings_lock = threading.Lock()  # the filters of `warnings` belong to the whole process
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What running one line did; a line of prose did nothing.
+
+    `printed` is without its last newline, None if nothing was printed. `error` reads like
+    "NameError: name 'x' is not defined". `changed` has the variables that were bound or altered,
+    in a form that JSON can write.
+    """
+
+    line: str
+    printed: str | None = None
+    error: str | None = None
+    changed: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The variables at one moment: the sandbox's state (bytes) and each value's text by name."""
+
+    state: bytes | None = field(default=None, repr=False)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+class Namespace(ABC):
+    """The variables of one thread; safe to share between Python threads."""
+
+    @property
+    @abstractmethod
+    def variables(self) -> Mapping[str, Any]:
+        """Fresh copies of the variables by name, the latest bound last.
+
+        Plain data keeps its type; anything else, such as a function, is its `repr`. Modules and
+        names that start with an underscore are left out.
+        """
+
+    @abstractmethod
+    def run(self, line: str) -> Ran:
+        """Execute one complete line if it is `executable`; never raises for what the line does."""
+
+    @abstractmethod
+    def define(self, variables: Mapping[str, Any]) -> Ran:
+        """Bind variables, as psi does; what exceeds the limits is an error of the result.
+
+        Raises ValueError for what cannot name a variable, TypeError for what is not plain data.
+        """
+
+    @abstractmethod
+    def child(self) -> Namespace:
+        """The namespace of a thread that is spawned now; costs nothing."""
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """The present state, immutable, for rewind and fork."""
+
+    @abstractmethod
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot."""
+
+
+@final
+class PythonNamespace(Namespace):
+    """Executes Python lines in a sandbox.
+
+    `scope` is what a child gets: "exported", a copy, of which only what psi names comes back, or
+    "shared", this namespace itself, as in the papers' reference, where a child can overwrite its
+    parent's variables. Raises ValueError for another scope.
+    """
+
+    def __init__(
+        self, sandbox: Sandbox, *, scope: Literal["exported", "shared"] = "exported"
+    ) -> None:
+        if scope not in ("exported", "shared"):
+            raise ValueError(f"scope is 'exported' or 'shared', not {scope!r}")
+        self.sandbox = sandbox
+        self.scope = scope
+        self._now = Snapshot()
+        self._lock = threading.Lock()  # with scope="shared", children may run at the same time
+
+    def __repr__(self) -> str:
+        return f"PythonNamespace({self.variables}, scope={self.scope!r})"
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        return {name: _value(text) for name, text in self._now.texts.items()}
+
+    def run(self, line: str) -> Ran:
+        tree = _code(line)
+        if tree is None:
+            return Ran(line)
+        with self._lock:
+            outcome = self.sandbox.execute(self._now.state, line.strip())
+            # A line that failed half-way bound only what is seen to differ.
+            return self._keep(line, outcome, set() if outcome.error else set(_bound(tree)))
+
+    def define(self, variables: Mapping[str, Any]) -> Ran:
+        for name in variables:
+            if not name.isidentifier() or keyword.iskeyword(name):
+                raise ValueError(f"not the name of a variable: {name!r}")
+        with self._lock:
+            outcome = self.sandbox.execute(self._now.state, "", variables)
+            return self._keep("", outcome, set(variables))
+
+    def child(self) -> PythonNamespace:
+        if self.scope == "shared":
+            return self
+        child = PythonNamespace(self.sandbox, scope=self.scope)
+        child.restore(self.snapshot())
+        return child
+
+    def snapshot(self) -> Snapshot:
+        return self._now
+
+    def restore(self, snapshot: Snapshot) -> None:
+        with self._lock:
+            self._now = snapshot
+
+    def _keep(self, line: str, outcome: Outcome, bound: set[str]) -> Ran:
+        changed: dict[str, str] = {}
+        if outcome.variables is not None:
+            before, after = self._now.texts, _public(outcome.variables)
+            changed = {n: t for n, t in after.items() if n in bound or before.get(n) != t}
+            same = {n: t for n, t in before.items() if n in after and n not in changed}
+            self._now = Snapshot(outcome.state, same | changed)
+        printed = outcome.printed.removesuffix("\n") if outcome.printed else None
+        return Ran(line, printed, outcome.error, {n: _jsonable(t) for n, t in changed.items()})
+
+
+@final
+class LiteralNamespace(Namespace):
+    """Executes and keeps nothing: the ablation 'without variables' (paper 000, E.2).
+
+    Only `print` of string literals is obeyed, so that psi has something to return.
+    """
+
+    def __repr__(self) -> str:
+        return "LiteralNamespace()"
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        return {}
+
+    def run(self, line: str) -> Ran:
+        match _code(line):
+            case ast.Module([ast.Expr(ast.Call(ast.Name("print"), arguments, []))]):
+                literals = [a.value for a in arguments if isinstance(a, ast.Constant)]
+                texts = [value for value in literals if isinstance(value, str)]
+                if len(texts) == len(arguments):
+                    return Ran(line, " ".join(texts))
+        return Ran(line)
+
+    def define(self, variables: Mapping[str, Any]) -> Ran:
+        return Ran("")
+
+    def child(self) -> LiteralNamespace:
+        return self
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        pass
+
+
+def executable(line: str) -> bool:
+    """Whether a line is Python that can bind or print something, and not prose.
+
+    Assignments, imports, and expressions with a call or a walrus; not `Done`, `yes or no`,
+    `Answer: 42`, blocks. Spaces around the line do not count: an indented line stands alone.
+    """
+    return _code(line) is not None
+
+
+def _code(line: str) -> ast.Module | None:
+    source = line.strip()
+    if len(source) > LINE_CHARACTERS or "\n" in source or "\r" in source:
+        return None
+    try:
+        with _warnings_lock, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a model's '\d' is not the user's problem
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    kinds = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.Expr
+    all_known = all(isinstance(statement, kinds) for statement in tree.body)
+    return tree if all_known and any(map(_acts, tree.body)) else None
+
+
+def _acts(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.AnnAssign(value=None):  # "Answer: 42"
+            return False
+        case ast.Expr(value):  # without a call it can neither print nor bind: "yes or no"
+            return any(isinstance(n, ast.Call | ast.NamedExpr) for n in ast.walk(value))
+    return True
+
+
+def _bound(tree: ast.Module) -> Iterator[str]:
+    loops = [n.target for n in ast.walk(tree) if isinstance(n, ast.comprehension)]
+    local = {id(n) for target in loops for n in ast.walk(target)}  # gone when the loop is over
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in local:
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name
+
+
+def _public(texts: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: _ADDRESS.sub("", text)
+        for name, text in texts.items()
+        if not name.startswith("_") and not text.startswith("<module ")
+    }
+
+
+def _value(text: str) -> Any:
+    if text in ("inf", "-inf", "nan"):  # as `repr` writes these floats, which are not literals
+        return float(text)
+    try:
+        return ast.literal_eval(text) if _PLAIN.fullmatch(text) else text
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return text
+
+
+def _jsonable(text: str) -> Any:
+    value = _value(text)
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return text
+    return value
