@@ -1,0 +1,80 @@
+"""The prompt checker, and the proof of the prompts that the project ships."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from thread_kit.envs.textcraft import TextCraft, tasks
+from thread_kit.envs.textcraft_oracle import solve
+from thread_kit.prompt_check import check_prompt
+from thread_kit.prompts import Example, Prompt, load_prompt
+
+
+def gather(context: str, env: TextCraft) -> dict[str, object]:
+    """What a thread with this context would do: get the items, by the oracle's own way."""
+    count, item = re.fullmatch(r"I need to get (\d+) (.+)\. =>", context).groups()
+    names = [re.match(r"craft \d+ (.+) using", c)[1] for c in env.commands]
+    item = min([name for name in names if item in name], key=len, default=item)
+    while True:
+        held = env.step("inventory").info["inventory"].get(item, 0)
+        if held >= int(count):
+            return {"count": int(count), "item": item}
+        for action in solve(item, env.commands) or [f"get {count} {item}"]:
+            env.step(action)
+
+
+def test_the_textcraft_prompt_is_proved_in_the_real_environment():
+    number = next(t.number for t in tasks("train") if t.goal == "shield")
+    env = TextCraft("train", number)
+    env.reset()
+    assert check_prompt(load_prompt("textcraft"), env, gather) == []
+
+
+def test_the_examples_of_the_textcraft_prompt_are_no_official_goals():
+    official = {task.goal for task in tasks("test")}
+    shown = re.findall(r"Goal: craft (.+)\.", load_prompt("textcraft").text)
+    assert shown
+    assert not official & set(shown)
+
+
+MAIN = Example("Goal: x.", "n = 2\nFirst, I need {n} cups. =>Found {n} cups.<=\n#END#")
+CHILD = Example("I need 2 cups. =>", "n = 2\nprint('Found {n} cups.')\n#END#")
+
+
+def test_a_sound_prompt_has_no_problems():
+    assert check_prompt(Prompt("p", (MAIN, CHILD))) == []
+
+
+@pytest.mark.parametrize(
+    ("examples", "problem"),
+    [
+        ((replace(MAIN, response="n = 1/0\n#END#"),), "fails: ZeroDivisionError"),
+        ((MAIN,), "no example has a context of this form"),
+        ((MAIN, replace(CHILD, response="print('No.')\n#END#")), "but what comes back is 'No.<="),
+        ((MAIN, CHILD, Example("I need tea. =>", "print('x')\n#END#")), "no example spawns"),
+        (
+            (MAIN, replace(CHILD, context="I need 3 cups. =>")),
+            "no example spawns a thread with this context",
+        ),
+        (
+            (
+                replace(MAIN, response="First, I need 9 cups. =>Yes.<=\n" + MAIN.response),
+                CHILD,
+                replace(CHILD, context="I need {n} cups. =>"),
+            ),
+            "no example",
+        ),
+    ],
+)
+def test_an_unsound_prompt_is_told_why(examples, problem):
+    assert problem in " / ".join(check_prompt(Prompt("p", examples)))
+
+
+def test_observations_are_compared_with_the_environment():
+    env = TextCraft("train", 0)
+    env.reset()
+    right = Example("Goal: x.", "> get 2 bamboo =>Got 2 bamboo<=\n#END#")
+    wrong = Example("Goal: x.", "> get 2 bamboo =>Got 3 bamboo<=\n#END#")
+    assert check_prompt(Prompt("p", (right,)), env) == []
+    assert "Got 2 bamboo" in check_prompt(Prompt("p", (wrong,)), env)[0]

@@ -1,0 +1,118 @@
+"""The command line: run one episode, show a saved one, list the models.
+
+python -m thread_kit run --env textcraft --task 12 --model NAME --out FILE.jsonl
+python -m thread_kit show FILE.jsonl
+python -m thread_kit models
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+from thread_kit.engines import EngineError
+from thread_kit.envs.textcraft import SPLITS, TextCraft
+from thread_kit.models import EMBEDDED, MODELS, ModelError, find_file, load_model
+from thread_kit.prompts import PromptError, load_prompt
+from thread_kit.session import Session
+from thread_kit.trace import Episode, TraceError
+
+ENVS = {"textcraft": TextCraft}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status (2: the command cannot do what it was asked)."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.do(options)
+    except (EngineError, ModelError, PromptError, TraceError, ValueError, OSError) as error:
+        print(f"thread_kit: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    about = "Run an episode of THREAD on a local model, show a saved one, list the models."
+    parser = argparse.ArgumentParser(prog="python -m thread_kit", description=about)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="run one episode and print its tree")
+    run.set_defaults(do=_run)
+    run.add_argument("--env", choices=ENVS, default="textcraft", help="benchmark")
+    run.add_argument("--split", choices=SPLITS, default="test", help="test: the official tasks")
+    run.add_argument("--task", type=int, default=0, metavar="N", help="number within the split")
+    run.add_argument("--model", default=EMBEDDED, help="a name (see `models`), or a GGUF file")
+    run.add_argument("--prompt", help="few-shot prompt: a name, or a path ending in .txt")
+    run.add_argument("--out", metavar="FILE", help="write the trace (JSONL) while it happens")
+    run.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all, if built so")
+    run.add_argument("--context", type=int, default=8192, metavar="TOKENS", help="KV cache size")
+    run.add_argument("--calls", type=int, default=200, metavar="N", help="model calls at most")
+    run.add_argument("--depth", type=int, default=30, metavar="N", help="levels of threads at most")
+    run.add_argument("--seconds", type=float, metavar="S", help="time limit of the episode")
+    run.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+    run.add_argument("--seed", type=int, default=0, help="for a temperature above 0")
+
+    show = commands.add_parser("show", help="print the tree of a saved episode; needs no model")
+    show.set_defaults(do=_show)
+    show.add_argument("file", help="a trace (JSONL)")
+    show.add_argument("--thread", type=int, metavar="N", help="all that one thread saw and wrote")
+
+    models = commands.add_parser("models", help="list the models that load by name")
+    models.set_defaults(do=_models)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> None:
+    env = ENVS[options.env](options.split, options.task)
+    prompt = load_prompt(options.prompt or options.env)
+    engine = load_model(options.model, gpu_layers=options.gpu_layers, context=options.context)
+    session = Session(
+        engine,
+        env,
+        prompt=prompt,
+        calls=options.calls,
+        depth=options.depth,
+        seconds=options.seconds,
+        temperature=options.temperature,
+        seed=options.seed,
+        path=options.out,
+    )
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        session.stop()  # the episode ends with a status, and its trace is whole
+
+    signal.signal(signal.SIGINT, interrupt)
+    print(f"{engine}\n{env}", flush=True)
+    episode = session.run()
+    print(episode)
+    print(episode.summary)
+
+
+def _show(options: argparse.Namespace) -> None:
+    episode = Episode.load(options.file)
+    if options.thread is None:
+        print(episode)
+        print(episode.summary)
+    elif options.thread in episode.threads:
+        print(episode.seen(options.thread))
+    else:
+        raise ValueError(
+            f"there is no thread {options.thread}; this episode has 0 to {len(episode.threads) - 1}"
+        )
+
+
+def _models(options: argparse.Namespace) -> None:
+    for model in MODELS.values():
+        print(f"{model.name:20} {model.size:6} MB  context {model.context:6}  {model.licence}")
+        print(f"{'':20} {model.source}: {model.file}")
+        if model.package:
+            print(f"{'':20} {find_file(model)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

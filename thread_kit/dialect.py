@@ -1,0 +1,97 @@
+"""The dialect: the strings by which a thread listens, acts and ends, and how its text is laid out.
+
+Paper 000, section 3, names two stop tokens, the listen token (`=>`) and the end token (`END`), and
+marks the end of what comes back with `<=`. They are strings here and never token ids: tokenizers
+differ, and a stop string can be split over tokens or be the head of a longer one (`find_stop`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Stop(StrEnum):
+    """Why one call of the model stopped."""
+
+    LISTEN = "listen"
+    END = "end"
+    END_OF_STREAM = "end of stream"
+    LENGTH = "length"
+    CONTEXT = "context"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One set of marks.
+
+    listen: the thread waits for what comes back (omega_listen).
+    close: ends what came back; `after_close` is put behind it (a new line in the agent dialect).
+    end: the thread is over (omega_end).
+    start: opens a response.
+    actions: heads of a line that is an action in the environment.
+    """
+
+    listen: str = "=>"
+    close: str = "<="
+    end: str = "#END#"
+    start: str = "#START#"
+    actions: tuple[str, ...] = (">", "# >")
+    after_close: str = "\n"
+
+    def __post_init__(self) -> None:
+        for name in ("listen", "close", "end", "start"):
+            if not getattr(self, name).strip():
+                raise ValueError(f"the dialect's {name} mark is empty; give it a character")
+        if self.listen in self.end or self.end in self.listen:
+            raise ValueError(
+                f"one of the listen mark {self.listen!r} and the end mark {self.end!r} contains "
+                "the other; choose marks that differ"
+            )
+
+    @property
+    def stops(self) -> dict[str, Stop]:
+        """The stop strings of a call, each with what it means."""
+        return {self.listen: Stop.LISTEN, self.end: Stop.END}
+
+    def closed(self, text: str) -> str:
+        """What comes back to a listening thread, as it stands in the thread's sequence."""
+        return text + self.close + self.after_close
+
+    def context(self, c: str) -> str:
+        """A context as the model reads it: everything between the few-shot prompt and Y."""
+        return f"Prompt:\n{c}\n\nResponse:\n{self.start}\n"
+
+    def example(self, c: str, response: str) -> str:
+        """One few-shot example: a context and a whole response (Y, with its end mark)."""
+        return f"{self.context(c)}{response}\n\n\n"
+
+    def is_action(self, line: str) -> bool:
+        return line.lstrip().startswith(self.actions)
+
+
+AGENT = Dialect()
+"""Agent tasks (paper 000, appendix G.3 to G.5): what comes back ends the line."""
+
+QA = Dialect(after_close="")
+"""Question answering (appendix G.1, G.2): the line goes on after what came back."""
+
+
+def find_stop(text: bytes, new: int, stops: Iterable[str]) -> tuple[int, str] | None:
+    """The first stop string that the last `new` bytes of `text` complete: (end in bytes, stop).
+
+    Called after every token, so only the tail that the new bytes can have completed is searched.
+    Works on bytes because a token may end in the middle of a character.
+    """
+    found: tuple[int, str] | None = None
+    for stop in stops:
+        mark = stop.encode()
+        at = text.find(mark, max(0, len(text) - new - len(mark) + 1))
+        if at >= 0 and (found is None or at + len(mark) < found[0]):
+            found = at + len(mark), stop
+    return found
+
+
+__all__ = ["AGENT", "QA", "Dialect", "Stop", "find_stop"]

@@ -1,0 +1,135 @@
+"""Engines: the G of Algorithm 1, behind one small interface that serves many threads at once.
+
+A driver calls `begin` for each thread that wants to generate and then `step` until every call has
+finished (or `advance`, where drivers share an engine): one step is one batch through the model, for
+all threads that are generating. A call always
+names all the tokens that the thread sees (q + c + Y); what of them is cached already is the
+engine's own business, so that the answer can never depend on it.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from thread_kit.dialect import Stop
+
+
+class EngineError(RuntimeError):
+    """The model could not do its work; the message says why and what helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """`done` of `total` tokens before the first new one are in the cache."""
+
+    thread: int | None
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """One new token, and the text that it adds."""
+
+    thread: int
+    token: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A finished call.
+
+    text, tokens: what was generated, trimmed to the stop string (which is the last of it).
+    reused, evaluated: tokens; `seconds` from begin to end.
+    """
+
+    thread: int
+    text: str
+    tokens: tuple[int, ...]
+    stop: Stop
+    reused: int
+    evaluated: int
+    seconds: float
+
+
+class Engine(ABC):
+    """A source of tokens.
+
+    name: the model's name.
+    context_size: how many tokens one thread can see at most.
+    lock: held by every method that touches the model, so that several drivers, each in a worker
+        thread of its own, can share one engine and its batches.
+    """
+
+    name: str
+    context_size: int
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._mail: dict[int, list[Prefilled | Sampled | Call]] = {}
+
+    @abstractmethod
+    def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
+        """Text to tokens. `first`: it opens the context, so marks of a beginning belong to it."""
+
+    @abstractmethod
+    def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:
+        """Evaluate a few-shot prompt once, to be shared by all threads; yields progress.
+
+        Raises EngineError if the prompt does not fit.
+        """
+
+    @abstractmethod
+    def begin(
+        self,
+        thread: int,
+        tokens: Sequence[int],
+        *,
+        stops: Mapping[str, Stop],
+        max_tokens: int,
+        temperature: float = 0.0,
+        seed: tuple[int, ...] = (0,),
+    ) -> None:
+        """Ask for a continuation of `tokens`; `step` brings it.
+
+        thread: any number, as long as no two threads that are alive share it.
+        stops: the strings that end the call, each with what it means; the string is kept.
+        temperature: 0 takes the likeliest token; above it, `seed` and place decide the draw.
+        """
+
+    @abstractmethod
+    def step(self) -> list[Prefilled | Sampled | Call]:
+        """Take every call that has begun one step further; [] when there is none."""
+
+    def advance(self, thread: int) -> list[Prefilled | Sampled | Call]:
+        """What is new for one thread: takes a step unless another driver's step brought news."""
+        with self.lock:
+            if thread not in self._mail:
+                for news in self.step():
+                    if news.thread is not None:
+                        self._mail.setdefault(news.thread, []).append(news)
+            return self._mail.pop(thread, [])
+
+    @abstractmethod
+    def cancel(self, thread: int) -> Call | None:
+        """End a call at once; what it generated so far, or None if there is no such call."""
+
+    @abstractmethod
+    def release(self, thread: int) -> None:
+        """The thread is over: free what the engine keeps for it."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Facts for the header of a trace (model, file, hash, offload ...); JSON values."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free everything; the engine cannot be used afterwards."""
+
+
+__all__ = ["Call", "Engine", "EngineError", "Prefilled", "Sampled"]

@@ -1,0 +1,73 @@
+"""One call while it grows: tokens in, text out, stop strings found exactly."""
+
+from __future__ import annotations
+
+import codecs
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from thread_kit.dialect import Stop, find_stop
+from thread_kit.engines import Call
+
+
+@dataclass(slots=True)
+class Growing:
+    """The tokens that a call has generated so far.
+
+    tokenize: text to tokens, used only where a stop string ends inside a token: the head of that
+    token is kept, and has to be spelled by tokens of its own.
+    """
+
+    thread: int
+    stops: Mapping[str, Stop]
+    max_tokens: int
+    tokenize: Callable[[str], tuple[int, ...]]
+    reused: int = 0
+    evaluated: int = 0
+    tokens: list[int] = field(default_factory=list)
+    stop: Stop | None = None
+    _bytes: bytes = b""
+    _decoder: codecs.IncrementalDecoder = field(
+        default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
+    )
+    _start: float = field(default_factory=time.perf_counter)
+
+    def add(self, token: int, piece: bytes) -> str:
+        """Take in a token and the bytes that it spells; the text that it adds.
+
+        Afterwards `stop` says whether the call is over.
+        """
+        self.tokens.append(token)
+        before = len(self._bytes)
+        self._bytes += piece
+        found = find_stop(self._bytes, len(piece), self.stops)
+        if found:
+            end, stop = found
+            self.stop = self.stops[stop]
+            if end < len(self._bytes):
+                self.tokens.pop()
+                head = self._bytes[before:end].decode("utf-8", "replace")
+                self.tokens += self.tokenize(head)
+                self._bytes = self._bytes[:end]
+        elif len(self.tokens) >= self.max_tokens:
+            self.stop = Stop.LENGTH
+        return self._decoder.decode(self._bytes[before:], final=self.stop is not None)
+
+    def finish(self, stop: Stop | None = None) -> Call:
+        """The call as it ended, for the reason found in its tokens or the one given."""
+        self.stop = self.stop or stop
+        if self.stop is None:
+            raise ValueError(f"the call of thread {self.thread} has not stopped; give the reason")
+        return Call(
+            self.thread,
+            self._bytes.decode("utf-8", "replace"),
+            tuple(self.tokens),
+            self.stop,
+            self.reused,
+            self.evaluated,
+            time.perf_counter() - self._start,
+        )
+
+
+__all__ = ["Growing"]

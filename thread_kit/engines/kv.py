@@ -1,0 +1,160 @@
+"""What the KV cache holds: the bookkeeping by which no token is evaluated twice.
+
+Each thread has a sequence of the cache's cells. A cell can belong to many sequences, so that the
+few-shot prompt, and anything else that two threads share, is there once: spawning a thread is a
+copy of a prefix, which costs nothing. This module only keeps account; `Memory` does the work.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+Key = int | str
+"""Whose sequence it is: a thread's number, or the name of a few-shot prompt."""
+
+
+class Memory(ABC):
+    """The cells of a cache, by sequence number and position."""
+
+    @abstractmethod
+    def copy(self, source: int, target: int, length: int) -> None:
+        """The first `length` cells of `source` belong to the empty sequence `target` as well."""
+
+    @abstractmethod
+    def cut(self, sequence: int, length: int) -> bool:
+        """Keep only the first `length` cells; False if this memory cannot forget a part."""
+
+
+@dataclass(slots=True)
+class Held:
+    """A sequence of the cache: its number, the tokens in its cells, when it was last used."""
+
+    sequence: int
+    tokens: list[int] = field(default_factory=list)
+    used: int = 0
+
+
+def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens two lists share from their start."""
+    low, high = 0, min(len(a), len(b))
+    if a[:high] == b[:high]:
+        return high
+    while low < high:  # slices compare at the speed of C, which a loop over tokens does not
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class KVCache:
+    """Which tokens are in the cache, for whom.
+
+    sequences: how many there can be at once; the coldest makes room for a new one.
+    """
+
+    def __init__(self, memory: Memory, sequences: int) -> None:
+        self._memory = memory
+        self._free = list(range(sequences))[::-1]
+        self._held: dict[Key, Held] = {}
+        self._clock = 0
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._held
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def held(self, key: Key) -> Held:
+        """The sequence of a thread or prompt; using it keeps it warm."""
+        held = self._held[key]
+        self._clock += 1
+        held.used = self._clock
+        return held
+
+    def place(self, key: Key, tokens: list[int], busy: Collection[Key] = ()) -> int:
+        """Make the sequence of `key` hold the longest prefix of `tokens` that is cached anywhere.
+
+        At least the last token is left to be evaluated, because only evaluation gives logits.
+        Returns the length of the prefix, in tokens. `busy` are keys that must not be evicted.
+        """
+        wanted = tokens[:-1]
+        own = self._held.get(key)
+        if own is not None:
+            kept = common_prefix(own.tokens, wanted)
+            if kept == len(own.tokens):
+                self.held(key)
+                return kept
+            best = self._best(wanted, apart_from=key)
+            if best is None or common_prefix(self._held[best].tokens, wanted) <= kept:
+                return self._cut(key, kept)
+            self.drop(key)
+        return self._copy(key, wanted, busy)
+
+    def _copy(self, key: Key, wanted: list[int], busy: Collection[Key]) -> int:
+        best = self._best(wanted)
+        if not self._free:
+            self.evict({*busy, *([best] if best is not None else [])}, only_one=True)
+        target = self._held[key] = Held(self._free.pop())
+        self.held(key)
+        if best is None:
+            return 0
+        source = self.held(best)
+        shared = common_prefix(source.tokens, wanted)
+        self._memory.copy(source.sequence, target.sequence, len(source.tokens))
+        target.tokens = list(source.tokens)
+        return self._cut(key, shared)
+
+    def _best(self, wanted: list[int], apart_from: Key | None = None) -> Key | None:
+        """The key whose tokens share the longest prefix, at least one token."""
+        shared = {
+            key: common_prefix(held.tokens, wanted)
+            for key, held in self._held.items()
+            if key != apart_from
+        }
+        best = max(shared, key=lambda key: shared[key], default=None)
+        return best if best is not None and shared[best] else None
+
+    def _cut(self, key: Key, length: int) -> int:
+        held = self.held(key)
+        if length == len(held.tokens):
+            return length
+        if not self._memory.cut(held.sequence, length):
+            self._memory.cut(held.sequence, 0)
+            length = 0
+        del held.tokens[length:]
+        return length
+
+    def extend(self, key: Key, tokens: Sequence[int]) -> None:
+        """These tokens were evaluated behind those that the sequence holds."""
+        self.held(key).tokens += tokens
+
+    def drop(self, key: Key) -> None:
+        """Free a sequence; cells that others share stay."""
+        held = self._held.pop(key, None)
+        if held is not None:
+            self._memory.cut(held.sequence, 0)
+            self._free.append(held.sequence)
+
+    def evict(self, busy: Collection[Key], *, only_one: bool = False) -> Key | None:
+        """Drop the coldest sequence that is not busy; its tokens are evaluated again if needed.
+
+        Returns its key, or None if all are busy; with `only_one`, that raises RuntimeError.
+        """
+        cold = [key for key in self._held if key not in busy]
+        if not cold:
+            if only_one:
+                raise RuntimeError(
+                    f"all {len(self._held)} sequences of the cache are generating; "
+                    "load the model with more (sequences=...)"
+                )
+            return None
+        coldest = min(cold, key=lambda key: self._held[key].used)
+        self.drop(coldest)
+        return coldest
+
+
+__all__ = ["KVCache", "Key", "Memory", "common_prefix"]

@@ -1,0 +1,367 @@
+"""KV-true threads on llama.cpp, by llama-cpp-python's low-level API.
+
+One context, one unified KV cache, one sequence a thread. The few-shot prompt is evaluated once and
+shared; a spawn copies a prefix (no evaluation), a waiting parent keeps its cells, what a child
+returns is evaluated behind them. All threads that generate share one batch a step.
+
+(The high-level `Llama` class has one sequence, and reuses only the previous prompt's prefix: a
+parent would be evaluated again after each of its children.)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import llama_cpp
+import numpy as np
+
+from thread_kit.dialect import Stop
+from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled
+from thread_kit.engines.growing import Growing
+from thread_kit.engines.kv import Key, KVCache, Memory
+
+_log: list[str] = []
+
+
+@llama_cpp.llama_log_callback
+def _keep_log(level: int, text: bytes, user_data: ctypes.c_void_p) -> None:
+    _log.append(text.decode("utf-8", "replace"))
+    del _log[:-2000]
+
+
+class _Cells(Memory):
+    """The cells of a llama.cpp context."""
+
+    def __init__(self, context: Any) -> None:
+        self._memory = llama_cpp.llama_get_memory(context)
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        llama_cpp.llama_memory_seq_cp(self._memory, source, target, 0, length)
+
+    def cut(self, sequence: int, length: int) -> bool:
+        return bool(llama_cpp.llama_memory_seq_rm(self._memory, sequence, length, -1))
+
+
+class _Call:
+    """A call that is running: what the thread sees, and what it generates."""
+
+    def __init__(
+        self, tokens: list[int], growing: Growing, temperature: float, seed: tuple[int, ...]
+    ) -> None:
+        self.tokens = tokens
+        self.growing = growing
+        self.temperature = temperature
+        self.seed = seed
+
+
+class LlamaEngine(Engine):
+    """A GGUF model in this process.
+
+    path: the model file.
+    context: cells of the KV cache, in tokens, shared by all threads; also the most that one thread
+        can see (or what the model was trained for, if that is less).
+    gpu_layers: layers to offload; -1 is all, where the build supports it. What was really offloaded
+        is in `offloaded`.
+    cpu_threads: None takes every core.
+    batch: tokens evaluated in one step, at most.
+    sequences: threads whose cells are kept at the same time, at most (llama.cpp allows 256).
+
+    Raises EngineError if the file cannot be loaded or the context cannot be made.
+    """
+
+    _model: Any = None
+    _context: Any = None
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        name: str | None = None,
+        context: int = 8192,
+        gpu_layers: int = -1,
+        cpu_threads: int | None = None,
+        batch: int = 512,
+        sequences: int = 64,
+    ) -> None:
+        super().__init__()
+        self.path = Path(path)
+        self.name = name or self.path.stem
+        self._running: dict[int, _Call] = {}
+        llama_cpp.llama_log_set(_keep_log, ctypes.c_void_p(0))
+        llama_cpp.llama_backend_init()
+        mark = len(_log)
+        self._load(gpu_layers)
+        self._open(context, cpu_threads or os.cpu_count() or 1, batch, sequences)
+        log = "".join(_log[mark:] if mark < len(_log) else _log)
+        found = re.search(r"offloaded (\d+)/(\d+) layers", log)
+        self.offloaded = (int(found[1]), int(found[2])) if found else (0, self._layers)
+
+    def _load(self, gpu_layers: int) -> None:
+        params = llama_cpp.llama_model_default_params()
+        params.n_gpu_layers = 2**31 - 1 if gpu_layers < 0 else gpu_layers
+        self._model = llama_cpp.llama_model_load_from_file(os.fsencode(self.path), params)
+        if not self._model:
+            raise EngineError(f"llama.cpp cannot load {self.path}: {_last_words()}")
+        self._vocab = llama_cpp.llama_model_get_vocab(self._model)
+        self._n_vocab = llama_cpp.llama_vocab_n_tokens(self._vocab)
+        self._layers = llama_cpp.llama_model_n_layer(self._model) + 1
+        self._pieces: dict[int, bytes] = {}
+        # Vocabularies of the SentencePiece kind put a space before whatever they tokenize, which
+        # is wrong in the middle of a sequence: there, a line break goes first and is cut off again.
+        self._lead = b""
+        if self._spell(self._raw_tokens(b"a", special=False)) != b"a":
+            self._lead = b"\n"
+
+    def _open(self, context: int, cpu_threads: int, batch: int, sequences: int) -> None:
+        params = llama_cpp.llama_context_default_params()
+        params.n_ctx = context
+        params.n_batch = params.n_ubatch = batch
+        params.n_seq_max = sequences
+        params.n_threads = params.n_threads_batch = cpu_threads
+        params.kv_unified = True  # a sequence copy is then metadata only
+        params.swa_full = True  # sliding windows would forget what a rewind needs
+        self._context = llama_cpp.llama_init_from_model(self._model, params)
+        if not self._context:
+            raise EngineError(
+                f"llama.cpp cannot make a context of {context} tokens for {self.name}: "
+                f"{_last_words()}; load the model with a smaller one (context=...)"
+            )
+        self.cells = llama_cpp.llama_n_ctx(self._context)
+        self.context_size = min(self.cells, llama_cpp.llama_model_n_ctx_train(self._model))
+        self._n_batch = batch
+        self._batch = llama_cpp.llama_batch_init(batch, 0, 1)
+        self._sequences = sequences
+        self._cache = KVCache(_Cells(self._context), sequences)
+
+    # Text and tokens
+
+    def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
+        raw = text.encode("utf-8", "replace")
+        if first:
+            return self._raw_tokens(raw, special=True)
+        if not self._lead or not raw:
+            return self._raw_tokens(raw, special=False)
+        lead = self._raw_tokens(self._lead, special=False)
+        led = self._raw_tokens(self._lead + raw, special=False)
+        return led[len(lead) :] if led[: len(lead)] == lead else led
+
+    def _raw_tokens(self, raw: bytes, *, special: bool) -> tuple[int, ...]:
+        room = len(raw) + 8
+        tokens = (llama_cpp.llama_token * room)()
+        # parse_special is off: text from prompts and tools can never become a control token.
+        n = llama_cpp.llama_tokenize(self._vocab, raw, len(raw), tokens, room, special, False)
+        if n < 0:
+            raise EngineError(f"cannot tokenize a text of {len(raw)} bytes (llama.cpp: {n})")
+        return tuple(tokens[:n])
+
+    def _piece(self, token: int) -> bytes:
+        piece = self._pieces.get(token)
+        if piece is None:
+            room = 256
+            buffer = ctypes.create_string_buffer(room)
+            n = llama_cpp.llama_token_to_piece(self._vocab, token, buffer, room, 0, True)
+            piece = self._pieces[token] = buffer.raw[: max(n, 0)]
+        return piece
+
+    def _spell(self, tokens: Sequence[int]) -> bytes:
+        return b"".join(map(self._piece, tokens))
+
+    # Calls
+
+    def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:
+        wanted = list(tokens)
+        self._must_fit(len(wanted), "the few-shot prompt")
+        # Prompts are kept, so that the next episode starts where this one did. Behind the last
+        # token of a prompt there is always a context (here: -1), which gives the logits.
+        key = hashlib.sha256(np.asarray(wanted, dtype=np.int64).tobytes()).hexdigest()
+        with self.lock:
+            done = self._cache.place(key, [*wanted, -1], self._running)
+        yield Prefilled(None, done, len(wanted))
+        while done < len(wanted):
+            chunk = wanted[done : done + self._n_batch]
+            with self.lock:
+                if not self._evaluate([(key, chunk, False)]):
+                    raise EngineError(f"no cell is left for {self.name}'s few-shot prompt")
+            done += len(chunk)
+            yield Prefilled(None, done, len(wanted))
+
+    def _must_fit(self, tokens: int, what: str) -> None:
+        if tokens >= self.context_size:
+            raise EngineError(
+                f"{what} takes {tokens} tokens, and a thread of {self.name} sees at most "
+                f"{self.context_size}; load the model with a larger context=... or shorten it"
+            )
+
+    def begin(
+        self,
+        thread: int,
+        tokens: Sequence[int],
+        *,
+        stops: Mapping[str, Stop],
+        max_tokens: int,
+        temperature: float = 0.0,
+        seed: tuple[int, ...] = (0,),
+    ) -> None:
+        if thread in self._running:
+            raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
+        growing = Growing(thread, stops, max_tokens, self.tokenize)
+        with self.lock:
+            if len(tokens) >= self.context_size:
+                growing.stop = Stop.CONTEXT
+            else:
+                growing.reused = self._cache.place(thread, list(tokens), self._running)
+            self._running[thread] = _Call(list(tokens), growing, temperature, seed)
+
+    def step(self) -> list[Prefilled | Sampled | Call]:
+        over = [t for t, call in self._running.items() if call.growing.stop is not None]
+        if over:
+            return [self._finish(thread) for thread in over]
+        if not self._running:
+            return []
+        work = self._work()
+        if not self._evaluate(work):
+            # Every cell is taken by threads that are generating: the longest of them gives way.
+            longest = max(self._running, key=lambda t: len(self._running[t].tokens))
+            return [self._finish(longest, Stop.CONTEXT)]
+        return [self._grow(row, key, last) for row, (key, _, last) in enumerate(work)]
+
+    def _work(self) -> list[tuple[Key, list[int], bool]]:
+        """What the next batch holds: (key, tokens, whether a thread's last token is among them).
+
+        Threads that generate go first, with one token each; contexts fill what room is left.
+        """
+        waiting = [
+            (thread, call.tokens[len(self._cache.held(thread).tokens) :])
+            for thread, call in self._running.items()
+        ]
+        room = self._n_batch
+        work: list[tuple[Key, list[int], bool]] = []
+        for thread, tokens in sorted(waiting, key=lambda pair: len(pair[1])):
+            if room:
+                chunk = tokens[:room]
+                work.append((thread, chunk, len(chunk) == len(tokens)))
+                room -= len(chunk)
+        return work
+
+    def _evaluate(self, work: list[tuple[Key, list[int], bool]]) -> bool:
+        """One decode; False when no cell is left and nothing more can be evicted."""
+        batch = self._batch
+        self._rows: list[int] = []
+        n = 0
+        for key, tokens, last in work:
+            held = self._cache.held(key)
+            for offset, token in enumerate(tokens):
+                batch.token[n] = token
+                batch.pos[n] = len(held.tokens) + offset
+                batch.n_seq_id[n] = 1
+                batch.seq_id[n][0] = held.sequence
+                batch.logits[n] = False
+                n += 1
+            batch.logits[n - 1] = last
+            self._rows.append(n - 1)
+        batch.n_tokens = n
+        busy: set[Key] = {*self._running, *(key for key, _, _ in work)}
+        while (code := llama_cpp.llama_decode(self._context, batch)) == 1:
+            if self._cache.evict(busy) is None:
+                return False
+        if code != 0:
+            raise EngineError(
+                f"llama.cpp could not evaluate a batch (code {code}): {_last_words()}"
+            )
+        for key, tokens, _ in work:
+            self._cache.extend(key, tokens)
+            if isinstance(key, int):
+                self._running[key].growing.evaluated += len(tokens)
+        return True
+
+    def _grow(self, row: int, key: Key, last: bool) -> Prefilled | Sampled | Call:
+        thread = int(key)
+        call = self._running[thread]
+        if not last:
+            return Prefilled(thread, len(self._cache.held(key).tokens), len(call.tokens))
+        token = self._sample(self._rows[row], call)
+        if llama_cpp.llama_vocab_is_eog(self._vocab, token):
+            return self._finish(thread, Stop.END_OF_STREAM)
+        text = call.growing.add(token, self._piece(token))
+        call.tokens.append(token)
+        if call.growing.stop is None and len(call.tokens) >= self.context_size:
+            call.growing.stop = Stop.CONTEXT
+        return Sampled(thread, token, text)
+
+    def _sample(self, row: int, call: _Call) -> int:
+        pointer = llama_cpp.llama_get_logits_ith(self._context, row)
+        logits = np.ctypeslib.as_array(pointer, (self._n_vocab,))
+        if call.temperature <= 0:
+            return int(logits.argmax())
+        # Seeded by place, so that a draw never depends on what else was in the batch.
+        draw = np.random.default_rng([*call.seed, len(call.tokens)])
+        noise = draw.gumbel(size=self._n_vocab)
+        return int((logits / call.temperature + noise).argmax())
+
+    def _finish(self, thread: int, stop: Stop | None = None) -> Call:
+        return self._running.pop(thread).growing.finish(stop)
+
+    def cancel(self, thread: int) -> Call | None:
+        with self.lock:
+            return self._finish(thread, Stop.CANCELLED) if thread in self._running else None
+
+    def release(self, thread: int) -> None:
+        with self.lock:
+            self._running.pop(thread, None)
+            self._mail.pop(thread, None)
+            self._cache.drop(thread)
+
+    # About
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the model file."""
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "engine": "llama.cpp",
+            "name": self.name,
+            "file": self.path.name,
+            "sha256": self.sha256,
+            "context": self.context_size,
+            "cells": self.cells,
+            "layers_offloaded": list(self.offloaded),
+            "llama_cpp_python": llama_cpp.__version__,
+        }
+
+    def __repr__(self) -> str:
+        done, layers = self.offloaded
+        return (
+            f"LlamaEngine({self.name!r}, context {self.context_size}, "
+            f"{done} of {layers} layers on the GPU)"
+        )
+
+    def close(self) -> None:
+        if self._context:
+            llama_cpp.llama_batch_free(self._batch)
+            llama_cpp.llama_free(self._context)
+        if self._model:
+            llama_cpp.llama_model_free(self._model)
+        self._context = self._model = None
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _last_words() -> str:
+    """The last thing that llama.cpp complained about."""
+    lines = [line.strip() for line in "".join(_log).splitlines() if line.strip()]
+    errors = [line for line in lines[-50:] if "error" in line.lower() or "fail" in line.lower()]
+    return (errors or lines or ["it gave no reason"])[-1]
+
+
+__all__ = ["LlamaEngine"]

@@ -1,0 +1,104 @@
+"""An engine that says what it was told to say: for teaching, and for tests that need no model."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from thread_kit.dialect import Stop
+from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled
+from thread_kit.engines.growing import Growing
+from thread_kit.engines.kv import common_prefix
+
+
+class ScriptedEngine(Engine):
+    """Replies from a queue, one a call, in the order in which calls begin.
+
+    A token is a character (its code point), so that every text can be written and cut anywhere. A
+    reply is generated token by token like a model's and stops at the stop strings; one that holds
+    none ends the stream. Raises EngineError when the queue is empty.
+
+    context: how many tokens a thread can see.
+    """
+
+    def __init__(
+        self, replies: Iterable[str], *, name: str = "scripted", context: int = 100_000
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.context_size = context
+        self.seen: list[str] = []
+        self._replies = deque(replies)
+        self._running: dict[int, tuple[deque[int], Growing, int]] = {}
+        self._prompt: list[int] = []
+        self._cached: dict[int, list[int]] = {}
+
+    def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
+        return tuple(map(ord, text))
+
+    def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:
+        yield Prefilled(None, len(tokens) if list(tokens) == self._prompt else 0, len(tokens))
+        self._prompt = list(tokens)
+        yield Prefilled(None, len(tokens), len(tokens))
+
+    def begin(
+        self,
+        thread: int,
+        tokens: Sequence[int],
+        *,
+        stops: Mapping[str, Stop],
+        max_tokens: int,
+        temperature: float = 0.0,
+        seed: tuple[int, ...] = (0,),
+    ) -> None:
+        growing = Growing(thread, stops, max_tokens, self.tokenize)
+        self.seen.append("".join(map(chr, tokens)))
+        if len(tokens) >= self.context_size:
+            growing.stop = Stop.CONTEXT
+            reply: deque[int] = deque()
+        elif not self._replies:
+            raise EngineError("the script is over, and a thread asks for more; add a reply")
+        else:
+            reply = deque(self.tokenize(self._replies.popleft()))
+            growing.reused = common_prefix(self._cached.get(thread, self._prompt), list(tokens))
+            growing.evaluated = len(tokens) - growing.reused
+            self._cached[thread] = list(tokens)
+        self._running[thread] = reply, growing, self.context_size - len(tokens)
+
+    def step(self) -> list[Prefilled | Sampled | Call]:
+        return [self._one(thread) for thread in list(self._running)]
+
+    def _one(self, thread: int) -> Sampled | Call:
+        reply, growing, room = self._running[thread]
+        if growing.stop is not None or not reply:
+            del self._running[thread]
+            return growing.finish(Stop.END_OF_STREAM)
+        token = reply.popleft()
+        text = growing.add(token, chr(token).encode("utf-8", "replace"))
+        if growing.stop is None:
+            self._cached[thread].append(token)
+            growing.evaluated += 1
+            if len(growing.tokens) >= room:
+                growing.stop = Stop.CONTEXT
+        return Sampled(thread, token, text)
+
+    def cancel(self, thread: int) -> Call | None:
+        running = self._running.pop(thread, None)
+        return running[1].finish(Stop.CANCELLED) if running else None
+
+    def release(self, thread: int) -> None:
+        self._running.pop(thread, None)
+        self._cached.pop(thread, None)
+
+    def describe(self) -> dict[str, Any]:
+        return {"engine": "scripted", "name": self.name, "context": self.context_size}
+
+    def __repr__(self) -> str:
+        return f"ScriptedEngine({len(self._replies)} replies left)"
+
+    def close(self) -> None:
+        self._running.clear()
+
+
+__all__ = ["ScriptedEngine"]

@@ -1,0 +1,204 @@
+"""What happens in an episode, one frozen dataclass an event; and each event as a line of JSON.
+
+An episode is its events: the tree, the spans, the costs and every picture are derived from them
+(`trace.py`). Two kinds are passing and are never written to disk, since a later event holds all
+that they say: `Token` and `Prefilling`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from thread_kit.dialect import Stop
+from thread_kit.sequence import Provenance, Span
+from thread_kit.thread import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened. Threads are numbered in order of spawning; 0 is the main thread."""
+
+    passing: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted(Event):
+    """A few-shot prompt is in the cache. Tokens reused and evaluated; seconds."""
+
+    prompt: str
+    reused: int
+    evaluated: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned(Event):
+    """A thread exists. `at` is the number of tokens of the parent's sequence at the spawn."""
+
+    thread: int
+    parent: int | None
+    at: int
+    context: Span
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilling(Event):
+    """`done` of `total` tokens of a context are evaluated; thread None is the few-shot prompt."""
+
+    thread: int | None
+    done: int
+    total: int
+    passing: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Token(Event):
+    """One token was sampled; `text` is what it adds (bytes of half a character wait)."""
+
+    thread: int
+    token: int
+    text: str
+    passing: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedSpan(Event):
+    """One call of the model is over. Tokens reused from the cache and evaluated; seconds."""
+
+    thread: int
+    span: Span
+    stop: Stop
+    reused: int
+    evaluated: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedLine(Event):
+    """A line of the thread ran: what it printed, its error, and the variables it changed."""
+
+    thread: int
+    line: str
+    printed: str | None
+    error: str | None
+    changed: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Acted(Event):
+    """An action was executed in the environment; the observation is as it came."""
+
+    thread: int
+    action: str
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed(Event):
+    """An observation entered the thread's sequence."""
+
+    thread: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Returned(Event):
+    """What psi took from a child entered the parent's sequence, with the variables it named."""
+
+    thread: int
+    child: int
+    span: Span
+    variables: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Event):
+    """A thread is over."""
+
+    thread: int
+    status: Status
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closed(Event):
+    """The episode is over: its status, the environment's last reward, and seconds in all."""
+
+    status: Status
+    reward: float | None
+    detail: str
+    seconds: float
+
+
+KINDS: dict[str, type[Event]] = {
+    kind.__name__.lower(): kind
+    for kind in (
+        Prompted,
+        Spawned,
+        GeneratedSpan,
+        ExecutedLine,
+        Acted,
+        Observed,
+        Returned,
+        Ended,
+        Closed,
+    )
+}
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """An event as plain data: {"event": kind, ...fields}; a span is [provenance, text, tokens]."""
+    data: dict[str, Any] = {"event": type(event).__name__.lower()}
+    for field in fields(event):
+        value = getattr(event, field.name)
+        if isinstance(value, Span):
+            value = [value.provenance, value.text, list(value.tokens)]
+        data[field.name] = value
+    return data
+
+
+def from_json(data: dict[str, Any]) -> Event:
+    """The event that `to_json` wrote.
+
+    Raises ValueError for a kind that this version does not know, or for fields that do not fit.
+    """
+    data = dict(data)
+    kind = KINDS.get(data.pop("event", ""))
+    if kind is None:
+        raise ValueError("no event of this kind is known to this version of thread-kit")
+    try:
+        for name in ("context", "span"):
+            if name in data:
+                provenance, text, tokens = data[name]
+                data[name] = Span(Provenance(provenance), text, tuple(tokens))
+        if "stop" in data:
+            data["stop"] = Stop(data["stop"])
+        if "status" in data:
+            data["status"] = Status(data["status"])
+        return kind(**data)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"fields do not fit a {kind.__name__.lower()}: {error}") from error
+
+
+__all__ = [
+    "Acted",
+    "Closed",
+    "Ended",
+    "Event",
+    "ExecutedLine",
+    "GeneratedSpan",
+    "Observed",
+    "Prefilling",
+    "Prompted",
+    "Returned",
+    "Spawned",
+    "Token",
+    "from_json",
+    "to_json",
+]

@@ -1,0 +1,134 @@
+"""phi, psi, xi and the observation abstraction: what passes between threads and environment.
+
+Small pure functions of text, each the member of a family (paper 000, sections 2.3 and 3, and the
+ablations of E.2). Any function of the same form can take their place.
+
+    phi(Y, variables, dialect) -> the context of a child
+    psi(child)                 -> what the parent gets back, before the closing mark
+    xi(Y, variables, dialect)  -> the action
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from thread_kit.dialect import Dialect
+from thread_kit.sequence import Sequence
+
+if TYPE_CHECKING:
+    from thread_kit.thread import Finished
+
+Variables = Mapping[str, Any]
+Phi = Callable[[Sequence, Variables, Dialect], str]
+Psi = Callable[["Finished"], str]
+Xi = Callable[[Sequence, Variables, Dialect], str]
+Abstract = Callable[[str, Variables], str]
+
+REFERENCE = re.compile(r"\{([A-Za-z_]\w*)\}")
+
+
+def instantiate(text: str, variables: Variables) -> str:
+    """`{name}` becomes the value of the variable; an unknown name stays as it is written.
+
+    One pass: braces inside a value are text and are not looked up again.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        return str(variables[name]) if name in variables else match[0]
+
+    return REFERENCE.sub(value, text)
+
+
+def mentioned(text: str, variables: Variables) -> dict[str, Any]:
+    """The variables that a text refers to as `{name}`: they come up through psi with it."""
+    return {name: variables[name] for name in REFERENCE.findall(text) if name in variables}
+
+
+def _before_listen(text: str, dialect: Dialect) -> str:
+    return text.removesuffix(dialect.listen).rstrip()
+
+
+def phi_last_line(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
+    """phi of the papers: the last line, from behind its first comma, instantiated.
+
+    "First, I need to find the {obj}. =>" gives "I need to find the mug. =>". The line is cut before
+    it is instantiated, so that a comma inside a value cuts nothing (paper 000, section 3 and G).
+    """
+    line = _before_listen(sequence.last_line, dialect)
+    line = line.partition(", ")[2] or line
+    return f"{instantiate(line, variables)} {dialect.listen}"
+
+
+def phi_full_sequence(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
+    """Ablation 2 of paper 000, E.2: the child sees the parent's whole sequence, instantiated."""
+    return f"{instantiate(_before_listen(sequence.text, dialect), variables)} {dialect.listen}"
+
+
+def psi_print(child: Finished) -> str:
+    """psi of the papers: what the last `print(...)` of the child printed.
+
+    References stay uninstantiated ("You have found {obj_ID}."); `mentioned` says which variables
+    come up with them. A child that did not end by itself returns what stopped it, never an empty
+    text that its parent could mistake for an answer.
+    """
+    if child.status.is_end:
+        return child.printed or ""
+    return f"Error: the thread did not finish ({child.status})."
+
+
+def psi_full_sequence(child: Finished) -> str:
+    """The whole sequence of the child: nothing is held back from the parent."""
+    return child.sequence.text
+
+
+def xi_after_mark(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
+    """xi of the papers: what follows the action mark in the last line, instantiated."""
+    line = _before_listen(sequence.last_line, dialect).lstrip()
+    mark = next(mark for mark in dialect.actions if line.startswith(mark))
+    return instantiate(line[len(mark) :].strip(), variables)
+
+
+def abstract_values(observation: str, variables: Variables) -> str:
+    """The observation abstraction: values of string variables are shown as `{name}`.
+
+    So "Crafted 3 minecraft:dark_oak_sign" reads "Crafted 3 minecraft:{target_item}" (paper 000,
+    G.5), and parent and child go on speaking of the same thing by the same name. Of two variables
+    with one value the latest defined is shown; whole words only; an identifier form with
+    underscores counts as the value. One pass, so that a name put in is never replaced itself.
+    """
+    names: dict[str, str] = {}
+    for name in reversed(variables):
+        value = variables[name]
+        if isinstance(value, str) and value.strip():
+            for form in (value, value.replace(" ", "_")):
+                names.setdefault(form, name)
+    if not names:
+        return observation
+    forms = "|".join(map(re.escape, names))
+    return re.sub(rf"(?<!\w)(?:{forms})(?!\w)", lambda m: f"{{{names[m[0]]}}}", observation)
+
+
+def as_observed(observation: str, variables: Variables) -> str:
+    """No abstraction: the observation as the environment gave it."""
+    return observation
+
+
+__all__ = [
+    "Abstract",
+    "Phi",
+    "Psi",
+    "Variables",
+    "Xi",
+    "abstract_values",
+    "as_observed",
+    "instantiate",
+    "mentioned",
+    "phi_full_sequence",
+    "phi_last_line",
+    "psi_full_sequence",
+    "psi_print",
+    "xi_after_mark",
+]

@@ -1,0 +1,165 @@
+"""Proves a few-shot prompt: its examples are threads that could really have run like this.
+
+A prompt is written by hand, and an example that shows what cannot happen teaches the model to do
+it. Each example is played through the real `thread`, with its own text as the model:
+
+- its lines of code run;
+- each spawn gives a context that some example has, or that has the form of one;
+- what it shows as returned is what psi takes from the example of that child;
+- what it shows as observed is what the environment says, abstracted (where one is given).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from thread_kit import exchange
+from thread_kit.dialect import Stop
+from thread_kit.envs import Env
+from thread_kit.namespace import Namespace, PythonNamespace, executable
+from thread_kit.prompts import Example, Prompt
+from thread_kit.sandbox import MontySandbox
+from thread_kit.sequence import Provenance, Sequence, Span
+from thread_kit.thread import (
+    Act,
+    Define,
+    Execute,
+    Executed,
+    Finished,
+    Generate,
+    Generated,
+    Spawn,
+    Status,
+    thread,
+)
+
+StandIn = Callable[[str, Env], dict[str, Any]]
+"""Does in the environment what a child with this context would; the variables that it names."""
+
+
+def check_prompt(
+    prompt: Prompt, env: Env | None = None, stand_in: StandIn | None = None
+) -> list[str]:
+    """What is wrong with a prompt, a sentence each; [] if nothing is.
+
+    env: where the actions are executed, in the order of the threads. stand_in: acts for a child
+    that no example shows to the word.
+    """
+    with MontySandbox() as sandbox:
+        return _Check(prompt, env, stand_in).run(sandbox)
+
+
+def _segments(example: Example, prompt: Prompt) -> Iterator[tuple[str, str]]:
+    """(what the thread wrote, what came back); the last one has nothing coming back."""
+    dialect = prompt.dialect
+    rest = example.response
+    while dialect.listen in rest:
+        own, _, rest = rest.partition(dialect.listen)
+        back, _, rest = rest.partition(dialect.close)
+        yield own + dialect.listen, back
+        rest = rest.removeprefix(dialect.after_close)
+    yield rest, ""
+
+
+class _Check:
+    def __init__(self, prompt: Prompt, env: Env | None, stand_in: StandIn | None) -> None:
+        self.prompt = prompt
+        self.env = env
+        self.stand_in = stand_in
+        self.problems: list[str] = []
+        self.returns: dict[str, Finished] = {}
+        self.trusted: list[tuple[str, str, str]] = []
+
+    def run(self, sandbox: MontySandbox) -> list[str]:
+        listen = self.prompt.dialect.listen
+        for example in self.prompt.examples:
+            if not example.context.rstrip().endswith(listen):
+                self._play(example, PythonNamespace(sandbox))
+        for example in self.prompt.examples:
+            if example.context not in self.returns:
+                self._say(example, "no example spawns a thread with this context")
+        for context, form, back in self.trusted:
+            known = [child for c, child in self.returns.items() if re.fullmatch(form, c)]
+            if not known:
+                self.problems.append(f"{context!r}: no example has a context of this form")
+            elif back not in map(exchange.psi_print, known):
+                self.problems.append(f"{context!r}: no example of its form returns {back!r}")
+        return self.problems
+
+    def _say(self, example: Example, problem: str) -> None:
+        title = example.context.rstrip().splitlines()[-1]
+        self.problems.append(f"{title!r}: {problem}")
+
+    def _play(self, example: Example, namespace: Namespace) -> Finished:
+        """Drive a thread with the example's own text in the place of the model."""
+        segments = list(_segments(example, self.prompt))
+        steps = thread(
+            phi=exchange.phi_last_line,
+            psi=exchange.psi_print,
+            xi=exchange.xi_after_mark,
+            abstract=exchange.abstract_values,
+            dialect=self.prompt.dialect,
+            tokenize=lambda text: (),
+        )
+        at, reply = -1, None
+        while True:
+            try:
+                request = steps.send(reply)
+            except StopIteration as over:
+                self.returns[example.context] = over.value
+                return over.value
+            match request:
+                case Generate(sequence):
+                    if at >= 0:
+                        self._compare(example, sequence.spans[-1].text, segments[at][1])
+                    at += 1
+                    own = segments[at][0]
+                    last = at == len(segments) - 1
+                    span = Span(Provenance.GENERATED, own, ())
+                    reply = Generated(span, Stop.END if last else Stop.LISTEN)
+                case Execute(lines):
+                    reply = self._execute(example, lines, namespace)
+                case Act(action):
+                    shown = exchange.instantiate(segments[at][1], namespace.variables)
+                    reply = self.env.step(action).observation if self.env else shown
+                case Spawn(context):
+                    reply = self._spawn(example, context, segments[at], namespace)
+                case Define(variables):
+                    reply = namespace.define(variables)
+
+    def _compare(self, example: Example, real: str, shown: str) -> None:
+        closed = self.prompt.dialect.closed(shown)
+        if real != closed:
+            self._say(example, f"shows {closed!r}, but what comes back is {real!r}")
+
+    def _execute(self, example: Example, lines: tuple[str, ...], namespace: Namespace) -> Executed:
+        printed = None
+        for line in filter(executable, lines):
+            ran = namespace.run(line)
+            if ran.error:
+                self._say(example, f"the line {line!r} fails: {ran.error}")
+            printed = ran.printed if ran.printed is not None else printed
+        return Executed(namespace.variables, printed)
+
+    def _spawn(
+        self, example: Example, context: str, segment: tuple[str, str], namespace: Namespace
+    ) -> Finished:
+        for other in self.prompt.examples:
+            if other.context == context:
+                return self._play(other, namespace.child())
+        own, back = segment
+        bare = Span(Provenance.GENERATED, own.rpartition("\n")[2], ())
+        form = exchange.phi_last_line(Sequence((bare,)), {}, self.prompt.dialect)
+        pattern = "(.+)".join(map(re.escape, exchange.REFERENCE.split(form)[::2]))
+        self.trusted.append((context, pattern, back))
+        variables = self.stand_in(context, self.env) if self.stand_in and self.env else {}
+        missing = [name for name in exchange.REFERENCE.findall(back) if name not in variables]
+        variables |= {name: namespace.variables.get(name, name) for name in missing}
+        return Finished(
+            Sequence((Span(Provenance.GENERATED, back, ()),)), Status.ENDED, variables, back
+        )
+
+
+__all__ = ["check_prompt"]

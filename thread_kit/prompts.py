@@ -1,0 +1,98 @@
+"""Few-shot prompts: plain text files in the papers' form (a context, a response, repeated)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from thread_kit.dialect import AGENT, Dialect
+from thread_kit.resources import resource
+
+
+class PromptError(ValueError):
+    """A few-shot prompt cannot be used; the message names the file and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One thread that went well: its context c and its whole sequence Y."""
+
+    context: str
+    response: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """q of the papers: the examples that every thread reads before its own context."""
+
+    name: str
+    examples: tuple[Example, ...]
+    dialect: Dialect = AGENT
+
+    @property
+    def text(self) -> str:
+        """The prompt as the model reads it."""
+        return "".join(self.dialect.example(one.context, one.response) for one in self.examples)
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"Prompt({self.name!r}, {len(self.examples)} examples, {len(self.text)} characters)"
+
+
+EMPTY = Prompt("none", ())
+"""No examples, for models that were taught the language of threads."""
+
+
+def load_prompt(name_or_path: str | Path, dialect: Dialect = AGENT) -> Prompt:
+    """A prompt of the project ("textcraft" is prompts/thread/textcraft.txt), or one's own file.
+
+    Raises FileNotFoundError; PromptError for a file that is empty, not UTF-8 or has no examples.
+    """
+    path = Path(name_or_path)
+    if not path.suffix:
+        path = resource(f"prompts/thread/{name_or_path}.txt")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no prompt file {path}")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise PromptError(
+            f"the prompt {path} is not UTF-8 text (byte {error.start}); save it as UTF-8"
+        ) from error
+    return parse_prompt(text, path.stem, dialect)
+
+
+def parse_prompt(text: str, name: str = "prompt", dialect: Dialect = AGENT) -> Prompt:
+    """A prompt from its text: "Prompt:", a context, "Response:", the start mark, a response ...
+
+    Raises PromptError.
+    """
+    if not text.strip():
+        raise PromptError(f"the prompt {name} is empty; write at least one example into it")
+    examples = []
+    _, *parts = re.split(r"^Prompt:[ \t]*\n", text.replace("\r\n", "\n"), flags=re.MULTILINE)
+    if not parts:
+        raise PromptError(
+            f"the prompt {name} has no example; an example starts with a line 'Prompt:'"
+        )
+    for number, part in enumerate(parts, 1):
+        context, mark, response = part.partition(f"\nResponse:\n{dialect.start}\n")
+        if not mark:
+            raise PromptError(
+                f"example {number} of the prompt {name} has no response; after the context come a "
+                f"line 'Response:' and a line {dialect.start!r}"
+            )
+        if not response.rstrip().endswith(dialect.end):
+            raise PromptError(
+                f"example {number} of the prompt {name} does not end with {dialect.end!r}"
+            )
+        examples.append(Example(context.strip("\n"), response.strip("\n")))
+    return Prompt(name, tuple(examples), dialect)
+
+
+__all__ = ["EMPTY", "Example", "Prompt", "PromptError", "load_prompt", "parse_prompt"]

@@ -1,0 +1,88 @@
+"""A thread's token sequence: spans of tokens, each with its provenance.
+
+Tokens are the state. A sequence is never taken apart and tokenized again: what the model generated
+stays the tokens that it generated, and what came from elsewhere is tokenized once, on its way in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Provenance(StrEnum):
+    """Where the tokens of a span come from."""
+
+    PROMPT = "few-shot"
+    CONTEXT = "context"
+    GENERATED = "generated"
+    RETURNED = "returned"
+    OBSERVED = "observed"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of tokens of one provenance, with the text that they spell."""
+
+    provenance: Provenance
+    text: str
+    tokens: tuple[int, ...]
+
+    def __len__(self) -> int:
+        """Number of tokens."""
+        return len(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Y of the papers: spans in order; `Y + span` is a new sequence, Y itself stays as it is."""
+
+    spans: tuple[Span, ...] = ()
+
+    def __add__(self, span: Span) -> Sequence:
+        return Sequence((*self.spans, span))
+
+    def __iter__(self) -> Iterator[Span]:
+        return iter(self.spans)
+
+    def __len__(self) -> int:
+        """Number of tokens."""
+        return sum(map(len, self.spans))
+
+    @property
+    def text(self) -> str:
+        return "".join(span.text for span in self.spans)
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        return tuple(token for span in self.spans for token in span.tokens)
+
+    @property
+    def last_line(self) -> str:
+        """What follows the last line break."""
+        return self.text.rpartition("\n")[2]
+
+    def own_lines(self, *, complete: bool = False) -> list[str]:
+        """The complete lines that the thread generated itself, to the last character.
+
+        A line that holds anything returned by a child or observed in the environment is left out:
+        it is somebody else's text, and must never be executed as the thread's code. A last line
+        without a line break counts only where `complete` says that nothing will follow it.
+        """
+        lines: list[str] = []
+        line, own = "", True
+        for span in self.spans:
+            first, *rest = span.text.split("\n")
+            line += first
+            own = own and (span.provenance is Provenance.GENERATED or not first)
+            for part in rest:
+                if own:
+                    lines.append(line)
+                line, own = part, span.provenance is Provenance.GENERATED or not part
+        if complete and own and line:
+            lines.append(line)
+        return lines
+
+
+__all__ = ["Provenance", "Sequence", "Span"]

@@ -1,0 +1,448 @@
+"""A session drives the threads of one episode over an engine and an environment.
+
+It is a generator of events: a Step button calls `next()`, `run` drains it, a `Worker` drains it
+beside a notebook that stays alive, tests iterate over it. The threads themselves are the
+generators of `thread.py`; here their requests are met, one thread at a time (join
+synchronization: a parent listens until its child is over). Budgets are kept here, outside the
+model's reach.
+"""
+
+from __future__ import annotations
+
+import itertools
+import platform
+import threading
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from tqdm.auto import tqdm
+
+from thread_kit import exchange
+from thread_kit.dialect import Dialect, Stop
+from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled
+from thread_kit.envs import Env
+from thread_kit.events import (
+    Acted,
+    Closed,
+    Ended,
+    Event,
+    ExecutedLine,
+    GeneratedSpan,
+    Observed,
+    Prefilling,
+    Prompted,
+    Returned,
+    Spawned,
+    Token,
+)
+from thread_kit.namespace import LiteralNamespace, Namespace, PythonNamespace, executable
+from thread_kit.prompts import EMPTY, Prompt
+from thread_kit.sandbox import MontySandbox, Sandbox
+from thread_kit.sequence import Provenance, Sequence, Span
+from thread_kit.thread import (
+    Act,
+    Define,
+    Execute,
+    Executed,
+    Finished,
+    Generate,
+    Generated,
+    Request,
+    Spawn,
+    Status,
+    thread,
+)
+from thread_kit.trace import Episode, Recorder
+
+_KEYS = itertools.count()  # threads of several sessions may share one engine
+
+
+class _Over(Exception):  # noqa: N818 (no error: every episode is over one day)
+    """The episode cannot go on: a budget is spent, or somebody stopped it."""
+
+    def __init__(self, status: Status, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+@dataclass(slots=True)
+class _Running:
+    """A thread that is alive: its generator, its variables, and what it waits to be sent."""
+
+    id: int
+    depth: int
+    context: Span
+    prompt: Prompt
+    namespace: Namespace
+    steps: Generator[Request, Any, Finished]
+    key: int = field(default_factory=lambda: next(_KEYS))
+    reply: Any = None
+    shown: int = 0
+    child: int = -1
+    defined: dict[str, Any] = field(default_factory=dict)
+
+
+class Session:
+    """One episode, from its first token to its end.
+
+    engine: the model.
+    env: the environment, whose reset gives the context of the main thread; or give `context`.
+    prompt: the few-shot prompt of every thread; `main_prompt`: another one for the main thread
+        (ablation 3 of paper 000, E.2; task-general prompts, appendix D).
+    phi, psi, xi, abstract: the exchange (`exchange.py`).
+    scope: "exported" gives a child a copy of the variables and brings back those that it names;
+        "shared" is one namespace for all threads, as in the papers' own implementation.
+    variables: False executes nothing (ablation 1 of paper 000, E.2).
+    sandbox: where the threads' code runs; None is a `MontySandbox` for this episode.
+    calls, new_tokens, tokens, depth, seconds: budgets. Calls of the model an episode; new tokens a
+        call; new tokens an episode; levels below the main thread; seconds an episode. None is no
+        limit. The defaults are the papers' (200 calls, 1000 tokens a call).
+    temperature, seed: 0 is greedy.
+    path: where the trace is written while it happens (JSONL).
+
+    Raises EngineError, ValueError or OSError at the start for what cannot work at all; afterwards
+    an episode ends with a status.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        env: Env | None = None,
+        *,
+        context: str | None = None,
+        prompt: Prompt = EMPTY,
+        main_prompt: Prompt | None = None,
+        phi: exchange.Phi = exchange.phi_last_line,
+        psi: exchange.Psi = exchange.psi_print,
+        xi: exchange.Xi = exchange.xi_after_mark,
+        abstract: exchange.Abstract = exchange.abstract_values,
+        dialect: Dialect | None = None,
+        scope: Literal["exported", "shared"] = "exported",
+        variables: bool = True,
+        sandbox: Sandbox | None = None,
+        calls: int | None = 200,
+        new_tokens: int = 1000,
+        tokens: int | None = None,
+        depth: int | None = 30,
+        seconds: float | None = None,
+        temperature: float = 0.0,
+        seed: int = 0,
+        path: str | Path | None = None,
+    ) -> None:
+        if (env is None) == (context is None):
+            raise ValueError("give either an environment or a context for the main thread")
+        limits = {"calls": calls, "new_tokens": new_tokens, "tokens": tokens, "seconds": seconds}
+        for name, limit in limits.items():
+            if limit is not None and limit <= 0:
+                raise ValueError(f"{name}={limit} leaves nothing to do; give a positive number")
+        self.engine = engine
+        self.env = env
+        self.limits = {**limits, "depth": depth}
+        self.temperature, self.seed = temperature, seed
+        self._prompt, self._main_prompt = prompt, main_prompt or prompt
+        self._dialect = dialect or prompt.dialect
+        self._context = context if env is None else env.reset()
+        self._own_sandbox = MontySandbox() if sandbox is None and variables else None
+        self._namespace: Namespace = LiteralNamespace()
+        if variables:
+            self._namespace = PythonNamespace(sandbox or self._own_sandbox, scope=scope)
+        self._thread = partial(
+            thread,
+            phi=phi,
+            psi=psi,
+            xi=xi,
+            abstract=abstract,
+            dialect=self._dialect,
+            tokenize=engine.tokenize,
+        )
+        exchanged = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
+        header = {
+            "model": engine.describe(),
+            "environment": env.name if env else None,
+            "task": env.task if env else None,
+            "prompts": self._prompts(),
+            "dialect": {name: getattr(self._dialect, name) for name in Dialect.__slots__},
+            "exchange": {name: _name(function) for name, function in exchanged.items()},
+            "scope": scope if variables else "none",
+            "limits": self.limits,
+            "sampling": {"temperature": temperature, "seed": seed},
+            "versions": {"python": platform.python_version(), "thread-kit": version("thread-kit")},
+        }
+        self.episode = Episode(header)
+        self._recorder = Recorder(path, self.episode.header) if path else None
+        self._stack: list[_Running] = []
+        self._done = False  # the environment's task is over
+        self._begun = time.perf_counter()
+        self._stopping = threading.Event()
+        self._events = self._guarded()
+
+    def _prompts(self) -> dict[str, Any]:
+        return {
+            one.sha256: {
+                "name": one.name,
+                "text": one.text,
+                "tokens": self.engine.tokenize(one.text, first=True) if one.examples else (),
+            }
+            for one in (self._main_prompt, self._prompt)
+        }
+
+    # The drive
+
+    def __iter__(self) -> Iterator[Event]:
+        return self
+
+    def __next__(self) -> Event:
+        """The next event. It is in the trace, and on disk, before it is handed out."""
+        return next(self._events)
+
+    def _guarded(self) -> Iterator[Event]:
+        """All events; however the episode ends, its threads, its trace and its cells are closed."""
+        self._begun = time.perf_counter()
+        over = _Over(Status.STOPPED, "the session was closed")
+        try:
+            for event in self._drive():
+                yield self._record(event)
+            main = self.episode.threads[0]
+            over = _Over(main.status, main.detail)
+        except _Over as reason:
+            over = reason
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            over = _Over(Status.FAILED, f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            ending = [self._record(event) for event in self._close(over)]
+            if self._recorder:
+                self._recorder.close()
+        yield from ending
+
+    def _record(self, event: Event) -> Event:
+        self.episode.add(event)
+        if self._recorder:
+            try:
+                self._recorder.add(event)
+            except OSError:  # a full disk: what is written stays, the rest stays in memory
+                self._recorder = None
+                raise
+        return event
+
+    def _close(self, over: _Over) -> Iterator[Event]:
+        for one in reversed(self._stack):
+            self.engine.release(one.key)
+            yield Ended(one.id, over.status, over.detail)
+        self._stack.clear()
+        if self._own_sandbox:
+            self._own_sandbox.close()
+        seconds = time.perf_counter() - self._begun
+        yield Closed(over.status, self.episode.reward, over.detail, seconds)
+
+    def _drive(self) -> Iterator[Event]:
+        """Meet the requests of the thread on top of the stack until the main thread is over."""
+        yield from self._prefill()
+        yield from self._spawn(None, self._context or "")
+        while self._stack:
+            one = self._stack[-1]
+            try:
+                request = one.steps.send(one.reply)
+            except StopIteration as stop:
+                yield from self._end(one, stop.value)
+                continue
+            one.reply = None
+            match request:
+                case Generate(sequence):
+                    yield from self._show(one, sequence)
+                    yield from self._generate(one, sequence)
+                case Execute(lines):
+                    yield from self._execute(one, lines)
+                case Act(action):
+                    yield from self._act(one, action)
+                case Spawn(context):
+                    yield from self._spawn(one, context)
+                case Define(variables):
+                    one.namespace.define(variables)
+                    one.defined = variables
+
+    # Requests
+
+    def _prefill(self) -> Iterator[Event]:
+        for sha, prompt in self.episode.header["prompts"].items():
+            if not prompt["tokens"]:
+                continue
+            begun, first = time.perf_counter(), 0
+            for number, done in enumerate(self.engine.prefill(prompt["tokens"])):
+                first = first if number else done.done
+                yield Prefilling(None, done.done, done.total)
+                self._check()
+            evaluated = len(prompt["tokens"]) - first
+            yield Prompted(sha, first, evaluated, time.perf_counter() - begun)
+
+    def _spawn(self, parent: _Running | None, context: str) -> Iterator[Event]:
+        prompt = self._prompt if parent else self._main_prompt
+        text = self._dialect.context(context)
+        span = Span(Provenance.CONTEXT, text, self.engine.tokenize(text, first=not prompt.examples))
+        child = _Running(
+            id=len(self.episode.threads),
+            depth=parent.depth + 1 if parent else 0,
+            context=span,
+            prompt=prompt,
+            namespace=parent.namespace.child() if parent else self._namespace,
+            steps=self._thread(),
+        )
+        at = len(self.episode.threads[parent.id].sequence) if parent else 0
+        yield Spawned(child.id, parent.id if parent else None, at, span, prompt.sha256)
+        if parent:
+            parent.child = child.id
+        limit = self.limits["depth"]
+        if parent and limit is not None and child.depth > limit:
+            detail = f"a thread may be at most {limit} levels below the main thread"
+            yield Ended(child.id, Status.OUT_OF_DEPTH, detail)
+            parent.reply = Finished(Sequence(), Status.OUT_OF_DEPTH, {})
+        else:
+            self._stack.append(child)
+
+    def _generate(self, one: _Running, sequence: Sequence) -> Iterator[Event]:
+        used = self.episode.usage
+        if self.limits["calls"] is not None and used.calls >= self.limits["calls"]:
+            raise _Over(Status.OUT_OF_CALLS, f"{used.calls} calls of the model are used up")
+        room, spent = self.limits["new_tokens"], Status.TRUNCATED
+        if self.limits["tokens"] is not None and self.limits["tokens"] - used.generated <= room:
+            room, spent = self.limits["tokens"] - used.generated, Status.OUT_OF_TOKENS
+        if room <= 0:
+            raise _Over(spent, f"{used.generated} new tokens are used up")
+        prompt = self.episode.header["prompts"][one.prompt.sha256]["tokens"]
+        self.engine.begin(
+            one.key,
+            [*prompt, *one.context.tokens, *sequence.tokens],
+            stops=self._dialect.stops,
+            max_tokens=room,
+            temperature=self.temperature,
+            seed=(self.seed, one.id),
+        )
+        call = yield from self._follow(one)
+        span = Span(Provenance.GENERATED, call.text, call.tokens)
+        yield GeneratedSpan(one.id, span, call.stop, call.reused, call.evaluated, call.seconds)
+        one.shown += 1
+        if call.stop is Stop.CANCELLED:
+            self._check()
+        if call.stop is Stop.LENGTH and spent is Status.OUT_OF_TOKENS:
+            raise _Over(spent, f"{used.generated + len(span)} new tokens are used up")
+        one.reply = Generated(span, call.stop)
+
+    def _follow(self, one: _Running) -> Generator[Event, None, Call]:
+        """The events of a call while it runs; the call when it is over."""
+        try:
+            while True:
+                for news in self.engine.advance(one.key):
+                    match news:
+                        case Prefilled(_, done, total):
+                            yield Prefilling(one.id, done, total)
+                        case Sampled(_, token, text):
+                            yield Token(one.id, token, text)
+                        case Call():
+                            return news
+                try:
+                    self._check()
+                except _Over:
+                    call = self.engine.cancel(one.key)
+                    if call is not None:
+                        return call
+                    raise
+        except EngineError:
+            self.engine.cancel(one.key)
+            raise
+
+    def _check(self) -> None:
+        """Has somebody stopped the session, or is its time over?"""
+        if self._stopping.is_set():
+            raise _Over(Status.STOPPED, "stopped by the user")
+        limit = self.limits["seconds"]
+        if limit is not None and time.perf_counter() - self._begun > limit:
+            raise _Over(Status.OUT_OF_TIME, f"{limit:g} seconds are used up")
+
+    def _show(self, one: _Running, sequence: Sequence) -> Iterator[Event]:
+        """The spans that the thread added itself: what was observed, what a child returned."""
+        for span in sequence.spans[one.shown :]:
+            if span.provenance is Provenance.OBSERVED:
+                yield Observed(one.id, span)
+            else:
+                yield Returned(one.id, one.child, span, one.defined)
+        one.shown = len(sequence.spans)
+
+    def _execute(self, one: _Running, lines: tuple[str, ...]) -> Iterator[Event]:
+        printed = None
+        for line in lines:
+            if not executable(line):
+                continue
+            ran = one.namespace.run(line)
+            if line.startswith("print("):
+                # A print that fails returns its error, so that the parent can react to it.
+                printed = ran.printed if ran.error is None else ran.error
+            yield ExecutedLine(one.id, line, ran.printed, ran.error, ran.changed)
+        one.reply = Executed(one.namespace.variables, printed)
+
+    def _act(self, one: _Running, action: str) -> Iterator[Event]:
+        if self.env is None:
+            one.reply = "There is no environment to act in."
+        elif self._done:
+            one.reply = "The task is over."
+        else:
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            self._done = terminated or truncated
+            yield Acted(one.id, action, observation, reward, terminated, truncated, info)
+            one.reply = observation
+
+    def _end(self, one: _Running, finished: Finished) -> Iterator[Event]:
+        self.engine.release(one.key)
+        self._stack.pop()
+        details = {
+            Status.END_OF_STREAM: "the model ended its text without the end mark",
+            Status.TRUNCATED: f"cut after {self.limits['new_tokens']} new tokens in one call",
+            Status.OUT_OF_CONTEXT: f"a thread sees at most {self.engine.context_size} tokens",
+        }
+        yield Ended(one.id, finished.status, details.get(finished.status, ""))
+        if self._stack:
+            self._stack[-1].reply = finished
+
+    # For people
+
+    def run(self, *, progress: bool = True) -> Episode:
+        """Run to the end (here, in this thread); the episode.
+
+        Raises what went wrong, after the trace has been closed.
+        """
+        limit = self.limits["calls"]
+        with tqdm(total=limit, unit="call", disable=not progress, leave=False) as bar:
+            for event in self:
+                self._advance(bar, event)
+        return self.episode
+
+    def _advance(self, bar: tqdm, event: Event) -> None:
+        match event:
+            case Prefilling(None, done, total):
+                bar.set_description(f"few-shot prompt {done}/{total} tokens")
+            case Spawned():
+                bar.set_description(f"thread {event.thread}, depth {self.episode.depth}")
+            case GeneratedSpan():
+                bar.set_postfix_str(f"{self.episode.usage.generated} tokens")
+                bar.update()
+
+    def stop(self) -> None:
+        """End the episode as soon as the model has finished its step; from any thread."""
+        self._stopping.set()
+
+    def __repr__(self) -> str:
+        return f"Session({self.engine!r}, {self.env!r}, {self.episode!r})"
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", repr(function))
+
+
+__all__ = ["Session"]

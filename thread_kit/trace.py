@@ -1,0 +1,382 @@
+"""The trace of an episode: the tree of threads, their spans, work and costs, derived from events.
+
+A trace is a JSONL file: a header line, then one event a line, appended and flushed as the episode
+runs, so that a crash loses at most the call in flight. A torn last line is tolerated. A saved
+episode opens with no model and no environment (`Episode.load`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thread_kit.events import (
+    Acted,
+    Closed,
+    Ended,
+    Event,
+    ExecutedLine,
+    GeneratedSpan,
+    Observed,
+    Prompted,
+    Returned,
+    Spawned,
+    from_json,
+    to_json,
+)
+from thread_kit.sequence import Provenance, Sequence, Span
+from thread_kit.thread import Status
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+VERSION = 1
+
+
+class TraceError(ValueError):
+    """A file is not a trace that this version can open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What generation cost. Tokens; seconds. Usages add up with `+`.
+
+    prompt: tokens of the contexts as the model saw them, summed over calls (an API would bill it).
+    reused: of these, how many were in the KV cache already.
+    evaluated: tokens that went through the model, prompt and generated.
+    generated: tokens that the model wrote.
+    """
+
+    calls: int = 0
+    prompt: int = 0
+    reused: int = 0
+    evaluated: int = 0
+    generated: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls,
+            self.prompt + other.prompt,
+            self.reused + other.reused,
+            self.evaluated + other.evaluated,
+            self.generated + other.generated,
+            self.seconds + other.seconds,
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.calls} calls, {self.generated} tokens generated, "
+            f"{self.evaluated} evaluated, {self.reused} reused"
+        )
+
+
+@dataclass(slots=True)
+class Thread:
+    """One thread as its events tell it.
+
+    context: the span that the model read before Y, as laid out by the dialect.
+    variables: name to value, as they stand now.
+    spawned: the children, in order; returned: child to the place in Y of what it returned, in
+    tokens from the start of Y (first, behind the last).
+    """
+
+    id: int
+    parent: int | None
+    depth: int
+    context: Span
+    prompt: str
+    at: int
+    status: Status = Status.GENERATING
+    detail: str = ""
+    sequence: Sequence = field(default_factory=Sequence)
+    variables: dict[str, Any] = field(default_factory=dict)
+    spawned: list[int] = field(default_factory=list)
+    returned: dict[int, tuple[int, int]] = field(default_factory=dict)
+    actions: list[Acted] = field(default_factory=list)
+    executed: list[ExecutedLine] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def title(self) -> str:
+        """The last line of the context: what the thread was asked to do."""
+        lines = self.context.text.rpartition("Response:")[0].split("\n")
+        lines = [line.removesuffix("=>").strip() for line in lines]
+        return next((line for line in reversed(lines) if line), "")
+
+    def __repr__(self) -> str:
+        return f"Thread({self.id}, depth {self.depth}, {self.status}: {self.title!r})"
+
+
+class Episode:
+    """All threads of one run on one task. `header` says what ran; `events` is what happened."""
+
+    def __init__(self, header: dict[str, Any] | None = None) -> None:
+        self.header: dict[str, Any] = {"thread_kit": VERSION, **(header or {})}
+        self.events: list[Event] = []
+        self.threads: dict[int, Thread] = {}
+        self.prompting = Usage()
+        self.status: Status = Status.GENERATING
+        self.reward: float | None = None
+        self.detail = ""
+        self.seconds = 0.0
+
+    def add(self, event: Event) -> None:
+        """Take in one event; raises ValueError if it speaks of a thread that does not exist."""
+        if event.passing:
+            return
+        thread = getattr(event, "thread", None)
+        if thread is not None and not isinstance(event, Spawned) and thread not in self.threads:
+            raise ValueError(f"{event!r} speaks of thread {thread}, which was never spawned")
+        match event:
+            case Prompted():
+                cost = Usage(0, 0, event.reused, event.evaluated, 0, event.seconds)
+                self.prompting += cost
+            case Spawned():
+                self._spawned(event)
+            case GeneratedSpan():
+                self._generated(event)
+            case ExecutedLine():
+                self.threads[event.thread].executed.append(event)
+                self.threads[event.thread].variables.update(event.changed)
+            case Acted():
+                self.threads[event.thread].actions.append(event)
+                self.threads[event.thread].status = Status.ACTING
+                self.reward = event.reward
+            case Observed():
+                self._append(event.thread, event.span)
+            case Returned():
+                parent = self.threads[event.thread]
+                start = len(parent.sequence)
+                parent.returned[event.child] = start, start + len(event.span)
+                parent.variables.update(event.variables)
+                self._append(event.thread, event.span)
+            case Ended():
+                self.threads[event.thread].status = event.status
+                self.threads[event.thread].detail = event.detail
+            case Closed():
+                self.status, self.reward = event.status, event.reward
+                self.detail, self.seconds = event.detail, event.seconds
+        self.events.append(event)
+
+    def _spawned(self, event: Spawned) -> None:
+        depth, variables = 0, {}
+        if event.parent is not None:
+            parent = self.threads[event.parent]
+            parent.status = Status.LISTENING
+            parent.spawned.append(event.thread)
+            depth, variables = parent.depth + 1, dict(parent.variables)
+        self.threads[event.thread] = Thread(
+            event.thread, event.parent, depth, event.context, event.prompt, event.at,
+            variables=variables,
+        )  # fmt: skip
+
+    def _generated(self, event: GeneratedSpan) -> None:
+        thread = self.threads[event.thread]
+        prompt = len(self.prompt(event.thread)) + len(thread.context) + len(thread.sequence)
+        thread.usage += Usage(
+            1, prompt, event.reused, event.evaluated, len(event.span), event.seconds
+        )
+        self._append(event.thread, event.span)
+
+    def _append(self, thread: int, span: Span) -> None:
+        self.threads[thread].sequence += span
+        self.threads[thread].status = Status.GENERATING
+
+    def prompt(self, thread: int) -> Span:
+        """The few-shot prompt q of a thread."""
+        stored = self.header.get("prompts", {}).get(self.threads[thread].prompt)
+        if stored is None:
+            return Span(Provenance.PROMPT, "", ())
+        return Span(Provenance.PROMPT, stored["text"], tuple(stored["tokens"]))
+
+    def seen(self, thread: int) -> str:
+        """Everything that the model has read in a thread, to the character: q + c + Y."""
+        one = self.threads[thread]
+        return self.prompt(thread).text + one.context.text + one.sequence.text
+
+    def subtree(self, thread: int = 0) -> list[Thread]:
+        """A thread and all below it, in the order of a walk down the tree, children in order."""
+        found: list[Thread] = []
+        waiting = [thread]
+        while waiting:  # no recursion: a tree may be deeper than Python's stack
+            one = self.threads[waiting.pop()]
+            found.append(one)
+            waiting += reversed(one.spawned)
+        return found
+
+    def supplemental_work(self, thread: int = 0) -> list[int]:
+        """For each token of a thread's sequence, the tokens generated to produce it by others.
+
+        That is, by the threads that were spawned for it, recursively; zero for a token that the
+        thread generated itself or observed (paper 000, appendix A, Figure 3).
+        """
+        work = [0] * len(self.threads[thread].sequence)
+        for child, (start, stop) in self.threads[thread].returned.items():
+            cost = sum(one.usage.generated for one in self.subtree(child))
+            work[start:stop] = [cost] * (stop - start)
+        return work
+
+    @property
+    def usage(self) -> Usage:
+        """What the whole episode cost, the evaluation of the few-shot prompt included."""
+        return sum((one.usage for one in self.threads.values()), self.prompting)
+
+    @property
+    def depth(self) -> int:
+        """The depth of the deepest thread; the main thread alone is 0."""
+        return max((one.depth for one in self.threads.values()), default=0)
+
+    @property
+    def summary(self) -> str:
+        """One line for people and scripts alike."""
+        usage = self.usage
+        reward = "none" if self.reward is None else f"{self.reward:g}"
+        return (
+            f"status={str(self.status).replace(' ', '_')} reward={reward} "
+            f"threads={len(self.threads)} calls={usage.calls} prompt_tokens={usage.prompt} "
+            f"evaluated={usage.evaluated} reused={usage.reused} generated={usage.generated} "
+            f"seconds={self.seconds:.1f}"
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the episode as JSONL; an old file of this name stays until the new one is whole."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(path.name + ".part")
+        with part.open("w", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in self.to_lines())
+        return part.replace(path)
+
+    def to_lines(self) -> Iterator[str]:
+        """The lines of the JSONL file."""
+        yield _line(self.header)
+        for event in self.events:
+            yield _line(to_json(event))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Episode:
+        """Open a saved episode; no model and no environment is needed.
+
+        Raises FileNotFoundError, or TraceError naming the line and what is wrong with it.
+        """
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise TraceError(f"{path} is no trace: not UTF-8 text ({error.reason})") from error
+        return cls.from_lines(text.splitlines(), name=str(path), torn=not text.endswith("\n"))
+
+    @classmethod
+    def from_lines(
+        cls, lines: Iterable[str], *, name: str = "trace", torn: bool = False
+    ) -> Episode:
+        """An episode from the lines of a JSONL file; `torn`: the last one may be incomplete."""
+        lines = list(lines)
+        episode: Episode | None = None
+        for number, line in enumerate(lines, 1):
+            try:
+                data = json.loads(line)
+                if episode is None:
+                    episode = cls._from_header(data)
+                else:
+                    episode.add(from_json(data))
+            except (ValueError, AttributeError) as error:
+                if torn and number == len(lines) and episode is not None:
+                    break
+                raise TraceError(f"{name}, line {number}: {error}") from error
+        if episode is None:
+            raise TraceError(f"{name} is empty; a trace starts with a header line")
+        return episode
+
+    @classmethod
+    def _from_header(cls, data: Any) -> Episode:
+        version = data.get("thread_kit") if isinstance(data, dict) else None
+        if not isinstance(version, int):
+            raise ValueError('no thread-kit trace: the first line has no "thread_kit" version')
+        if version > VERSION:
+            raise ValueError(
+                f"written by a newer thread-kit (trace version {version}; this one reads up to "
+                f"{VERSION}); update thread-kit"
+            )
+        return cls(data)
+
+    def __str__(self) -> str:
+        from thread_kit.views.text import episode_text
+
+        return episode_text(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Episode({self.status}, reward {self.reward}, {len(self.threads)} threads, "
+            f"depth {self.depth}, {self.usage.generated} tokens generated)"
+        )
+
+    def _repr_html_(self) -> str:
+        from thread_kit.views.html import episode_html
+
+        return episode_html(self)
+
+
+def _line(data: dict[str, Any]) -> str:
+    # ASCII, so that a half character or a lone surrogate in model text cannot break a file.
+    return json.dumps(data, default=repr)
+
+
+class Recorder:
+    """Writes a trace while it happens; every event is on disk before the next one is made."""
+
+    def __init__(self, path: str | Path, header: dict[str, Any]) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self.path.open("w", encoding="utf-8")
+        self._write(header)
+
+    def add(self, event: Event) -> None:
+        if not event.passing:
+            self._write(to_json(event))
+
+    def _write(self, data: dict[str, Any]) -> None:
+        self._file.write(_line(data) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def to_dataset(episodes: Iterable[Episode]) -> Dataset:
+    """Episodes as a Hugging Face dataset: one row a thread, its spans as lists."""
+    from datasets import Dataset
+
+    def row(number: int, episode: Episode, one: Thread) -> dict[str, Any]:
+        return {
+            "episode": number,
+            "model": episode.header.get("model", {}).get("name"),
+            "task": json.dumps(episode.header.get("task")),
+            "reward": episode.reward,
+            "thread": one.id,
+            "parent": one.parent,
+            "depth": one.depth,
+            "status": str(one.status),
+            "context": one.context.text,
+            "provenance": [str(span.provenance) for span in one.sequence],
+            "text": [span.text for span in one.sequence],
+            "tokens": [list(span.tokens) for span in one.sequence],
+            "calls": one.usage.calls,
+            "reused": one.usage.reused,
+            "evaluated": one.usage.evaluated,
+            "generated": one.usage.generated,
+        }
+
+    rows: list[dict[str, Any]] = [
+        row(number, episode, one)
+        for number, episode in enumerate(episodes)
+        for one in episode.threads.values()
+    ]
+    return Dataset.from_list(rows)
+
+
+__all__ = ["Episode", "Recorder", "Thread", "TraceError", "Usage", "to_dataset"]

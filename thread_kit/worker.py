@@ -1,0 +1,74 @@
+"""A session in a worker thread, so that a notebook stays alive while the model works."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from thread_kit.events import Event
+from thread_kit.session import Session
+from thread_kit.trace import Episode
+
+
+class Worker:
+    """Drains a session beside the caller.
+
+    on_event: called in the worker thread with every event, in order; None with the last call.
+    """
+
+    def __init__(
+        self, session: Session, on_event: Callable[[Event | None], None] | None = None
+    ) -> None:
+        self.session = session
+        self.error: BaseException | None = None
+        self._on_event = on_event or (lambda event: None)
+        self._going = threading.Event()
+        self._going.set()
+        self._thread = threading.Thread(target=self._drain, name="thread-kit worker", daemon=True)
+
+    def start(self) -> Worker:
+        self._thread.start()
+        return self
+
+    def _drain(self) -> None:
+        try:
+            for event in self.session:
+                self._on_event(event)
+                self._going.wait()
+        except BaseException as error:
+            self.error = error
+        finally:
+            self._on_event(None)
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
+    def pause(self) -> None:
+        """Hold the session after the event that it is at."""
+        self._going.clear()
+
+    def resume(self) -> None:
+        self._going.set()
+
+    def stop(self) -> None:
+        """End the episode as soon as the model has finished its step."""
+        self.session.stop()
+        self._going.set()
+
+    def wait(self, seconds: float | None = None) -> Episode:
+        """The episode, when the worker is done with it, or as it is after `seconds`.
+
+        Raises what went wrong in the worker.
+        """
+        self._thread.join(seconds)
+        if self.error is not None:
+            raise self.error
+        return self.session.episode
+
+    def __repr__(self) -> str:
+        doing = "running" if self.is_running else "done"
+        return f"Worker({doing}, {self.session.episode!r})"
+
+
+__all__ = ["Worker"]
