@@ -14,18 +14,18 @@ from thread_kit.prompts import Example, Prompt, load_prompt
 def gather(context: str, env: TextCraft) -> dict[str, object]:
     """What a thread with this context would do: get the items, by the oracle's own way."""
     count, item = re.fullmatch(r"I need to get (\d+) (.+)\. =>", context).groups()
+    if env.step(f"get {count} {item}").observation.startswith("Got"):
+        return {"count": int(count), "item": item}
     names = [re.match(r"craft \d+ (.+) using", c)[1] for c in env.commands]
-    item = min([name for name in names if item in name], key=len, default=item)
-    while True:
-        held = env.step("inventory").info["inventory"].get(item, 0)
-        if held >= int(count):
-            return {"count": int(count), "item": item}
-        for action in solve(item, env.commands) or [f"get {count} {item}"]:
+    item = min([name for name in names if item in name], key=len)
+    for _ in range(int(count)):  # each run of the oracle's way makes at least one
+        for action in solve(item, env.commands):
             env.step(action)
+    return {"count": int(count), "item": item}
 
 
 def test_the_textcraft_prompt_is_proved_in_the_real_environment():
-    number = next(t.number for t in tasks("train") if t.goal == "shield")
+    number = next(t.number for t in tasks("train") if t.goal == "note block")
     env = TextCraft("train", number)
     env.reset()
     assert check_prompt(load_prompt("textcraft"), env, gather) == []

@@ -64,6 +64,12 @@ class Dialect:
         """A context as the model reads it: everything between the few-shot prompt and Y."""
         return f"Prompt:\n{c}\n\nResponse:\n{self.start}\n"
 
+    def title(self, context: str) -> str:
+        """The last line of a context as `context` laid it out: what a thread was asked to do."""
+        c = context.removeprefix("Prompt:\n").rpartition("\n\nResponse:\n")[0] or context
+        lines = [line.strip().removesuffix(self.listen).rstrip() for line in c.split("\n")]
+        return next((line for line in reversed(lines) if line), "")
+
     def example(self, c: str, response: str) -> str:
         """One few-shot example: a context and a whole response (Y, with its end mark)."""
         return f"{self.context(c)}{response}\n\n\n"

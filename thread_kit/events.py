@@ -7,6 +7,7 @@ that they say: `Token` and `Prefilling`.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -163,6 +164,11 @@ def to_json(event: Event) -> dict[str, Any]:
     return data
 
 
+def plain(data: dict[str, Any]) -> dict[str, Any]:
+    """Data as it reads back from a trace, so that a live episode and a saved one say the same."""
+    return json.loads(json.dumps(data, default=repr))
+
+
 def from_json(data: dict[str, Any]) -> Event:
     """The event that `to_json` wrote.
 
@@ -200,5 +206,6 @@ __all__ = [
     "Spawned",
     "Token",
     "from_json",
+    "plain",
     "to_json",
 ]

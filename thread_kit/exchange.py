@@ -26,7 +26,7 @@ Psi = Callable[["Finished"], str]
 Xi = Callable[[Sequence, Variables, Dialect], str]
 Abstract = Callable[[str, Variables], str]
 
-REFERENCE = re.compile(r"\{([A-Za-z_]\w*)\}")
+REFERENCE = re.compile(r"\{([^\W\d]\w*)\}")
 
 
 def instantiate(text: str, variables: Variables) -> str:
@@ -86,7 +86,7 @@ def psi_full_sequence(child: Finished) -> str:
 
 def xi_after_mark(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
     """xi of the papers: what follows the action mark in the last line, instantiated."""
-    line = _before_listen(sequence.last_line, dialect).lstrip()
+    line = sequence.last_line.removesuffix(dialect.listen).lstrip()
     mark = next(mark for mark in dialect.actions if line.startswith(mark))
     return instantiate(line[len(mark) :].strip(), variables)
 
@@ -100,7 +100,7 @@ def abstract_values(observation: str, variables: Variables) -> str:
     underscores counts as the value. One pass, so that a name put in is never replaced itself.
     """
     names: dict[str, str] = {}
-    for name in reversed(variables):
+    for name in reversed(list(variables)):
         value = variables[name]
         if isinstance(value, str) and value.strip():
             for form in (value, value.replace(" ", "_")):

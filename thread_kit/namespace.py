@@ -264,6 +264,6 @@ def _jsonable(text: str) -> Any:
     value = _value(text)
     try:
         json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return text
     return value

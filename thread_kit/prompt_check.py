@@ -103,7 +103,8 @@ class _Check:
             dialect=self.prompt.dialect,
             tokenize=lambda text: (),
         )
-        at, reply = -1, None
+        at = -1
+        reply: Any = None
         while True:
             try:
                 request = steps.send(reply)
@@ -127,7 +128,7 @@ class _Check:
                 case Spawn(context):
                     reply = self._spawn(example, context, segments[at], namespace)
                 case Define(variables):
-                    reply = namespace.define(variables)
+                    namespace.define(variables)
 
     def _compare(self, example: Example, real: str, shown: str) -> None:
         closed = self.prompt.dialect.closed(shown)

@@ -59,7 +59,7 @@ def load_prompt(name_or_path: str | Path, dialect: Dialect = AGENT) -> Prompt:
     if not path.is_file():
         raise FileNotFoundError(f"there is no prompt file {path}")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise PromptError(
             f"the prompt {path} is not UTF-8 text (byte {error.start}); save it as UTF-8"

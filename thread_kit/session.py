@@ -39,6 +39,7 @@ from thread_kit.events import (
     Returned,
     Spawned,
     Token,
+    plain,
 )
 from thread_kit.namespace import LiteralNamespace, Namespace, PythonNamespace, executable
 from thread_kit.prompts import EMPTY, Prompt
@@ -143,15 +144,18 @@ class Session:
                 raise ValueError(f"{name}={limit} leaves nothing to do; give a positive number")
         self.engine = engine
         self.env = env
-        self.limits = {**limits, "depth": depth}
+        self._calls, self._new_tokens, self._tokens = calls, new_tokens, tokens
+        self._depth, self._seconds = depth, seconds
         self.temperature, self.seed = temperature, seed
         self._prompt, self._main_prompt = prompt, main_prompt or prompt
         self._dialect = dialect or prompt.dialect
         self._context = context if env is None else env.reset()
-        self._own_sandbox = MontySandbox() if sandbox is None and variables else None
+        self._own_sandbox: Sandbox | None = None
         self._namespace: Namespace = LiteralNamespace()
         if variables:
-            self._namespace = PythonNamespace(sandbox or self._own_sandbox, scope=scope)
+            if sandbox is None:
+                sandbox = self._own_sandbox = MontySandbox()
+            self._namespace = PythonNamespace(sandbox, scope=scope)
         self._thread = partial(
             thread,
             phi=phi,
@@ -170,7 +174,7 @@ class Session:
             "dialect": {name: getattr(self._dialect, name) for name in Dialect.__slots__},
             "exchange": {name: _name(function) for name, function in exchanged.items()},
             "scope": scope if variables else "none",
-            "limits": self.limits,
+            "limits": {**limits, "depth": depth},
             "sampling": {"temperature": temperature, "seed": seed},
             "versions": {"python": platform.python_version(), "thread-kit": version("thread-kit")},
         }
@@ -180,7 +184,7 @@ class Session:
         self._done = False  # the environment's task is over
         self._begun = time.perf_counter()
         self._stopping = threading.Event()
-        self._events = self._guarded()
+        self._events: Generator[Event, None, None] = self._guarded()
 
     def _prompts(self) -> dict[str, Any]:
         return {
@@ -201,7 +205,7 @@ class Session:
         """The next event. It is in the trace, and on disk, before it is handed out."""
         return next(self._events)
 
-    def _guarded(self) -> Iterator[Event]:
+    def _guarded(self) -> Generator[Event, None, None]:
         """All events; however the episode ends, its threads, its trace and its cells are closed."""
         self._begun = time.perf_counter()
         over = _Over(Status.STOPPED, "the session was closed")
@@ -218,9 +222,7 @@ class Session:
             over = _Over(Status.FAILED, f"{type(error).__name__}: {error}")
             raise
         finally:
-            ending = [self._record(event) for event in self._close(over)]
-            if self._recorder:
-                self._recorder.close()
+            ending = self._end_all(over)
         yield from ending
 
     def _record(self, event: Event) -> Event:
@@ -233,15 +235,26 @@ class Session:
                 raise
         return event
 
-    def _close(self, over: _Over) -> Iterator[Event]:
-        for one in reversed(self._stack):
+    def _end_all(self, over: _Over) -> list[Event]:
+        """End what is alive and close the episode; raises OSError, but only when all is done."""
+        for one in self._stack:
             self.engine.release(one.key)
-            yield Ended(one.id, over.status, over.detail)
         self._stack.clear()
         if self._own_sandbox:
             self._own_sandbox.close()
+        live = [one.id for one in self.episode.threads.values() if one.status.is_live]
+        events: list[Event] = [Ended(one, over.status, over.detail) for one in reversed(live)]
         seconds = time.perf_counter() - self._begun
-        yield Closed(over.status, self.episode.reward, over.detail, seconds)
+        events.append(Closed(over.status, self.episode.reward, over.detail, seconds))
+        full: OSError | None = None
+        for event in events:
+            try:
+                self._record(event)
+            except OSError as error:
+                full = error
+        if full is not None:
+            raise full
+        return events
 
     def _drive(self) -> Iterator[Event]:
         """Meet the requests of the thread on top of the stack until the main thread is over."""
@@ -266,8 +279,7 @@ class Session:
                 case Spawn(context):
                     yield from self._spawn(one, context)
                 case Define(variables):
-                    one.namespace.define(variables)
-                    one.defined = variables
+                    one.defined = one.namespace.define(variables).changed
 
     # Requests
 
@@ -299,9 +311,8 @@ class Session:
         yield Spawned(child.id, parent.id if parent else None, at, span, prompt.sha256)
         if parent:
             parent.child = child.id
-        limit = self.limits["depth"]
-        if parent and limit is not None and child.depth > limit:
-            detail = f"a thread may be at most {limit} levels below the main thread"
+        if parent and self._depth is not None and child.depth > self._depth:
+            detail = f"a thread may be at most {self._depth} levels below the main thread"
             yield Ended(child.id, Status.OUT_OF_DEPTH, detail)
             parent.reply = Finished(Sequence(), Status.OUT_OF_DEPTH, {})
         else:
@@ -309,11 +320,11 @@ class Session:
 
     def _generate(self, one: _Running, sequence: Sequence) -> Iterator[Event]:
         used = self.episode.usage
-        if self.limits["calls"] is not None and used.calls >= self.limits["calls"]:
+        if self._calls is not None and used.calls >= self._calls:
             raise _Over(Status.OUT_OF_CALLS, f"{used.calls} calls of the model are used up")
-        room, spent = self.limits["new_tokens"], Status.TRUNCATED
-        if self.limits["tokens"] is not None and self.limits["tokens"] - used.generated <= room:
-            room, spent = self.limits["tokens"] - used.generated, Status.OUT_OF_TOKENS
+        room, spent = self._new_tokens, Status.TRUNCATED
+        if self._tokens is not None and self._tokens - used.generated <= room:
+            room, spent = self._tokens - used.generated, Status.OUT_OF_TOKENS
         if room <= 0:
             raise _Over(spent, f"{used.generated} new tokens are used up")
         prompt = self.episode.header["prompts"][one.prompt.sha256]["tokens"]
@@ -362,9 +373,9 @@ class Session:
         """Has somebody stopped the session, or is its time over?"""
         if self._stopping.is_set():
             raise _Over(Status.STOPPED, "stopped by the user")
-        limit = self.limits["seconds"]
-        if limit is not None and time.perf_counter() - self._begun > limit:
-            raise _Over(Status.OUT_OF_TIME, f"{limit:g} seconds are used up")
+        spent = time.perf_counter() - self._begun
+        if self._seconds is not None and spent > self._seconds:
+            raise _Over(Status.OUT_OF_TIME, f"{self._seconds:g} seconds are used up")
 
     def _show(self, one: _Running, sequence: Sequence) -> Iterator[Event]:
         """The spans that the thread added itself: what was observed, what a child returned."""
@@ -372,7 +383,7 @@ class Session:
             if span.provenance is Provenance.OBSERVED:
                 yield Observed(one.id, span)
             else:
-                yield Returned(one.id, one.child, span, one.defined)
+                yield Returned(one.id, one.child, span, plain(one.defined))
         one.shown = len(sequence.spans)
 
     def _execute(self, one: _Running, lines: tuple[str, ...]) -> Iterator[Event]:
@@ -381,10 +392,10 @@ class Session:
             if not executable(line):
                 continue
             ran = one.namespace.run(line)
-            if line.startswith("print("):
+            if ran.printed is not None or (ran.error and line.lstrip().startswith("print")):
                 # A print that fails returns its error, so that the parent can react to it.
-                printed = ran.printed if ran.error is None else ran.error
-            yield ExecutedLine(one.id, line, ran.printed, ran.error, ran.changed)
+                printed = ran.error or ran.printed
+            yield ExecutedLine(one.id, line, ran.printed, ran.error, plain(ran.changed))
         one.reply = Executed(one.namespace.variables, printed)
 
     def _act(self, one: _Running, action: str) -> Iterator[Event]:
@@ -395,7 +406,7 @@ class Session:
         else:
             observation, reward, terminated, truncated, info = self.env.step(action)
             self._done = terminated or truncated
-            yield Acted(one.id, action, observation, reward, terminated, truncated, info)
+            yield Acted(one.id, action, observation, reward, terminated, truncated, plain(info))
             one.reply = observation
 
     def _end(self, one: _Running, finished: Finished) -> Iterator[Event]:
@@ -403,7 +414,7 @@ class Session:
         self._stack.pop()
         details = {
             Status.END_OF_STREAM: "the model ended its text without the end mark",
-            Status.TRUNCATED: f"cut after {self.limits['new_tokens']} new tokens in one call",
+            Status.TRUNCATED: f"cut after {self._new_tokens} new tokens in one call",
             Status.OUT_OF_CONTEXT: f"a thread sees at most {self.engine.context_size} tokens",
         }
         yield Ended(one.id, finished.status, details.get(finished.status, ""))
@@ -417,8 +428,7 @@ class Session:
 
         Raises what went wrong, after the trace has been closed.
         """
-        limit = self.limits["calls"]
-        with tqdm(total=limit, unit="call", disable=not progress, leave=False) as bar:
+        with tqdm(total=self._calls, unit="call", disable=not progress, leave=False) as bar:
             for event in self:
                 self._advance(bar, event)
         return self.episode
@@ -432,6 +442,10 @@ class Session:
             case GeneratedSpan():
                 bar.set_postfix_str(f"{self.episode.usage.generated} tokens")
                 bar.update()
+
+    def close(self) -> None:
+        """Give the episode up where it is; its trace is closed, its cells are freed."""
+        self._events.close()
 
     def stop(self) -> None:
         """End the episode as soon as the model has finished its step; from any thread."""

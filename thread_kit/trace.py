@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from thread_kit.dialect import Dialect
 from thread_kit.events import (
     Acted,
     Closed,
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 VERSION = 1
+
+_MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
+"""What reading a line can raise that is JSON but not a trace, or not even JSON."""
 
 
 class TraceError(ValueError):
@@ -78,6 +82,7 @@ class Usage:
 class Thread:
     """One thread as its events tell it.
 
+    title: what the thread was asked to do, in one line.
     context: the span that the model read before Y, as laid out by the dialect.
     variables: name to value, as they stand now.
     spawned: the children, in order; returned: child to the place in Y of what it returned, in
@@ -87,6 +92,7 @@ class Thread:
     id: int
     parent: int | None
     depth: int
+    title: str
     context: Span
     prompt: str
     at: int
@@ -100,13 +106,6 @@ class Thread:
     executed: list[ExecutedLine] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
 
-    @property
-    def title(self) -> str:
-        """The last line of the context: what the thread was asked to do."""
-        lines = self.context.text.rpartition("Response:")[0].split("\n")
-        lines = [line.removesuffix("=>").strip() for line in lines]
-        return next((line for line in reversed(lines) if line), "")
-
     def __repr__(self) -> str:
         return f"Thread({self.id}, depth {self.depth}, {self.status}: {self.title!r})"
 
@@ -116,6 +115,7 @@ class Episode:
 
     def __init__(self, header: dict[str, Any] | None = None) -> None:
         self.header: dict[str, Any] = {"thread_kit": VERSION, **(header or {})}
+        self._dialect = Dialect(**self.header.get("dialect", {}))
         self.events: list[Event] = []
         self.threads: dict[int, Thread] = {}
         self.prompting = Usage()
@@ -170,9 +170,15 @@ class Episode:
             parent.spawned.append(event.thread)
             depth, variables = parent.depth + 1, dict(parent.variables)
         self.threads[event.thread] = Thread(
-            event.thread, event.parent, depth, event.context, event.prompt, event.at,
+            id=event.thread,
+            parent=event.parent,
+            depth=depth,
+            title=self._dialect.title(event.context.text),
+            context=event.context,
+            prompt=event.prompt,
+            at=event.at,
             variables=variables,
-        )  # fmt: skip
+        )
 
     def _generated(self, event: GeneratedSpan) -> None:
         thread = self.threads[event.thread]
@@ -223,12 +229,12 @@ class Episode:
     @property
     def usage(self) -> Usage:
         """What the whole episode cost, the evaluation of the few-shot prompt included."""
-        return sum((one.usage for one in self.threads.values()), self.prompting)
+        return sum((one.usage for one in list(self.threads.values())), self.prompting)
 
     @property
     def depth(self) -> int:
         """The depth of the deepest thread; the main thread alone is 0."""
-        return max((one.depth for one in self.threads.values()), default=0)
+        return max((one.depth for one in list(self.threads.values())), default=0)
 
     @property
     def summary(self) -> str:
@@ -284,7 +290,7 @@ class Episode:
                     episode = cls._from_header(data)
                 else:
                     episode.add(from_json(data))
-            except (ValueError, AttributeError) as error:
+            except _MALFORMED as error:
                 if torn and number == len(lines) and episode is not None:
                     break
                 raise TraceError(f"{name}, line {number}: {error}") from error
@@ -332,19 +338,20 @@ class Recorder:
     def __init__(self, path: str | Path, header: dict[str, Any]) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self.path.open("w", encoding="utf-8")
-        self._write(header)
+        self._write(header, "wb")
 
     def add(self, event: Event) -> None:
+        """Append an event; raises OSError (a full disk, say) and leaves what is written."""
         if not event.passing:
-            self._write(to_json(event))
+            self._write(to_json(event), "ab")
 
-    def _write(self, data: dict[str, Any]) -> None:
-        self._file.write(_line(data) + "\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
+    def _write(self, data: dict[str, Any], mode: str) -> None:
+        # Opened for each line and unbuffered: nothing waits in memory, and no file is left open,
+        # whatever becomes of the session.
+        line = (_line(data) + "\n").encode()
+        with self.path.open(mode, buffering=0) as file:
+            while line:
+                line = line[file.write(line) :]
 
 
 def to_dataset(episodes: Iterable[Episode]) -> Dataset:

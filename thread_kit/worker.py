@@ -37,6 +37,7 @@ class Worker:
                 self._going.wait()
         except BaseException as error:
             self.error = error
+            self.session.close()
         finally:
             self._on_event(None)
 

@@ -28,6 +28,7 @@ class Growing:
     tokens: list[int] = field(default_factory=list)
     stop: Stop | None = None
     _bytes: bytes = b""
+    _sizes: list[int] = field(default_factory=list)
     _decoder: codecs.IncrementalDecoder = field(
         default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
     )
@@ -46,12 +47,18 @@ class Growing:
             end, stop = found
             self.stop = self.stops[stop]
             if end < len(self._bytes):
+                # The head of the token is spelled anew, from the start of its first character.
+                start = before
                 self.tokens.pop()
-                head = self._bytes[before:end].decode("utf-8", "replace")
+                while self._sizes and 0x80 <= self._bytes[start] < 0xC0:
+                    start -= self._sizes.pop()
+                    self.tokens.pop()
+                head = self._bytes[start:end].decode("utf-8", "replace")
                 self.tokens += self.tokenize(head)
                 self._bytes = self._bytes[:end]
         elif len(self.tokens) >= self.max_tokens:
             self.stop = Stop.LENGTH
+        self._sizes.append(len(piece))
         return self._decoder.decode(self._bytes[before:], final=self.stop is not None)
 
     def finish(self, stop: Stop | None = None) -> Call:

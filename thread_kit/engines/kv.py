@@ -85,9 +85,6 @@ class KVCache:
         own = self._held.get(key)
         if own is not None:
             kept = common_prefix(own.tokens, wanted)
-            if kept == len(own.tokens):
-                self.held(key)
-                return kept
             best = self._best(wanted, apart_from=key)
             if best is None or common_prefix(self._held[best].tokens, wanted) <= kept:
                 return self._cut(key, kept)
@@ -96,8 +93,10 @@ class KVCache:
 
     def _copy(self, key: Key, wanted: list[int], busy: Collection[Key]) -> int:
         best = self._best(wanted)
-        if not self._free:
-            self.evict({*busy, *([best] if best is not None else [])}, only_one=True)
+        spared = {*busy} if best is None else {*busy, best}
+        if not self._free and self.evict(spared) is None:
+            self.evict(busy, only_one=True)  # even what could have been copied
+            best = None
         target = self._held[key] = Held(self._free.pop())
         self.held(key)
         if best is None:

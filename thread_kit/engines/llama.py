@@ -108,7 +108,10 @@ class LlamaEngine(Engine):
         params.n_gpu_layers = 2**31 - 1 if gpu_layers < 0 else gpu_layers
         self._model = llama_cpp.llama_model_load_from_file(os.fsencode(self.path), params)
         if not self._model:
-            raise EngineError(f"llama.cpp cannot load {self.path}: {_last_words()}")
+            raise EngineError(
+                f"llama.cpp cannot load {self.path}: {_last_words()}; if its download broke off, "
+                "download it again, otherwise take a model that this llama.cpp knows"
+            )
         self._vocab = llama_cpp.llama_model_get_vocab(self._model)
         self._n_vocab = llama_cpp.llama_vocab_n_tokens(self._vocab)
         self._layers = llama_cpp.llama_model_n_layer(self._model) + 1
@@ -120,6 +123,11 @@ class LlamaEngine(Engine):
             self._lead = b"\n"
 
     def _open(self, context: int, cpu_threads: int, batch: int, sequences: int) -> None:
+        if not 1 <= sequences <= 256:
+            raise EngineError(f"sequences={sequences}: llama.cpp allows 1 to 256")
+        # llama.cpp aborts the process where there are fewer cells or places than sequences.
+        context, batch = max(context, 256), max(batch, 1)
+        sequences = min(sequences, batch)
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = context
         params.n_batch = params.n_ubatch = batch
@@ -142,7 +150,12 @@ class LlamaEngine(Engine):
 
     # Text and tokens
 
+    def _must_be_open(self) -> None:
+        if not self._context:
+            raise EngineError(f"{self.name} is closed; load it again")
+
     def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
+        self._must_be_open()
         raw = text.encode("utf-8", "replace")
         if first:
             return self._raw_tokens(raw, special=True)
@@ -176,21 +189,29 @@ class LlamaEngine(Engine):
     # Calls
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:
+        self._must_be_open()
         wanted = list(tokens)
         self._must_fit(len(wanted), "the few-shot prompt")
         # Prompts are kept, so that the next episode starts where this one did. Behind the last
         # token of a prompt there is always a context (here: -1), which gives the logits.
         key = hashlib.sha256(np.asarray(wanted, dtype=np.int64).tobytes()).hexdigest()
-        with self.lock:
-            done = self._cache.place(key, [*wanted, -1], self._running)
-        yield Prefilled(None, done, len(wanted))
+        done = -1
         while done < len(wanted):
-            chunk = wanted[done : done + self._n_batch]
             with self.lock:
-                if not self._evaluate([(key, chunk, False)]):
-                    raise EngineError(f"no cell is left for {self.name}'s few-shot prompt")
-            done += len(chunk)
+                # Asked anew for each chunk: another driver may have evaluated or evicted some.
+                begun, done = done >= 0, self._place(key, [*wanted, -1])
+                if begun and done < len(wanted):
+                    chunk = wanted[done : done + self._n_batch]
+                    if not self._evaluate([(key, chunk, False)]):
+                        raise EngineError(f"no cell is left for {self.name}'s few-shot prompt")
+                    done += len(chunk)
             yield Prefilled(None, done, len(wanted))
+
+    def _place(self, key: Key, tokens: list[int]) -> int:
+        try:
+            return self._cache.place(key, tokens, self._running)
+        except RuntimeError as error:
+            raise EngineError(str(error)) from None
 
     def _must_fit(self, tokens: int, what: str) -> None:
         if tokens >= self.context_size:
@@ -211,12 +232,14 @@ class LlamaEngine(Engine):
     ) -> None:
         if thread in self._running:
             raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
+        if not tokens:
+            raise ValueError("there are no tokens to continue")
         growing = Growing(thread, stops, max_tokens, self.tokenize)
         with self.lock:
             if len(tokens) >= self.context_size:
                 growing.stop = Stop.CONTEXT
             else:
-                growing.reused = self._cache.place(thread, list(tokens), self._running)
+                growing.reused = self._place(thread, list(tokens))
             self._running[thread] = _Call(list(tokens), growing, temperature, seed)
 
     def step(self) -> list[Prefilled | Sampled | Call]:

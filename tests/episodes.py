@@ -1,0 +1,65 @@
+"""Small episodes for the tests of the views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thread_kit.dialect import Stop
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs import Env, Step
+from thread_kit.events import (
+    GeneratedSpan,
+    Spawned,
+)
+from thread_kit.prompts import Example, Prompt
+from thread_kit.sequence import Provenance, Span
+from thread_kit.session import Session
+from thread_kit.trace import Episode
+
+PROMPT = Prompt("two", (Example("say a =>", "print('a')\n#END#"),))
+
+REPLIES = (
+    "tool = 'axe'\nFirst, I need to find the {tool}. =>",
+    "> open shed =>",
+    "x = nothing\nNext, I need to look in the shed. =>",
+    "print('The shed holds a {tool}.')\n#END#",
+    "print('The {tool} is in the shed.')\n#END#",
+    "Then, I need to sharpen it. =>",
+    "This takes a while, becau",
+    "print('Done.')\n#END#",
+)
+
+
+class Shed(Env):
+    name = "shed"
+
+    def __init__(self) -> None:
+        self.task = {"number": 0}
+
+    def reset(self) -> str:
+        return "Sharpen the axe. =>"
+
+    def step(self, action: str) -> Step:
+        return Step(f"You {action}.", 0.5, False, False, {})
+
+    def oracle(self) -> None:
+        return None
+
+
+def session(replies: tuple[str, ...] = REPLIES, **options: Any) -> Session:
+    return Session(ScriptedEngine(replies), Shed(), prompt=PROMPT, **options)
+
+
+def span(provenance: Provenance, text: str) -> Span:
+    return Span(provenance, text, tuple(range(len(text))))
+
+
+def chain(levels: int) -> Episode:
+    """An episode in which each thread has one child."""
+    episode = Episode({})
+    for level in range(levels):
+        context = span(Provenance.CONTEXT, f"Prompt:\nlevel {level} =>\n\nResponse:\n")
+        episode.add(Spawned(level, level - 1 if level else None, 4 if level else 0, context, ""))
+        wrote = span(Provenance.GENERATED, "x =>")
+        episode.add(GeneratedSpan(level, wrote, Stop.LISTEN, 0, 1, 0.0))
+    return episode

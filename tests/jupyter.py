@@ -1,0 +1,199 @@
+"""A real JupyterLab and a headless Chromium, for the tests that look at what people see.
+
+The server has its own settings, folders and port on this machine alone, never the user's; only
+processes that are started here are ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+CHROMIUM = Path("/usr/bin/chromium")
+PATIENCE = 120.0
+"""Seconds that anything may take; only a test that fails waits so long."""
+
+SETTINGS = {
+    "@jupyterlab/notebook-extension/tracker": {
+        "windowingMode": "none",
+        "autoStartDefaultKernel": True,
+    },
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+
+
+@contextmanager
+def jupyterlab(notebooks: Path, scratch: Path) -> Iterator[str]:
+    """A JupyterLab that serves a folder (of copies: it may save); the address of its root."""
+    folders = {
+        name: str(scratch / name.lower())
+        for name in (
+            "JUPYTER_CONFIG_DIR",
+            "JUPYTER_DATA_DIR",
+            "JUPYTER_RUNTIME_DIR",
+            "JUPYTERLAB_SETTINGS_DIR",
+            "JUPYTERLAB_WORKSPACES_DIR",
+            "IPYTHONDIR",
+        )
+    }
+    for name, settings in SETTINGS.items():
+        path = Path(folders["JUPYTERLAB_SETTINGS_DIR"], f"{name}.jupyterlab-settings")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(settings), encoding="utf-8")
+    port = _free_port()
+    command = [
+        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1"),
+        *(f"--port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={notebooks}"),
+        *("--IdentityProvider.token=", "--ServerApp.password="),
+        *("--ServerApp.disable_check_xsrf=True", "--LabApp.expose_app_in_browser=True"),
+        *("--LabApp.news_url=", "--LabApp.extension_manager=readonly"),
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]
+    address = f"http://127.0.0.1:{port}"
+    log = scratch / "jupyterlab.log"
+    with log.open("w", encoding="utf-8") as output:
+        server = subprocess.Popen(
+            command, env=os.environ | folders, stdout=output, stderr=subprocess.STDOUT
+        )
+        try:
+            _wait_for(address, server, log)
+            yield address
+        finally:
+            server.terminate()  # it ends its kernels itself
+            try:
+                server.wait(30)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if server.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(f"{address}/api/status", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text(encoding='utf-8')[-3000:]}")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A headless browser that asks nothing of the network by itself."""
+    options = "no-sandbox disable-gpu disable-quic no-first-run disable-background-networking"
+    options += " disable-component-update disable-sync"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=[f"--{option}" for option in options.split()]
+        )
+        yield browser
+        browser.close()
+
+
+class Notebook:
+    """A notebook that is open in JupyterLab, with its kernel ready.
+
+    page: the browser's page. errors: what the page reported as an error. outside: addresses of
+    other machines that it asked for.
+    """
+
+    def __init__(self, browser: Browser, address: str, path: str) -> None:
+        self.errors: list[str] = []
+        self.outside: list[str] = []
+        self.page: Page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        self.page.set_default_timeout(PATIENCE * 1000)
+        self.page.on("console", lambda message: self._console(message.type, message.text))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", lambda request: self._request(request.url, address))
+        self._address = f"{address}/lab/tree/{path}?reset"
+        self.reload()
+
+    def _console(self, kind: str, text: str) -> None:
+        if kind == "error":
+            self.errors.append(text)
+
+    def _request(self, url: str, address: str) -> None:
+        here = (address, address.replace("http", "ws", 1), "data:", "blob:")
+        if not url.startswith(here):
+            self.outside.append(url)
+
+    def reload(self) -> None:
+        """Open the page (again) and wait until its kernel can run cells."""
+        self.page.goto(self._address)
+        # The toolbar says "idle" too early; a run then would be lost.
+        self.page.wait_for_function("() => window.jupyterapp?.shell?.currentWidget?.context")
+        self.page.evaluate(
+            """async () => {
+                await jupyterapp.restored;
+                const panel = jupyterapp.shell.currentWidget;
+                await panel.context.ready;
+                await panel.sessionContext.ready;
+            }"""
+        )
+        self.wait_until_idle()
+
+    def wait_until_idle(self) -> None:
+        self.page.wait_for_function(
+            """() => {
+                const kernel = jupyterapp.shell.currentWidget.sessionContext.session?.kernel;
+                return kernel?.connectionStatus === 'connected' && kernel.status === 'idle';
+            }"""
+        )
+
+    def run_all(self) -> None:
+        """Run all cells and wait until the last one is done."""
+        self.start()
+        self.wait_until_run()
+
+    def start(self) -> None:
+        """Begin to run all cells."""
+        self.page.evaluate("() => void jupyterapp.commands.execute('notebook:run-all-cells')")
+
+    def wait_until_run(self) -> None:
+        self.page.wait_for_function(
+            r"""() => [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]
+                .every((prompt) => /\[\d+\]/.test(prompt.textContent))"""
+        )
+        self.wait_until_idle()
+
+    def theme(self, name: str) -> None:
+        """Switch to "JupyterLab Light" or "JupyterLab Dark"."""
+        self.page.evaluate(
+            "(theme) => jupyterapp.commands.execute('apputils:change-theme', { theme })", name
+        )
+        light = str(name.endswith("Light")).lower()
+        self.page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached")
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached")
+
+
+def write_notebook(path: Path, cells: list[str]) -> None:
+    """A notebook of code cells."""
+    import nbformat
+
+    book = nbformat.v4.new_notebook()
+    book.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
+    book.cells = [nbformat.v4.new_code_cell(source) for source in cells]
+    nbformat.write(book, path)

@@ -1,0 +1,217 @@
+"""The live widget in a real JupyterLab; where there is no Chromium, these are skipped."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from jupyter import Notebook, chromium, jupyterlab, write_notebook
+
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.session import Session
+from thread_kit.views.deltas import state_of
+from thread_kit.views.live import MODULE, LiveEpisode
+
+pytestmark = pytest.mark.browser
+
+SESSION = """\
+import time
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.session import Session
+from thread_kit.views.live import watch
+
+class Slow(ScriptedEngine):
+    def step(self):
+        time.sleep(0.002)
+        return super().step()
+
+replies = [
+    "tool = 'axe <b>&amp;</b>'\\nFirst, I need to find the {tool}. =>",
+    "places = ['shed', 'barn']\\nNext, I need to look in the shed. =>",
+    "print('The shed holds a {tool}.')\\n#END#",
+    "> open shed =>",
+    "print('The {tool} is in the shed.')\\n#END#",
+    "Then, I need to sharpen it. =>",
+    "This will take a while, because",
+    "print('Done.')\\n#END#",
+]
+session = Session(Slow(replies), context="Sharpen the axe. =>")
+live = watch(session)
+live"""
+
+
+BUSY = """\
+from pathlib import Path
+import time
+from IPython.display import display
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.session import Session
+from thread_kit.views.live import watch
+
+class Gated(ScriptedEngine):
+    steps = 0
+
+    def step(self):
+        self.steps += 1
+        while self.steps == 50 and not Path("go").exists():
+            time.sleep(0.01)
+        return super().step()
+
+replies = ["First, I need to find it. =>", "I am writing this while the kernel is busy.", "#END#"]
+live = watch(Session(Gated(replies), context="Sharpen the axe. =>"))
+display(live)
+print(live.wait())"""
+
+ENDLESS = """\
+import time
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.session import Session
+from thread_kit.views.live import watch
+
+class Slow(ScriptedEngine):
+    def step(self):
+        time.sleep(0.01)
+        return super().step()
+
+session = Session(Slow(["on and " * 100_000]), context="Go on. =>", new_tokens=1_000_000)
+live = watch(session)
+live"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("notebooks")
+    write_notebook(folder / "live.ipynb", [SESSION, "live.wait(60)", "live", "print(live)"])
+    write_notebook(folder / "busy.ipynb", [BUSY])
+    write_notebook(folder / "endless.ipynb", [ENDLESS])
+    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
+        yield address, folder
+
+
+def row(notebook: Notebook, thread: int, output: int = 0):
+    return notebook.page.locator(".tk-live").nth(output).locator(f".tk-row[data-id='{thread}']")
+
+
+def pane(notebook: Notebook, output: int = 0) -> str:
+    return notebook.page.locator(".tk-live").nth(output).locator(".tk-pane").inner_text()
+
+
+def test_a_live_episode_in_jupyterlab(browser, lab, tmp_path):
+    notebook = Notebook(browser, lab[0], "live.ipynb")
+    notebook.run_all()
+    page = notebook.page
+    live = page.locator(".tk-live").first
+    live.locator(".tk-bar .tk-ended").wait_for()
+
+    assert "4 threads · depth 2" in live.locator(".tk-bar").inner_text()
+    assert "LiveEpisode(4 threads, depth 2, " in page.locator(".jp-OutputArea").last.inner_text()
+
+    row(notebook, 1).click()
+    page.wait_for_function("() => document.querySelector('.tk-pane').textContent.includes('shed')")
+    text = pane(notebook)
+    assert "returned by thread 2" in text
+    assert "observed, not executed" in text
+    assert "The shed holds a {tool}." in text
+
+    # What a model writes is text, never markup, here and in the static form below.
+    row(notebook, 0).click()
+    assert "axe <b>&amp;</b>" in pane(notebook)
+    assert page.locator(".tk-pane pre b").count() == 0
+
+    # The keyboard: down the tree, fold, unfold, open.
+    row(notebook, 0).focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowLeft")
+    assert row(notebook, 1).get_attribute("aria-expanded") == "false"
+    assert row(notebook, 2).is_hidden()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert row(notebook, 2).get_attribute("aria-selected") == "true"
+    assert row(notebook, 2).evaluate("(row) => row === document.activeElement")
+    assert "Thread 2" in pane(notebook)
+
+    # A second view, shown after the end, holds everything, and is a view of its own.
+    assert row(notebook, 3, output=1).inner_text() == row(notebook, 3).inner_text()
+    assert "Thread 0" in pane(notebook, output=1)
+
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        notebook.theme(theme)
+        picture = tmp_path / f"{theme.split()[1].lower()}.png"
+        page.screenshot(path=picture, full_page=True)
+        assert picture.stat().st_size > 20_000
+    assert notebook.errors == []
+    assert notebook.outside == []
+    page.close()
+
+
+def test_a_page_that_is_opened_again_shows_the_whole_episode(browser, lab):
+    notebook = Notebook(browser, lab[0], "live.ipynb")
+    notebook.run_all()
+    notebook.page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
+    notebook.reload()
+    notebook.page.locator(".tk-live .tk-bar .tk-ended").first.wait_for()
+    row(notebook, 1).click()
+    assert "returned by thread 2" in pane(notebook)
+    notebook.page.close()
+
+
+def test_a_busy_kernel_shows_each_token_and_the_page_can_be_used(browser, lab):
+    address, folder = lab
+    notebook = Notebook(browser, address, "busy.ipynb")
+    notebook.start()
+    page = notebook.page
+    page.locator(".tk-pane", has_text="I am writing this w").wait_for()
+    assert "while the kernel is busy." not in pane(notebook)
+    assert page.locator(".jp-InputPrompt", has_text="[*]").count() == 1
+    row(notebook, 0).click()
+    assert "First, I need to find it. =>" in pane(notebook)
+    row(notebook, 1).click()
+    (folder / "go").touch()
+    notebook.wait_until_run()
+    assert "while the kernel is busy." in pane(notebook)
+    assert notebook.errors == []
+    page.close()
+
+
+def test_the_buttons_pause_and_stop(browser, lab):
+    notebook = Notebook(browser, lab[0], "endless.ipynb")
+    notebook.run_all()
+    page = notebook.page
+    page.locator(".tk-pane", has_text="on and on").wait_for()
+    page.get_by_role("button", name="Pause").click()
+    page.locator(".tk-bar .tk-badge", has_text="paused").wait_for()
+    page.get_by_role("button", name="Resume").click()
+    page.locator(".tk-bar .tk-badge", has_text="generating").wait_for()
+    page.get_by_role("button", name="Stop").click()
+    page.locator(".tk-bar .tk-stopped").wait_for()
+    assert "stopped by the user" in page.locator(".tk-bar .tk-error").inner_text()
+    assert notebook.errors == []
+    page.close()
+
+
+def test_the_page_folds_messages_as_python_does(browser):
+    engine = ScriptedEngine(["a = 'é'\nSo, b =>", "print('1')\n#END#", "x =>", "#END#", "#END#"])
+    live = LiveEpisode(Session(engine, context="start =>"))
+    before = json.loads(live.get_state("snapshot")["snapshot"])
+    messages: list[dict] = []
+    live.send = messages.append  # type: ignore[method-assign]
+    episode = live.wait()
+    page = browser.new_page()
+    after = page.evaluate(
+        """async ([source, state, messages]) => {
+            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
+            const { fold } = await import(url);
+            for (const { changes } of messages) for (const change of changes) fold(state, change);
+            return state;
+        }""",
+        [MODULE, before, messages],
+    )
+    page.close()
+    assert {key: after[key] for key in state_of(episode)} == state_of(episode)

@@ -1,0 +1,192 @@
+"""An episode as static HTML: what a notebook shows, also on a forge, in nbviewer, with no kernel.
+
+What such pages do to HTML decides the form. There is no script, no link and no style sheet: pages
+strip them, or print them. Folding is `<details>`, which needs no script. All styles are attributes
+on the elements; where they are stripped as well, words still say what is generated and what is
+returned, and nesting still says whose child a thread is. No colour of text or of the page is set,
+only tints that let it through, so that it reads on light and on dark pages alike. Every text of a
+model or of an environment is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from thread_kit.sequence import Provenance
+from thread_kit.trace import Episode
+from thread_kit.views.model import EpisodeView, Piece, PromptView, ThreadView, view
+from thread_kit.views.palette import PROVENANCE, status_colour, tint
+from thread_kit.views.wording import costs, count, shorten
+
+TEXT = 50_000
+"""Characters of one piece that are shown; what is cut is counted."""
+
+NESTED = 40
+"""Levels inside one another; deeper ones start anew below (browsers give up at 512 elements)."""
+
+FOLDED = 8
+"""A context of more lines than this is folded."""
+
+_FONT = "font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:13px;"
+_WRAP = "word-break:normal;overflow-wrap:anywhere;"
+_SMALL = "font-size:85%;opacity:.8;"
+
+
+def episode_html(episode: Episode) -> str:
+    """One element that holds the whole episode, folded but for the main thread and for the path to
+    each thread that did not end by itself.
+
+    The same tokens always give the same HTML: no times, and nothing that a cache changes.
+    """
+    seen = view(episode)
+    return (
+        '<div style="line-height:1.4;max-width:75em">'
+        f"<p><b>{_status(seen.status)}</b> {_text(_after_status(seen))}</p>"
+        + (f"<p><b>{_text(seen.detail)}</b></p>" if seen.detail else "")
+        + _legend()
+        + "".join(_prompt(seen, name, prompt) for name, prompt in seen.prompts.items())
+        + "".join(_threads(seen))
+        + "</div>"
+    )
+
+
+def _threads(seen: EpisodeView) -> Iterator[str]:
+    """The tree, depth first; without recursion, since it may be deeper than Python's stack."""
+    waiting: list[str | int] = [o.id for o in reversed(seen.threads.values()) if o.parent is None]
+    below: list[int] = []
+    while waiting or below:
+        item = waiting.pop() if waiting else below.pop(0)
+        if isinstance(item, str):
+            yield item
+            continue
+        one = seen.threads[item]
+        parts: list[str | int] = [_head(seen, one), _context(one.context)]
+        for piece in one.sequence:
+            if isinstance(piece, Piece):
+                parts.append(_piece(piece, one))
+            elif seen.threads[piece.branch].depth % NESTED:
+                parts.append(piece.branch)
+            else:
+                parts.append(f"<p><i>Thread {piece.branch} is shown below.</i></p>")
+                below.append(piece.branch)
+        waiting += reversed([*parts, _lines(one), _variables(one), "</blockquote></details>"])
+
+
+def _head(seen: EpisodeView, one: ThreadView) -> str:
+    is_open = " open" if one.id in seen.open else ""
+    edge = status_colour(one.status)
+    work = seen.work[one.id]
+    tokens = costs(one.usage) + (f" · by threads below {work:,}" if work else "")
+    return (
+        f'<details{is_open} style="margin:4px 0">'
+        f'<summary style="cursor:pointer"><b>{one.id}</b> {_status(one.status)} '
+        f"<bdi>{_text(one.title)}</bdi> "
+        f'<small style="{_SMALL}">(depth {one.depth} · {tokens})</small></summary>'
+        # Where styles are stripped, a quotation is indented, and so the tree can be seen.
+        f'<blockquote style="margin:2px 0;padding:0 0 0 8px;border:0 solid {edge};'
+        'border-left-width:3px;color:inherit;background:none">'
+        + (f"<p><b>{_text(one.detail)}</b></p>" if one.detail else "")
+    )
+
+
+def _context(piece: Piece) -> str:
+    lines = piece.text.count("\n")
+    if lines <= FOLDED:
+        return _piece(piece)
+    summary = f"context: {count(lines, 'line')}, {count(piece.tokens, 'token')}"
+    return f"<details>{_summary(summary)}{_piece(piece)}</details>"
+
+
+def _piece(piece: Piece, one: ThreadView | None = None) -> str:
+    colour = PROVENANCE[piece.provenance]
+    label = str(piece.provenance)
+    if piece.child is not None:
+        label += f" by thread {piece.child}"
+    if one and piece.action is not None and one.actions[piece.action].reward is None:
+        label += ", not executed"
+    return (
+        f'<div style="display:flex;margin:1px 0;background:{tint(colour, 0.13)};'
+        f'border-left:3px solid {colour}">'
+        f'<small style="{_SMALL}flex:none;width:12em;padding:2px 6px">{label} '
+        f"({piece.tokens:,})</small>{_pre(piece.text)}</div>"
+    )
+
+
+def _pre(text: str) -> str:
+    style = f"{_FONT}margin:0;padding:2px 6px;white-space:pre-wrap;{_WRAP}"
+    # A newline that directly follows <pre> is not shown, so one is put there to be swallowed.
+    return f'<pre style="{style}background:none">\n{_text(shorten(text, TEXT))}</pre>'
+
+
+def _lines(one: ThreadView) -> str:
+    """What the thread's own lines printed, and how they failed."""
+    if not one.lines:
+        return ""
+    failed = sum(ran.error is not None for ran in one.lines)
+    summary = f"lines that printed or failed: {len(one.lines)}" + (
+        f" ({failed} failed)" if failed else ""
+    )
+    rows = [(ran.line.strip(), ran.error or ran.printed or "") for ran in one.lines]
+    return _table(summary, ("line", "printed, or error"), rows, is_open=bool(failed))
+
+
+def _variables(one: ThreadView) -> str:
+    if not one.variables:
+        return ""
+    summary = f"variables: {len(one.variables)}"
+    return _table(summary, ("name", "value"), list(one.variables))
+
+
+def _table(
+    summary: str, heads: tuple[str, str], rows: list[tuple[str, str]], *, is_open: bool = False
+) -> str:
+    cell = f'style="{_FONT}text-align:left;vertical-align:top;{_WRAP}"'
+    body = "".join(
+        f"<tr><td {cell}>{_text(a)}</td><td {cell}>{_text(b)}</td></tr>" for a, b in rows
+    )
+    head = "".join(f'<th style="text-align:left">{name}</th>' for name in heads)
+    return (
+        f"<details{' open' if is_open else ''}>{_summary(summary)}<table><thead><tr>{head}</tr>"
+        f"</thead><tbody>{body}</tbody></table></details>"
+    )
+
+
+def _prompt(seen: EpisodeView, name: str, prompt: PromptView) -> str:
+    readers = [str(one.id) for one in seen.threads.values() if one.prompt == name]
+    who = "every thread" if len(readers) == len(seen.threads) else f"threads {', '.join(readers)}"
+    summary = f"few-shot prompt {prompt.name}: {count(prompt.tokens, 'token')}, read first by {who}"
+    piece = Piece(Provenance.PROMPT, prompt.text, prompt.tokens)
+    return f"<details>{_summary(summary)}{_piece(piece)}</details>"
+
+
+def _summary(text: str) -> str:
+    return f'<summary style="cursor:pointer;{_SMALL}">{_text(text)}</summary>'
+
+
+def _legend() -> str:
+    marks = " ".join(
+        f'<span style="background:{tint(colour, 0.13)};border-left:3px solid {colour};'
+        f'padding:0 6px">{name}</span>'
+        for name, colour in PROVENANCE.items()
+    )
+    return f'<p><small style="{_SMALL}">Text by where it comes from (tokens): {marks}</small></p>'
+
+
+def _status(status: str) -> str:
+    colour = status_colour(status)
+    return (
+        f'<span style="border:1px solid {colour};background:{tint(colour, 0.2)};border-radius:3px;'
+        f'padding:0 5px">{_text(status)}</span>'
+    )
+
+
+def _after_status(seen: EpisodeView) -> str:
+    return seen.totals.removeprefix(f"{seen.status} · ")
+
+
+def _text(text: str) -> str:
+    return escape(text, quote=True)
+
+
+__all__ = ["episode_html"]

@@ -1,0 +1,270 @@
+"""The view model of an episode: what every view shows, and in which order.
+
+Immutable nodes, derived from an episode; text, HTML, figures and the live widget are lowered from
+them and look at nothing else. Here are decided: where in its parent's sequence a child stands,
+which action an observation answers, how values are written, and what text may do to a page or a
+terminal (nothing: see `legible`). Not here: layout, words and colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from thread_kit.sequence import Provenance, Span
+from thread_kit.trace import Episode, Thread, Usage
+from thread_kit.views.wording import costs, count, legible, shorten
+
+VALUE = 2_000
+"""Characters of a variable's value that are shown; what is cut is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One span, as it is shown. `child` returned it; `action` (a place in the list) led to it."""
+
+    provenance: Provenance
+    text: str
+    tokens: int
+    child: int | None = None
+    action: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """The place in a parent's sequence where a child was spawned."""
+
+    branch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action and what came of it; `reward` is None where it never reached the environment."""
+
+    action: str
+    observation: str
+    reward: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the thread that ran, if it printed something or failed."""
+
+    line: str
+    printed: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadView:
+    """One thread.
+
+    sequence: its pieces in order, and between them the places where children were spawned.
+    variables: pairs of a name and its value, written as Python writes it.
+    prompt: the name in `EpisodeView.prompts` of what it read first.
+    """
+
+    id: int
+    parent: int | None
+    depth: int
+    title: str
+    status: str
+    is_live: bool
+    is_cut: bool
+    detail: str
+    prompt: str
+    context: Piece
+    sequence: tuple[Piece | Branch, ...]
+    variables: tuple[tuple[str, str], ...]
+    actions: tuple[Action, ...]
+    lines: tuple[Line, ...]
+    usage: Usage
+
+    @property
+    def pieces(self) -> list[Piece]:
+        return [item for item in self.sequence if isinstance(item, Piece)]
+
+    @property
+    def children(self) -> list[int]:
+        return [item.branch for item in self.sequence if isinstance(item, Branch)]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptView:
+    """A few-shot prompt, which the threads that use it read before their contexts."""
+
+    name: str
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True)
+class EpisodeView:
+    """A whole episode; `usage` is that of its threads, `prompting` that of the prompts."""
+
+    model: str
+    environment: str
+    status: str
+    is_live: bool
+    detail: str
+    reward: float | None
+    threads: dict[int, ThreadView]
+    prompts: dict[str, PromptView]
+    prompting: Usage
+
+    @cached_property
+    def usage(self) -> Usage:
+        return sum((one.usage for one in self.threads.values()), Usage())
+
+    @property
+    def depth(self) -> int:
+        return max((one.depth for one in self.threads.values()), default=0)
+
+    @cached_property
+    def work(self) -> dict[int, int]:
+        """For each thread, the tokens that all threads below it generated."""
+        below = dict.fromkeys(self.threads, 0)
+        for one in reversed(self.threads.values()):  # children come after their parents
+            if one.parent is not None:
+                below[one.parent] += below[one.id] + one.usage.generated
+        return below
+
+    @cached_property
+    def open(self) -> frozenset[int]:
+        """What is unfolded at first: the main thread, and the path to each thread that was cut."""
+        found = {one.id for one in self.threads.values() if one.parent is None}
+        for one in self.threads.values():
+            up: int | None = one.id if one.is_cut else None
+            while up is not None and up not in found:
+                found.add(up)
+                up = self.threads[up].parent
+        return frozenset(found)
+
+    @property
+    def totals(self) -> str:
+        """One line, the same for the same tokens: no seconds, and nothing that a cache changes."""
+        parts = [
+            f"{self.status}",
+            f"reward {'none' if self.reward is None else f'{self.reward:g}'}",
+            count(len(self.threads), "thread"),
+            f"depth {self.depth}",
+            count(self.usage.calls, "call"),
+            costs(self.usage),
+        ]
+        return " · ".join(parts)
+
+
+def view(episode: Episode) -> EpisodeView:
+    """The view model of an episode as it is now."""
+    header = episode.header
+    model = header.get("model")
+    return EpisodeView(
+        model=legible(str(model.get("name", ""))) if isinstance(model, Mapping) else "",
+        environment=legible(str(header.get("environment") or "")),
+        status=str(episode.status),
+        is_live=episode.status.is_live,
+        detail=legible(episode.detail),
+        reward=episode.reward,
+        threads={number: thread_view(episode, number) for number in episode.threads},
+        prompts=prompt_views(header),
+        prompting=episode.prompting,
+    )
+
+
+def prompt_views(header: Mapping[str, Any]) -> dict[str, PromptView]:
+    """The few-shot prompts of an episode that hold any examples."""
+    return {
+        name: PromptView(
+            legible(str(one.get("name", ""))), legible(one["text"]), len(one["tokens"])
+        )
+        for name, one in header.get("prompts", {}).items()
+        if one["text"]
+    }
+
+
+def thread_view(episode: Episode, number: int) -> ThreadView:
+    """The view model of one thread."""
+    one = episode.threads[number]
+    return ThreadView(
+        id=one.id,
+        parent=one.parent,
+        depth=one.depth,
+        title=legible(one.title),
+        status=str(one.status),
+        is_live=one.status.is_live,
+        is_cut=not (one.status.is_live or one.status.is_end),
+        detail=legible(one.detail),
+        prompt=one.prompt,
+        context=_piece(one.context),
+        sequence=tuple(_sequence(episode, one)),
+        variables=tuple((legible(n), _value(v)) for n, v in one.variables.items()),
+        actions=tuple(_actions(episode, one)),
+        lines=tuple(
+            Line(legible(ran.line), _legible(ran.printed), _legible(ran.error))
+            for ran in one.executed
+            if ran.printed is not None or ran.error is not None
+        ),
+        usage=one.usage,
+    )
+
+
+def _legible(text: str | None) -> str | None:
+    return None if text is None else legible(text)
+
+
+def _value(value: Any) -> str:
+    return shorten(legible(repr(value)), VALUE)
+
+
+def _piece(span: Span, child: int | None = None, action: int | None = None) -> Piece:
+    return Piece(span.provenance, legible(span.text), len(span), child, action)
+
+
+def _sequence(episode: Episode, one: Thread) -> Iterator[Piece | Branch]:
+    """The spans, and before the span that is next at its place, each child that was spawned."""
+    spawned = list(one.spawned)
+    returned = list(one.returned.items())
+    at = observed = 0
+    for span in one.sequence:
+        while spawned and episode.threads[spawned[0]].at <= at:
+            yield Branch(spawned.pop(0))
+        if span.provenance is Provenance.OBSERVED:
+            yield _piece(span, action=observed)
+            observed += 1
+        elif span.provenance is Provenance.RETURNED and returned and returned[0][1][0] <= at:
+            yield _piece(span, child=returned.pop(0)[0])
+        else:
+            yield _piece(span)
+        at += len(span)
+    yield from map(Branch, spawned)
+
+
+def _actions(episode: Episode, one: Thread) -> Iterator[Action]:
+    """What was done, in order; what the thread wrote as an action, but nobody executed, as well."""
+    for acted in one.actions:
+        yield Action(legible(acted.action), legible(acted.observation), acted.reward)
+    listen = episode.header.get("dialect", {}).get("listen", "=>")
+    observed, wrote = 0, ""
+    for span in one.sequence:
+        if span.provenance is Provenance.OBSERVED:
+            if observed >= len(one.actions):
+                yield Action(legible(wrote), legible(span.text.rstrip("\n")), None)
+            observed += 1
+        last = span.text.removesuffix(listen).rpartition("\n")[2]
+        wrote = last.lstrip("#> ").rstrip()
+
+
+__all__ = [
+    "Action",
+    "Branch",
+    "EpisodeView",
+    "Line",
+    "Piece",
+    "PromptView",
+    "ThreadView",
+    "prompt_views",
+    "thread_view",
+    "view",
+]

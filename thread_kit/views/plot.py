@@ -1,0 +1,242 @@
+"""Figure 3 of paper 000 (appendix A), and what an episode cost, as static plotly figures.
+
+The same episode always gives the same figure. Backgrounds are transparent and lines are grey, so
+that a figure fits a light and a dark page.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import pairwise
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from thread_kit.sequence import Provenance
+from thread_kit.trace import Episode
+from thread_kit.views.model import EpisodeView, Piece, ThreadView, view
+from thread_kit.views.palette import NEUTRAL, PROVENANCE, USAGE, status_colour, tint
+from thread_kit.views.tidy import Node, tidy_tree
+from thread_kit.views.wording import costs, shorten
+
+HOVER = 300
+"""Characters of a text in a hover label."""
+
+_GRID = tint(NEUTRAL, 0.25)
+_RETURNED = PROVENANCE[Provenance.RETURNED]
+
+
+def supplemental_work_figure(episode: Episode, thread: int = 0) -> go.Figure:
+    """Figure 3: how much work of spawned threads went into each token of a thread.
+
+    Above: the supplemental work of each token, the tokens that spawned threads generated to produce
+    it, recursively. Between: where the tokens come from. Below: the trees of threads, each under
+    the tokens that it returned; a child that returned nothing hangs where it was spawned. Raises
+    KeyError for a thread that does not exist.
+    """
+    seen = view(episode)
+    one = seen.threads[thread]
+    work = episode.supplemental_work(thread)
+    nodes = tidy_tree(seen, one)
+    depth = max((node.level for node in nodes), default=0)
+    tree = 60 + 40 * min(depth, 25)
+    figure = make_subplots(
+        rows=3,
+        cols=1,
+        shared_xaxes=True,
+        vertical_spacing=0.03,
+        row_heights=[220, 28, tree],
+    )
+    figure.add_trace(_work(one, work), 1, 1)
+    for trace in _strip(one):
+        figure.add_trace(trace, 2, 1)
+    figure.add_trace(_edges(nodes), 3, 1)
+    figure.add_trace(_nodes(seen, nodes), 3, 1)
+    _dress(figure, f"Supplemental work in thread {thread}: {_short(one.title, 60)}")
+    figure.update_layout(
+        height=170 + 248 + tree, barmode="overlay", legend={"orientation": "h", "y": -0.2}
+    )
+    figure.update_xaxes(range=[-0.5, max(len(work), 1) - 0.5])
+    figure.update_xaxes(title=f"position in the sequence of thread {thread} (tokens)", row=3, col=1)
+    figure.update_yaxes(title="supplemental work<br>(tokens)", rangemode="tozero", row=1, col=1)
+    figure.update_yaxes(showticklabels=False, row=2, col=1)
+    figure.update_yaxes(
+        title="levels below<br>the thread",
+        range=[depth + 0.6, 0],
+        tick0=0,
+        dtick=max(1, depth // 8),
+        row=3,
+        col=1,
+    )
+    return figure
+
+
+def _work(one: ThreadView, work: list[int]) -> go.Scatter:
+    labels = [
+        f"token {at:,}: {_origin(piece)}<br>{_lines(piece.text, 40)}"
+        for at, piece in enumerate(piece for piece in one.pieces for _ in range(piece.tokens))
+    ]
+    return go.Scatter(
+        x=list(range(len(work))),
+        y=work,
+        customdata=labels,
+        name="supplemental work",
+        mode="lines",
+        line={"shape": "hvh", "width": 1.5, "color": _RETURNED},
+        fill="tozeroy",
+        fillcolor=tint(_RETURNED, 0.35),
+        hovertemplate="%{y:,} tokens of other threads<br>%{customdata}<extra></extra>",
+        showlegend=False,
+    )
+
+
+def _strip(one: ThreadView) -> list[go.Bar]:
+    """The sequence as a ribbon, coloured by where its tokens come from."""
+    traces = []
+    starts = _starts(one)
+    for provenance, colour in PROVENANCE.items():
+        mine = [(start, piece) for start, piece in starts if piece.provenance is provenance]
+        if mine:
+            traces.append(
+                go.Bar(
+                    orientation="h",
+                    y=["sequence"] * len(mine),
+                    base=[start - 0.5 for start, _ in mine],
+                    x=[piece.tokens for _, piece in mine],
+                    customdata=[f"{_origin(piece)}<br>{_lines(piece.text)}" for _, piece in mine],
+                    name=str(provenance),
+                    width=1,
+                    marker={"color": colour, "line": {"width": 0}},
+                    hovertemplate="%{x:,} tokens, %{customdata}<extra></extra>",
+                )
+            )
+    return traces
+
+
+def _edges(nodes: list[Node]) -> go.Scatter:
+    return go.Scatter(
+        x=[x for node in nodes for x in (node.parent_x, node.x, None)],
+        y=[y for node in nodes for y in (node.level - 1, node.level, None)],
+        mode="lines",
+        line={"color": NEUTRAL, "width": 1},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _nodes(seen: EpisodeView, nodes: list[Node]) -> go.Scatter:
+    """A mark a thread: its area is what it generated, its edge and its label say how it ended."""
+    threads = [seen.threads[node.id] for node in nodes]
+    largest = 36 / max(1, len({node.x for node in nodes}) / 24)
+    most = max((one.usage.generated for one in threads), default=0) or 1
+    return go.Scatter(
+        x=[node.x for node in nodes],
+        y=[node.level for node in nodes],
+        mode="markers+text",
+        text=[f"{'✗ ' if one.is_cut else ''}{one.id}" for one in threads],
+        textfont={"color": "black"},
+        customdata=[_about(seen, one) for one in threads],
+        hovertemplate="%{customdata}<extra></extra>",
+        marker={
+            "opacity": 1,
+            "size": [
+                largest * (0.5 + 0.5 * (one.usage.generated / most) ** 0.5) for one in threads
+            ],
+            "color": [status_colour(one.status) for one in threads],
+            "symbol": ["square" if one.is_cut else "circle" for one in threads],
+            "line": {"color": NEUTRAL, "width": 1},
+        },
+        cliponaxis=False,
+        showlegend=False,
+    )
+
+
+def _size(part: float) -> float:
+    """The diameter of a mark, so that its area grows with the part of the largest that it has."""
+    return 0.5 + 0.5 * part**0.5
+
+
+def usage_figure(episode: Episode) -> go.Figure:
+    """What each thread cost: what it read (reused from the cache, or evaluated) and what it wrote.
+
+    Two bars a thread, not one, since the tokens that a thread writes are evaluated as well: one
+    bar would count them twice.
+    """
+    seen = view(episode)
+    threads = list(seen.threads.values())
+    names = [f"thread {one.id}" for one in threads]
+    figure = go.Figure()
+    for name, bar, what in (
+        ("reused", "model", "reused from the cache"),
+        ("evaluated", "model", "evaluated by the model"),
+        ("generated", "written", "generated (these are evaluated, too)"),
+    ):
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                y=names,
+                x=[getattr(one.usage, name) for one in threads],
+                customdata=[_about(seen, one) for one in threads],
+                name=what,
+                offsetgroup=bar,
+                marker={"color": USAGE[name], "line": {"width": 0}},
+                hovertemplate=f"%{{x:,}} tokens {what}<br>%{{customdata}}<extra></extra>",
+            )
+        )
+    _dress(figure, "Tokens by thread")
+    figure.update_layout(
+        barmode="stack",
+        height=190 + 26 * len(threads),
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1, "traceorder": "normal"},
+        bargap=0.3,
+    )
+    figure.update_xaxes(title="tokens", rangemode="tozero")
+    figure.update_yaxes(autorange="reversed")
+    return figure
+
+
+def _dress(figure: go.Figure, title: str) -> None:
+    figure.update_layout(
+        title={"text": title, "font": {"size": 15}, "x": 0.01},
+        template="none",
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"color": NEUTRAL},
+        hoverlabel={"align": "left"},
+        margin={"l": 80, "r": 20, "t": 70, "b": 60},
+    )
+    figure.update_xaxes(gridcolor=_GRID, zeroline=False)
+    figure.update_yaxes(gridcolor=_GRID, zeroline=False)
+
+
+def _starts(one: ThreadView) -> list[tuple[int, Piece]]:
+    """Each piece with its place in the sequence, in tokens."""
+    pieces = one.pieces
+    starts = [0]
+    for piece in pieces:
+        starts.append(starts[-1] + piece.tokens)
+    return [(start, piece) for (start, _), piece in zip(pairwise(starts), pieces, strict=True)]
+
+
+def _origin(piece: Piece) -> str:
+    by = "" if piece.child is None else f" by thread {piece.child}"
+    return f"{piece.provenance}{by}"
+
+
+def _about(seen: EpisodeView, one: ThreadView) -> str:
+    return (
+        f"thread {one.id}, {one.status}: {_short(one.title, HOVER)}<br>{costs(one.usage)}<br>"
+        f"generated by threads below {seen.work[one.id]:,}"
+    )
+
+
+def _short(text: str, limit: int) -> str:
+    """Text in a label, where plotly reads `<b>` as bold."""
+    return escape(shorten(text, limit), quote=False)
+
+
+def _lines(text: str, limit: int = HOVER) -> str:
+    return _short(text.strip("\n"), limit).replace("\n", "<br>")
+
+
+__all__ = ["supplemental_work_figure", "usage_figure"]
