@@ -3,6 +3,7 @@
 import gc
 import resource
 import threading
+from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
@@ -754,22 +755,28 @@ def size_of_the_trace(start, tmp_path) -> tuple[int, int]:
     return len(whole), whole.index(b"\n") + 1
 
 
-@pytest.fixture
-def limit_of_file_size():
-    """Sets how large a file of this process may become: writing past it is a real OSError."""
+@contextmanager
+def file_size_limit(size):
+    """No file of this process may become larger (bytes): writing past it is a real OSError.
+
+    Not a fixture: pytest reports a test before its fixtures end, and may report to a file.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9])
-def test_a_full_disk_fails_the_episode_which_stays_complete_in_memory(
-    start, tmp_path, limit_of_file_size, part
-):
+def test_a_full_disk_fails_the_episode_which_stays_complete_in_memory(start, tmp_path, part):
     whole, header = size_of_the_trace(start, tmp_path)
     session = start(*FULL, env=Door())
-    limit_of_file_size(int(header + part * (whole - header)))
-    with pytest.raises(OSError, match="File too large"):
+    with (
+        file_size_limit(int(header + part * (whole - header))),
+        pytest.raises(OSError, match="File too large"),
+    ):
         session.run(progress=False)
     episode = session.episode
     assert episode.status is Status.FAILED
@@ -782,13 +789,10 @@ def test_a_full_disk_fails_the_episode_which_stays_complete_in_memory(
     gc.collect()  # a file that was left open would speak up here
 
 
-def test_a_disk_that_is_full_when_the_episode_ends_loses_nothing_in_memory(
-    start, tmp_path, limit_of_file_size
-):
+def test_a_disk_that_is_full_when_the_episode_ends_loses_nothing_in_memory(start, tmp_path):
     whole, _ = size_of_the_trace(start, tmp_path)
     session = start(*FULL, env=Door())
-    limit_of_file_size(whole - 5)
-    with pytest.raises(OSError, match="File too large"):
+    with file_size_limit(whole - 5), pytest.raises(OSError, match="File too large"):
         session.run(progress=False)
     assert isinstance(session.episode.events[-1], Closed)
     assert not session.episode.status.is_live
@@ -796,13 +800,15 @@ def test_a_disk_that_is_full_when_the_episode_ends_loses_nothing_in_memory(
 
 @pytest.mark.parametrize("calls", [1, 2])
 def test_a_disk_that_is_full_when_a_budget_ends_the_episode_loses_nothing_in_memory(
-    start, tmp_path, limit_of_file_size, calls
+    start, tmp_path, calls
 ):
     start(*FULL, env=Door(), calls=calls).run(progress=False)
     lines = (tmp_path / "episode.jsonl").read_bytes().splitlines(keepends=True)
     session = start(*FULL, env=Door(), calls=calls)
-    limit_of_file_size(len(b"".join(lines[:-3])) + 3)  # the first thread's end does not fit
-    with pytest.raises(OSError, match="File too large"):
+    with (
+        file_size_limit(len(b"".join(lines[:-3])) + 3),
+        pytest.raises(OSError, match="File too large"),
+    ):  # the first thread's end does not fit
         session.run(progress=False)
     assert isinstance(session.episode.events[-1], Closed)
     assert not any(one.status.is_live for one in session.episode.threads.values())

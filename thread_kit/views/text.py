@@ -13,7 +13,7 @@ from thread_kit.trace import Episode
 from thread_kit.views.model import Action, Branch, EpisodeView, Piece, ThreadView, view
 from thread_kit.views.wording import column_widths, costs, count
 
-WIDTH = 100
+WIDTH = 92
 INDENTED = 8
 """Levels that are indented; from there on, a line says its depth instead."""
 
