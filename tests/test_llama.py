@@ -571,7 +571,8 @@ def test_two_sessions_in_two_workers_share_an_engine_and_say_the_same(engine, ru
     for n, worker in enumerate(workers):
         worker.wait(60)
         assert not worker.is_running
-        sessions[n]._events = iter(events[n][:-1])  # what the worker saw, to be read as a run
+        seen = (event for event in events[n][:-1])  # what the worker saw, to be read as a run
+        sessions[n]._events = seen
         says_the_same(run, Run(sessions[n], logits=False), reference)
 
 

@@ -423,7 +423,7 @@ def test_the_cost_of_an_episode_is_the_sum_of_its_calls_and_prefills(events):
     assert usage.calls == len(calls)
     assert usage.generated == sum(len(e.span) for e in calls)
     assert usage.evaluated == sum(e.evaluated for e in calls + prefills)
-    assert usage.reused == sum(e.reused for e in calls + prefills)
+    assert usage.reused == sum(e.reused for e in calls)  # of what the calls have seen
 
 
 def test_prompt_tokens_are_what_each_call_has_seen():

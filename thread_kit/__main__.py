@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
 
-from thread_kit.engines import EngineError
 from thread_kit.envs.textcraft import SPLITS, TextCraft
 from thread_kit.models import EMBEDDED, MODELS, ModelError, find_file, load_model
 from thread_kit.prompts import PromptError, load_prompt
@@ -32,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # `... | head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (EngineError, ModelError, PromptError, TraceError, ValueError, OSError) as error:
+    except (ModelError, PromptError, TraceError, ValueError, OSError, RuntimeError) as error:
         print(f"thread_kit: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -87,16 +84,9 @@ def _run(options: argparse.Namespace) -> None:
         path=options.out,
     )
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        session.stop()  # the episode ends with a status, and its trace is whole
-
     print(f"{engine}\n{env}", flush=True)
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
+    with engine:
         episode = session.run()
-    finally:
-        signal.signal(signal.SIGINT, before)
-        engine.close()
     print(episode)
     print(episode.summary)
 
@@ -119,7 +109,10 @@ def _models(options: argparse.Namespace) -> None:
         print(f"{model.name:20} {model.size:6} MB  context {model.context:6}  {model.licence}")
         print(f"{'':20} {model.source}: {model.file}")
         if model.package:
-            print(f"{'':20} {find_file(model)}")
+            try:
+                print(f"{'':20} {find_file(model)}")
+            except ModelError as error:
+                print(f"{'':20} {error}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ differ, and a stop string can be split over tokens or be the head of a longer on
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -45,11 +46,15 @@ class Dialect:
         for name in ("listen", "close", "end", "start"):
             if not getattr(self, name).strip():
                 raise ValueError(f"the dialect's {name} mark is empty; give it a character")
-        if self.listen in self.end or self.end in self.listen:
-            raise ValueError(
-                f"one of the listen mark {self.listen!r} and the end mark {self.end!r} contains "
-                "the other; choose marks that differ"
-            )
+        if not all(mark.strip() for mark in self.actions):
+            raise ValueError(f"one of the action marks {self.actions!r} is empty")
+        marks = {name: getattr(self, name) for name in ("listen", "close", "end", "start")}
+        for one, other in itertools.permutations(marks, 2):
+            if marks[one] in marks[other]:
+                raise ValueError(
+                    f"the {other} mark {marks[other]!r} contains the {one} mark {marks[one]!r}; "
+                    "choose marks that differ"
+                )
 
     @property
     def stops(self) -> dict[str, Stop]:

@@ -8,6 +8,7 @@ that they say: `Token` and `Prefilling`.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -179,17 +180,42 @@ def from_json(data: dict[str, Any]) -> Event:
     if kind is None:
         raise ValueError("no event of this kind is known to this version of thread-kit")
     try:
-        for name in ("context", "span"):
-            if name in data:
-                provenance, text, tokens = data[name]
-                data[name] = Span(Provenance(provenance), text, tuple(tokens))
-        if "stop" in data:
-            data["stop"] = Stop(data["stop"])
-        if "status" in data:
-            data["status"] = Status(data["status"])
-        return kind(**data)
-    except (TypeError, ValueError) as error:
+        event = kind(**{f.name: _READ[str(f.type)](data.pop(f.name)) for f in fields(kind)})
+        if data:
+            raise ValueError(f"there is no {', '.join(data)}")
+        return event
+    except (TypeError, ValueError, KeyError) as error:
         raise ValueError(f"fields do not fit a {kind.__name__.lower()}: {error}") from error
+
+
+def _plain(*kinds: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if type(value) not in kinds:
+            raise TypeError(f"{value!r} is no {kinds[0].__name__}")
+        return value
+
+    return read
+
+
+def _span(value: Any) -> Span:
+    provenance, text, tokens = value
+    return Span(Provenance(provenance), _plain(str)(text), tuple(map(_plain(int), tokens)))
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "Span": _span,
+    "Stop": Stop,
+    "Status": Status,
+    "str": _plain(str),
+    "str | None": _plain(str, type(None)),
+    "int": _plain(int),
+    "int | None": _plain(int, type(None)),
+    "float": _plain(float, int),
+    "float | None": _plain(float, int, type(None)),
+    "bool": _plain(bool),
+    "dict[str, Any]": _plain(dict),
+}
+"""How each kind of field is read back; whatever else stands there is refused."""
 
 
 __all__ = [

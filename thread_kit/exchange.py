@@ -58,7 +58,8 @@ def phi_last_line(sequence: Sequence, variables: Variables, dialect: Dialect) ->
     it is instantiated, so that a comma inside a value cuts nothing (paper 000, section 3 and G).
     """
     line = _before_listen(sequence.last_line, dialect)
-    line = line.partition(", ")[2] or line
+    if ", " in line.partition(dialect.listen)[0]:  # a comma in what a child said cuts nothing
+        line = line.partition(", ")[2]
     return f"{instantiate(line, variables)} {dialect.listen}"
 
 
@@ -68,7 +69,7 @@ def phi_full_sequence(sequence: Sequence, variables: Variables, dialect: Dialect
 
 
 def psi_print(child: Finished) -> str:
-    """psi of the papers: what the last `print(...)` of the child printed.
+    """psi of the papers: what the last line with a `print(...)` of the child printed.
 
     References stay uninstantiated ("You have found {obj_ID}."); `mentioned` says which variables
     come up with them. A child that did not end by itself returns what stopped it, never an empty

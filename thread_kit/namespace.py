@@ -16,7 +16,7 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, final
 
 from thread_kit.sandbox import Outcome, Sandbox
@@ -43,13 +43,16 @@ class Ran:
 
     `printed` is without its last newline, None if nothing was printed. `error` reads like
     "NameError: name 'x' is not defined". `changed` has the variables that were bound or altered,
-    in a form that JSON can write.
+    in a form that JSON can write. `executed` is False for prose. `answer` is what psi takes of the
+    line: what it printed, or the error of a print that failed, so that the parent can react to it.
     """
 
     line: str
     printed: str | None = None
     error: str | None = None
     changed: dict[str, Any] = field(default_factory=dict)
+    executed: bool = field(default=False, compare=False)
+    answer: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -129,15 +132,22 @@ class PythonNamespace(Namespace):
         with self._lock:
             outcome = self.sandbox.execute(self._now.state, line.strip())
             # A line that failed half-way bound only what is seen to differ.
-            return self._keep(line, outcome, set() if outcome.error else set(_bound(tree)))
+            ran = self._keep(line, outcome, set() if outcome.error else set(_bound(tree)))
+        failed_print = ran.error if _prints(tree) else None
+        return replace(ran, executed=True, answer=failed_print or ran.printed)
 
     def define(self, variables: Mapping[str, Any]) -> Ran:
         for name in variables:
             if not name.isidentifier() or keyword.iskeyword(name):
                 raise ValueError(f"not the name of a variable: {name!r}")
+        # What is no plain data comes as its text: a function that is the same would lose its body.
+        texts = self._now.texts
+        news = {n: value for n, value in variables.items() if n not in texts or texts[n] != value}
+        if self.scope == "shared" or not news:
+            return Ran("")
         with self._lock:
-            outcome = self.sandbox.execute(self._now.state, "", variables)
-            return self._keep("", outcome, set(variables))
+            outcome = self.sandbox.execute(self._now.state, "", news)
+            return self._keep("", outcome, set(news))
 
     def child(self) -> PythonNamespace:
         if self.scope == "shared":
@@ -184,7 +194,8 @@ class LiteralNamespace(Namespace):
                 literals = [a.value for a in arguments if isinstance(a, ast.Constant)]
                 texts = [value for value in literals if isinstance(value, str)]
                 if len(texts) == len(arguments):
-                    return Ran(line, " ".join(texts))
+                    text = " ".join(texts)
+                    return Ran(line, text, executed=True, answer=text)
         return Ran(line)
 
     def define(self, variables: Mapping[str, Any]) -> Ran:
@@ -231,6 +242,11 @@ def _acts(statement: ast.stmt) -> bool:
         case ast.Expr(value):  # without a call it can neither print nor bind: "yes or no"
             return any(isinstance(n, ast.Call | ast.NamedExpr) for n in ast.walk(value))
     return True
+
+
+def _prints(tree: ast.Module) -> bool:
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(isinstance(called, ast.Name) and called.id == "print" for called in calls)
 
 
 def _bound(tree: ast.Module) -> Iterator[str]:

@@ -18,7 +18,7 @@ from typing import Any
 from thread_kit import exchange
 from thread_kit.dialect import Stop
 from thread_kit.envs import Env
-from thread_kit.namespace import Namespace, PythonNamespace, executable
+from thread_kit.namespace import Namespace, PythonNamespace
 from thread_kit.prompts import Example, Prompt
 from thread_kit.sandbox import MontySandbox
 from thread_kit.sequence import Provenance, Sequence, Span
@@ -71,6 +71,7 @@ class _Check:
         self.problems: list[str] = []
         self.returns: dict[str, Finished] = {}
         self.trusted: list[tuple[str, str, str]] = []
+        self.playing: list[str] = []
 
     def run(self, sandbox: MontySandbox) -> list[str]:
         listen = self.prompt.dialect.listen
@@ -94,6 +95,7 @@ class _Check:
 
     def _play(self, example: Example, namespace: Namespace) -> Finished:
         """Drive a thread with the example's own text in the place of the model."""
+        self.playing.append(example.context)
         segments = list(_segments(example, self.prompt))
         steps = thread(
             phi=exchange.phi_last_line,
@@ -110,6 +112,7 @@ class _Check:
                 request = steps.send(reply)
             except StopIteration as over:
                 self.returns[example.context] = over.value
+                self.playing.pop()
                 return over.value
             match request:
                 case Generate(sequence):
@@ -137,16 +140,19 @@ class _Check:
 
     def _execute(self, example: Example, lines: tuple[str, ...], namespace: Namespace) -> Executed:
         printed = None
-        for line in filter(executable, lines):
+        for line in lines:
             ran = namespace.run(line)
             if ran.error:
                 self._say(example, f"the line {line!r} fails: {ran.error}")
-            printed = ran.printed if ran.printed is not None else printed
+            printed = printed if ran.answer is None else ran.answer
         return Executed(namespace.variables, printed)
 
     def _spawn(
         self, example: Example, context: str, segment: tuple[str, str], namespace: Namespace
     ) -> Finished:
+        if context in self.playing:
+            self._say(example, f"spawns {context!r} for ever: it is a child of itself")
+            return Finished(Sequence(), Status.OUT_OF_DEPTH, {})
         for other in self.prompt.examples:
             if other.context == context:
                 return self._play(other, namespace.child())

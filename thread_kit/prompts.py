@@ -54,8 +54,15 @@ def load_prompt(name_or_path: str | Path, dialect: Dialect = AGENT) -> Prompt:
     Raises FileNotFoundError; PromptError for a file that is empty, not UTF-8 or has no examples.
     """
     path = Path(name_or_path)
-    if not path.suffix:
-        path = resource(f"prompts/thread/{name_or_path}.txt")
+    if path.suffix != ".txt":
+        folder = resource("prompts/thread")
+        path = folder / f"{name_or_path}.txt"
+        if not path.is_file():
+            known = ", ".join(sorted(file.stem for file in folder.glob("*.txt")))
+            raise FileNotFoundError(
+                f"there is no prompt {str(name_or_path)!r}; known: {known}. "
+                "Or give the path of a .txt file"
+            )
     if not path.is_file():
         raise FileNotFoundError(f"there is no prompt file {path}")
     try:
@@ -90,6 +97,10 @@ def parse_prompt(text: str, name: str = "prompt", dialect: Dialect = AGENT) -> P
         if not response.rstrip().endswith(dialect.end):
             raise PromptError(
                 f"example {number} of the prompt {name} does not end with {dialect.end!r}"
+            )
+        if dialect.end in response.rstrip().removesuffix(dialect.end):
+            raise PromptError(
+                f"example {number} of the prompt {name} goes on behind its {dialect.end!r}"
             )
         examples.append(Example(context.strip("\n"), response.strip("\n")))
     return Prompt(name, tuple(examples), dialect)

@@ -63,6 +63,16 @@ class Sequence:
         """What follows the last line break."""
         return self.text.rpartition("\n")[2]
 
+    @property
+    def last_line_is_own(self) -> bool:
+        """The last line begins with what the thread generated, not with somebody else's text."""
+        rest = len(self.last_line)
+        for span in reversed(self.spans):
+            if span.text and rest <= len(span.text):
+                return rest > 0 and span.provenance is Provenance.GENERATED
+            rest -= len(span.text)
+        return False
+
     def own_lines(self, *, complete: bool = False) -> list[str]:
         """The complete lines that the thread generated itself, to the last character.
 

@@ -9,14 +9,13 @@ model's reach.
 
 from __future__ import annotations
 
+import inspect
 import itertools
-import platform
 import threading
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +23,7 @@ from tqdm.auto import tqdm
 
 from thread_kit import exchange
 from thread_kit.dialect import Dialect, Stop
-from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled
+from thread_kit.engines import Call, Engine, Prefilled, Sampled
 from thread_kit.envs import Env
 from thread_kit.events import (
     Acted,
@@ -41,10 +40,11 @@ from thread_kit.events import (
     Token,
     plain,
 )
-from thread_kit.namespace import LiteralNamespace, Namespace, PythonNamespace, executable
+from thread_kit.namespace import LiteralNamespace, Namespace, PythonNamespace
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.sandbox import MontySandbox, Sandbox
 from thread_kit.sequence import Provenance, Sequence, Span
+from thread_kit.soundness import interrupt_stops, must_be_numbers, must_be_sound, versions
 from thread_kit.thread import (
     Act,
     Define,
@@ -108,7 +108,7 @@ class Session:
     path: where the trace is written while it happens (JSONL).
 
     Raises EngineError, ValueError or OSError at the start for what cannot work at all; afterwards
-    an episode ends with a status.
+    an episode ends with a status. A session is a context manager: leaving it closes the episode.
     """
 
     def __init__(
@@ -136,12 +136,9 @@ class Session:
         seed: int = 0,
         path: str | Path | None = None,
     ) -> None:
-        if (env is None) == (context is None):
-            raise ValueError("give either an environment or a context for the main thread")
         limits = {"calls": calls, "new_tokens": new_tokens, "tokens": tokens, "seconds": seconds}
-        for name, limit in limits.items():
-            if limit is not None and limit <= 0:
-                raise ValueError(f"{name}={limit} leaves nothing to do; give a positive number")
+        must_be_sound(engine, env, context, [prompt, main_prompt], dialect)
+        must_be_numbers({**limits, "depth": depth, "temperature": temperature, "seed": seed})
         self.engine = engine
         self.env = env
         self._calls, self._new_tokens, self._tokens = calls, new_tokens, tokens
@@ -176,13 +173,14 @@ class Session:
             "scope": scope if variables else "none",
             "limits": {**limits, "depth": depth},
             "sampling": {"temperature": temperature, "seed": seed},
-            "versions": {"python": platform.python_version(), "thread-kit": version("thread-kit")},
+            "versions": versions(),
         }
         self.episode = Episode(header)
         self._recorder = Recorder(path, self.episode.header) if path else None
         self._stack: list[_Running] = []
         self._done = False  # the environment's task is over
-        self._begun = time.perf_counter()
+        self._spent = 0.0  # seconds in which this session worked; a pause does not count
+        self._entered = 0.0
         self._stopping = threading.Event()
         self._events: Generator[Event, None, None] = self._guarded()
 
@@ -203,11 +201,20 @@ class Session:
 
     def __next__(self) -> Event:
         """The next event. It is in the trace, and on disk, before it is handed out."""
-        return next(self._events)
+        if inspect.getgeneratorstate(self._events) == inspect.GEN_RUNNING:
+            raise RuntimeError("this session is running in a worker thread; use stop() or wait()")
+        self._entered = time.perf_counter()
+        try:
+            return next(self._events)
+        finally:
+            self._spent, self._entered = self._seconds_spent(), 0.0
+
+    def _seconds_spent(self) -> float:
+        now = time.perf_counter() - self._entered if self._entered else 0.0
+        return self._spent + now
 
     def _guarded(self) -> Generator[Event, None, None]:
         """All events; however the episode ends, its threads, its trace and its cells are closed."""
-        self._begun = time.perf_counter()
         over = _Over(Status.STOPPED, "the session was closed")
         try:
             for event in self._drive():
@@ -216,7 +223,7 @@ class Session:
             over = _Over(main.status, main.detail)
         except _Over as reason:
             over = reason
-        except GeneratorExit:
+        except (GeneratorExit, KeyboardInterrupt):
             raise
         except BaseException as error:
             over = _Over(Status.FAILED, f"{type(error).__name__}: {error}")
@@ -237,14 +244,17 @@ class Session:
 
     def _end_all(self, over: _Over) -> list[Event]:
         """End what is alive and close the episode; raises OSError, but only when all is done."""
+        events: list[Event] = []
         for one in self._stack:
+            if (call := self.engine.cancel(one.key)) and call.tokens:
+                events.append(_generated(one, call))
             self.engine.release(one.key)
         self._stack.clear()
         if self._own_sandbox:
             self._own_sandbox.close()
         live = [one.id for one in self.episode.threads.values() if one.status.is_live]
-        events: list[Event] = [Ended(one, over.status, over.detail) for one in reversed(live)]
-        seconds = time.perf_counter() - self._begun
+        events += [Ended(one, over.status, over.detail) for one in reversed(live)]
+        seconds = self._seconds_spent()
         events.append(Closed(over.status, self.episode.reward, over.detail, seconds))
         full: OSError | None = None
         for event in events:
@@ -261,6 +271,7 @@ class Session:
         yield from self._prefill()
         yield from self._spawn(None, self._context or "")
         while self._stack:
+            self._check()
             one = self._stack[-1]
             try:
                 request = one.steps.send(one.reply)
@@ -279,7 +290,10 @@ class Session:
                 case Spawn(context):
                     yield from self._spawn(one, context)
                 case Define(variables):
-                    one.defined = one.namespace.define(variables).changed
+                    ran = one.namespace.define(variables)
+                    one.defined = ran.changed
+                    if ran.error:
+                        yield ExecutedLine(one.id, "(what the child named)", None, ran.error, {})
 
     # Requests
 
@@ -337,44 +351,31 @@ class Session:
             seed=(self.seed, one.id),
         )
         call = yield from self._follow(one)
-        span = Span(Provenance.GENERATED, call.text, call.tokens)
-        yield GeneratedSpan(one.id, span, call.stop, call.reused, call.evaluated, call.seconds)
+        event = _generated(one, call)
+        yield event
         one.shown += 1
-        if call.stop is Stop.CANCELLED:
-            self._check()
         if call.stop is Stop.LENGTH and spent is Status.OUT_OF_TOKENS:
-            raise _Over(spent, f"{used.generated + len(span)} new tokens are used up")
-        one.reply = Generated(span, call.stop)
+            raise _Over(spent, f"{used.generated + len(event.span)} new tokens are used up")
+        one.reply = Generated(event.span, call.stop)
 
     def _follow(self, one: _Running) -> Generator[Event, None, Call]:
         """The events of a call while it runs; the call when it is over."""
-        try:
-            while True:
-                for news in self.engine.advance(one.key):
-                    match news:
-                        case Prefilled(_, done, total):
-                            yield Prefilling(one.id, done, total)
-                        case Sampled(_, token, text):
-                            yield Token(one.id, token, text)
-                        case Call():
-                            return news
-                try:
-                    self._check()
-                except _Over:
-                    call = self.engine.cancel(one.key)
-                    if call is not None:
-                        return call
-                    raise
-        except EngineError:
-            self.engine.cancel(one.key)
-            raise
+        while True:
+            for news in self.engine.advance(one.key):
+                match news:
+                    case Prefilled(_, done, total):
+                        yield Prefilling(one.id, done, total)
+                    case Sampled(_, token, text):
+                        yield Token(one.id, token, text)
+                    case Call():
+                        return news
+            self._check()
 
     def _check(self) -> None:
         """Has somebody stopped the session, or is its time over?"""
         if self._stopping.is_set():
             raise _Over(Status.STOPPED, "stopped by the user")
-        spent = time.perf_counter() - self._begun
-        if self._seconds is not None and spent > self._seconds:
+        if self._seconds is not None and self._seconds_spent() > self._seconds:
             raise _Over(Status.OUT_OF_TIME, f"{self._seconds:g} seconds are used up")
 
     def _show(self, one: _Running, sequence: Sequence) -> Iterator[Event]:
@@ -389,12 +390,11 @@ class Session:
     def _execute(self, one: _Running, lines: tuple[str, ...]) -> Iterator[Event]:
         printed = None
         for line in lines:
-            if not executable(line):
-                continue
+            self._check()
             ran = one.namespace.run(line)
-            if ran.printed is not None or (ran.error and line.lstrip().startswith("print")):
-                # A print that fails returns its error, so that the parent can react to it.
-                printed = ran.error or ran.printed
+            if not ran.executed:
+                continue
+            printed = printed if ran.answer is None else ran.answer
             yield ExecutedLine(one.id, line, ran.printed, ran.error, plain(ran.changed))
         one.reply = Executed(one.namespace.variables, printed)
 
@@ -426,9 +426,11 @@ class Session:
     def run(self, *, progress: bool = True) -> Episode:
         """Run to the end (here, in this thread); the episode.
 
-        Raises what went wrong, after the trace has been closed.
+        An interrupt (Ctrl-C, the notebook's stop button) ends the episode as stopped. Raises what
+        went wrong, after the trace has been closed.
         """
-        with tqdm(total=self._calls, unit="call", disable=not progress, leave=False) as bar:
+        bar = tqdm(total=self._calls, unit="call", disable=not progress, leave=False)
+        with bar, interrupt_stops(self.stop):
             for event in self:
                 self._advance(bar, event)
         return self.episode
@@ -445,7 +447,18 @@ class Session:
 
     def close(self) -> None:
         """Give the episode up where it is; its trace is closed, its cells are freed."""
+        if inspect.getgeneratorstate(self._events) == inspect.GEN_RUNNING:
+            raise RuntimeError("this session is running in a worker thread; use stop()")
+        begun = inspect.getgeneratorstate(self._events) != inspect.GEN_CREATED
         self._events.close()
+        if not begun:
+            self._end_all(_Over(Status.STOPPED, "closed before it began"))
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def stop(self) -> None:
         """End the episode as soon as the model has finished its step; from any thread."""
@@ -453,6 +466,11 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({self.engine!r}, {self.env!r}, {self.episode!r})"
+
+
+def _generated(one: _Running, call: Call) -> GeneratedSpan:
+    span = Span(Provenance.GENERATED, call.text, call.tokens)
+    return GeneratedSpan(one.id, span, call.stop, call.reused, call.evaluated, call.seconds)
 
 
 def _name(function: Any) -> str:

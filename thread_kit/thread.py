@@ -160,7 +160,7 @@ def thread(
         if generated.stop is not Stop.LISTEN:
             return Finished(Y, ENDS[generated.stop], variables, printed)
 
-        if dialect.is_action(Y.last_line):
+        if Y.last_line_is_own and dialect.is_action(Y.last_line):
             # Y = Y + E(xi(Y))
             observation: str = yield Act(xi(Y, variables, dialect))
             text = abstract(observation.strip(), variables)

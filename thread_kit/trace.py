@@ -7,6 +7,7 @@ episode opens with no model and no environment (`Episode.load`).
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -133,8 +134,7 @@ class Episode:
             raise ValueError(f"{event!r} speaks of thread {thread}, which was never spawned")
         match event:
             case Prompted():
-                cost = Usage(0, 0, event.reused, event.evaluated, 0, event.seconds)
-                self.prompting += cost
+                self.prompting += Usage(evaluated=event.evaluated, seconds=event.seconds)
             case Spawned():
                 self._spawned(event)
             case GeneratedSpan():
@@ -150,6 +150,8 @@ class Episode:
                 self._append(event.thread, event.span)
             case Returned():
                 parent = self.threads[event.thread]
+                if event.child not in parent.spawned:
+                    raise ValueError(f"thread {event.child} is no child of {event.thread}")
                 start = len(parent.sequence)
                 parent.returned[event.child] = start, start + len(event.span)
                 parent.variables.update(event.variables)
@@ -164,11 +166,15 @@ class Episode:
 
     def _spawned(self, event: Spawned) -> None:
         depth, variables = 0, {}
+        if event.thread in self.threads:
+            raise ValueError(f"thread {event.thread} is spawned twice")
         if event.parent is not None:
             parent = self.threads[event.parent]
             parent.status = Status.LISTENING
             parent.spawned.append(event.thread)
-            depth, variables = parent.depth + 1, dict(parent.variables)
+            depth, variables = parent.depth + 1, parent.variables
+            if self.header.get("scope") != "shared":
+                variables = dict(variables)
         self.threads[event.thread] = Thread(
             id=event.thread,
             parent=event.parent,
@@ -301,7 +307,7 @@ class Episode:
     @classmethod
     def _from_header(cls, data: Any) -> Episode:
         version = data.get("thread_kit") if isinstance(data, dict) else None
-        if not isinstance(version, int):
+        if type(version) is not int or version < 1:
             raise ValueError('no thread-kit trace: the first line has no "thread_kit" version')
         if version > VERSION:
             raise ValueError(
@@ -333,11 +339,15 @@ def _line(data: dict[str, Any]) -> str:
 
 
 class Recorder:
-    """Writes a trace while it happens; every event is on disk before the next one is made."""
+    """Writes a trace while it happens; every event is on disk before the next one is made.
+
+    An older file of the same name is kept beside it, as NAME.1.jsonl and so on.
+    """
 
     def __init__(self, path: str | Path, header: dict[str, Any]) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        _keep_old(self.path)
         self._write(header, "wb")
 
     def add(self, event: Event) -> None:
@@ -354,9 +364,19 @@ class Recorder:
                 line = line[file.write(line) :]
 
 
-def to_dataset(episodes: Iterable[Episode]) -> Dataset:
+def _keep_old(path: Path) -> None:
+    """Make room for a new file without losing an old one: it becomes NAME.1.jsonl, or .2 ..."""
+    if path.is_file() and path.stat().st_size:
+        names = (path.with_name(f"{path.stem}.{n}{path.suffix}") for n in itertools.count(1))
+        path.rename(next(name for name in names if not name.exists()))
+
+
+def to_dataset(episodes: Episode | Iterable[Episode]) -> Dataset:
     """Episodes as a Hugging Face dataset: one row a thread, its spans as lists."""
     from datasets import Dataset
+
+    if isinstance(episodes, Episode):
+        episodes = [episodes]
 
     def row(number: int, episode: Episode, one: Thread) -> dict[str, Any]:
         return {

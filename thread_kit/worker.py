@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 
@@ -27,7 +28,9 @@ class Worker:
         self._thread = threading.Thread(target=self._drain, name="thread-kit worker", daemon=True)
 
     def start(self) -> Worker:
-        self._thread.start()
+        """Begin; starting twice is fine."""
+        if self._thread.ident is None:
+            self._thread.start()
         return self
 
     def _drain(self) -> None:
@@ -35,15 +38,20 @@ class Worker:
             for event in self.session:
                 self._on_event(event)
                 self._going.wait()
+            self._on_event(None)
         except BaseException as error:
             self.error = error
             self.session.close()
-        finally:
-            self._on_event(None)
+            with contextlib.suppress(Exception):  # it may be the listener that has failed
+                self._on_event(None)
 
     @property
     def is_running(self) -> bool:
         return self._thread.is_alive()
+
+    @property
+    def is_paused(self) -> bool:
+        return not self._going.is_set()
 
     def pause(self) -> None:
         """Hold the session after the event that it is at."""
@@ -60,9 +68,12 @@ class Worker:
     def wait(self, seconds: float | None = None) -> Episode:
         """The episode, when the worker is done with it, or as it is after `seconds`.
 
-        Raises what went wrong in the worker.
+        Starts the worker if need be; without `seconds` also resumes it, since a paused one would be
+        waited for in vain. Raises what went wrong in the worker.
         """
-        self._thread.join(seconds)
+        if seconds is None:
+            self.resume()
+        self.start()._thread.join(seconds)
         if self.error is not None:
             raise self.error
         return self.session.episode

@@ -13,7 +13,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from thread_kit.dialect import Stop
 
@@ -62,8 +62,8 @@ class Engine(ABC):
 
     name: the model's name.
     context_size: how many tokens one thread can see at most.
-    lock: held by every method that touches the model, so that several drivers, each in a worker
-        thread of its own, can share one engine and its batches.
+    lock: held while the model is touched, so that several drivers, each in a worker thread of its
+        own, can share one engine and its batches.
     """
 
     name: str
@@ -129,7 +129,13 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free everything; the engine cannot be used afterwards."""
+        """Free everything; the engine cannot be used afterwards. Closing twice is fine."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
 __all__ = ["Call", "Engine", "EngineError", "Prefilled", "Sampled"]

