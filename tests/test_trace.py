@@ -22,9 +22,10 @@ from thread_kit.events import (
     from_json,
     to_json,
 )
+from thread_kit.recorder import Recorder
 from thread_kit.sequence import Provenance, Span
 from thread_kit.thread import Status
-from thread_kit.trace import VERSION, Episode, Recorder, TraceError, Usage, to_dataset
+from thread_kit.trace import VERSION, Episode, TraceError, Usage, to_dataset
 
 thorough = settings(deadline=None, max_examples=60)
 

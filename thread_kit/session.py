@@ -19,8 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from tqdm.auto import tqdm
-
 from thread_kit import exchange
 from thread_kit.dialect import Dialect, Stop
 from thread_kit.engines import Call, Engine, Prefilled, Sampled
@@ -41,7 +39,9 @@ from thread_kit.events import (
     plain,
 )
 from thread_kit.namespace import LiteralNamespace, Namespace, PythonNamespace
+from thread_kit.progress import Progress
 from thread_kit.prompts import EMPTY, Prompt
+from thread_kit.recorder import Recorder
 from thread_kit.sandbox import MontySandbox, Sandbox
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.soundness import interrupt_stops, must_be_numbers, must_be_sound, versions
@@ -58,7 +58,7 @@ from thread_kit.thread import (
     Status,
     thread,
 )
-from thread_kit.trace import Episode, Recorder
+from thread_kit.trace import Episode
 
 _KEYS = itertools.count()  # threads of several sessions may share one engine
 
@@ -429,21 +429,10 @@ class Session:
         An interrupt (Ctrl-C, the notebook's stop button) ends the episode as stopped. Raises what
         went wrong, after the trace has been closed.
         """
-        bar = tqdm(total=self._calls, unit="call", disable=not progress, leave=False)
-        with bar, interrupt_stops(self.stop):
+        with interrupt_stops(self.stop), Progress(self._calls, hidden=not progress) as bar:
             for event in self:
-                self._advance(bar, event)
+                bar.show(event)
         return self.episode
-
-    def _advance(self, bar: tqdm, event: Event) -> None:
-        match event:
-            case Prefilling(None, done, total):
-                bar.set_description(f"few-shot prompt {done}/{total} tokens")
-            case Spawned():
-                bar.set_description(f"thread {event.thread}, depth {self.episode.depth}")
-            case GeneratedSpan():
-                bar.set_postfix_str(f"{self.episode.usage.generated} tokens")
-                bar.update()
 
     def close(self) -> None:
         """Give the episode up where it is; its trace is closed, its cells are freed."""

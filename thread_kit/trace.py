@@ -7,7 +7,6 @@ episode opens with no model and no environment (`Episode.load`).
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from thread_kit.events import (
     from_json,
     to_json,
 )
+from thread_kit.recorder import to_line
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.thread import Status
 
@@ -265,9 +265,9 @@ class Episode:
 
     def to_lines(self) -> Iterator[str]:
         """The lines of the JSONL file."""
-        yield _line(self.header)
+        yield to_line(self.header)
         for event in self.events:
-            yield _line(to_json(event))
+            yield to_line(to_json(event))
 
     @classmethod
     def load(cls, path: str | Path) -> Episode:
@@ -333,44 +333,6 @@ class Episode:
         return episode_html(self)
 
 
-def _line(data: dict[str, Any]) -> str:
-    # ASCII, so that a half character or a lone surrogate in model text cannot break a file.
-    return json.dumps(data, default=repr)
-
-
-class Recorder:
-    """Writes a trace while it happens; every event is on disk before the next one is made.
-
-    An older file of the same name is kept beside it, as NAME.1.jsonl and so on.
-    """
-
-    def __init__(self, path: str | Path, header: dict[str, Any]) -> None:
-        self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        _keep_old(self.path)
-        self._write(header, "wb")
-
-    def add(self, event: Event) -> None:
-        """Append an event; raises OSError (a full disk, say) and leaves what is written."""
-        if not event.passing:
-            self._write(to_json(event), "ab")
-
-    def _write(self, data: dict[str, Any], mode: str) -> None:
-        # Opened for each line and unbuffered: nothing waits in memory, and no file is left open,
-        # whatever becomes of the session.
-        line = (_line(data) + "\n").encode()
-        with self.path.open(mode, buffering=0) as file:
-            while line:
-                line = line[file.write(line) :]
-
-
-def _keep_old(path: Path) -> None:
-    """Make room for a new file without losing an old one: it becomes NAME.1.jsonl, or .2 ..."""
-    if path.is_file() and path.stat().st_size:
-        names = (path.with_name(f"{path.stem}.{n}{path.suffix}") for n in itertools.count(1))
-        path.rename(next(name for name in names if not name.exists()))
-
-
 def to_dataset(episodes: Episode | Iterable[Episode]) -> Dataset:
     """Episodes as a Hugging Face dataset: one row a thread, its spans as lists."""
     from datasets import Dataset
@@ -406,4 +368,4 @@ def to_dataset(episodes: Episode | Iterable[Episode]) -> Dataset:
     return Dataset.from_list(rows)
 
 
-__all__ = ["Episode", "Recorder", "Thread", "TraceError", "Usage", "to_dataset"]
+__all__ = ["Episode", "Thread", "TraceError", "Usage", "to_dataset"]
