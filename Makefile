@@ -6,7 +6,7 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
-LAB    ?= notebooks/01_first_episode.ipynb
+LAB    ?= 01_first_episode.ipynb
 DEMO   ?= --env textcraft --split dev --task 47 --prompt textcraft-small --out runs/demo.jsonl
 BENCH  ?=
 
@@ -27,7 +27,8 @@ help: ## list these targets
 setup: $(VENV)/.ready ## make the virtual environment; does nothing when nothing changed
 
 lab: setup ## open JupyterLab on the first notebook
-	$(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)
+	$(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) \
+	  --ServerApp.root_dir=$(CURDIR)/notebooks --LabApp.default_url=/lab/tree/$(LAB) --LabApp.news_url=
 
 test: setup ## run all tests, and every notebook against its stored outputs
 	@status=0; set -x; \

@@ -114,7 +114,7 @@ class Door(Env):
         return ["open"]
 
 
-# The episode of paper 000, appendix G.5
+# The episode of THREAD paper, appendix G.5
 
 
 def g5_replies(commands: list[str]) -> list[str]:

@@ -112,8 +112,8 @@ def test_two_hundred_levels_stay_readable():
 def test_an_empty_episode_has_every_view():
     empty = Episode({})
     assert str(empty) == (
-        "generating · reward none · 0 threads · depth 0 · 0 calls · "
-        "generated 0 · evaluated 0 ·\nreused 0"
+        "generating · reward none · 0 threads · depth 0 · 0 calls\n"
+        "generated 0 · evaluated 0 · reused 0"
     )
     assert "0 threads" in episode_html(empty)
     assert len(usage_figure(empty).data) == 3

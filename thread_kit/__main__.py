@@ -16,6 +16,7 @@ from thread_kit.envs.textcraft import SPLITS, TextCraft
 from thread_kit.models import EMBEDDED, MODELS, ModelError, find_file, load_model
 from thread_kit.prompts import PromptError, load_prompt
 from thread_kit.session import Session
+from thread_kit.thread import Status
 from thread_kit.trace import Episode, TraceError
 
 ENVS = {"textcraft": TextCraft}
@@ -48,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--split", choices=SPLITS, default="test", help="test: the official tasks")
     run.add_argument("--task", type=int, default=0, metavar="N", help="number within the split")
     run.add_argument("--model", default=EMBEDDED, help="a name (see `models`), or a GGUF file")
-    run.add_argument("--prompt", help="few-shot prompt: a name, or a path ending in .txt")
+    run.add_argument("--prompt", help="a name, or a path ending in .txt (default: by model)")
     run.add_argument("--out", metavar="FILE", help="write the trace (JSONL) while it happens")
     run.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all, if built so")
     run.add_argument("--context", type=int, default=8192, metavar="TOKENS", help="KV cache size")
@@ -70,7 +71,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> None:
     env = ENVS[options.env](options.split, options.task)
-    prompt = load_prompt(options.prompt or options.env)
+    small = "-small" if options.model == EMBEDDED else ""  # it cannot follow the longer prompt
+    prompt = load_prompt(options.prompt or f"{options.env}{small}")
     engine = load_model(options.model, gpu_layers=options.gpu_layers, context=options.context)
     session = Session(
         engine,
@@ -89,6 +91,8 @@ def _run(options: argparse.Namespace) -> None:
         episode = session.run()
     print(episode)
     print(episode.summary)
+    if episode.status is Status.STOPPED:
+        raise KeyboardInterrupt  # the exit status says so, too
 
 
 def _show(options: argparse.Namespace) -> None:

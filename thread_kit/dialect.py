@@ -84,7 +84,7 @@ class Dialect:
 
 
 AGENT = Dialect()
-"""Agent tasks (paper 000, appendix G.3 to G.5): what comes back ends the line."""
+"""Agent tasks (THREAD paper, appendix G.3 to G.5): what comes back ends the line."""
 
 QA = Dialect(after_close="")
 """Question answering (appendix G.1, G.2): the line goes on after what came back."""

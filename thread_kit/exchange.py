@@ -1,6 +1,6 @@
 """phi, psi, xi and the observation abstraction: what passes between threads and environment.
 
-Small pure functions of text, each the member of a family (paper 000, sections 2.3 and 3, and the
+Small pure functions of text, each the member of a family (THREAD paper, sections 2.3 and 3, and the
 ablations of E.2). Any function of the same form can take their place.
 
     phi(Y, variables, dialect) -> the context of a child
@@ -55,7 +55,7 @@ def phi_last_line(sequence: Sequence, variables: Variables, dialect: Dialect) ->
     """phi of the papers: the last line, from behind its first comma, instantiated.
 
     "First, I need to find the {obj}. =>" gives "I need to find the mug. =>". The line is cut before
-    it is instantiated, so that a comma inside a value cuts nothing (paper 000, section 3 and G).
+    it is instantiated, so that a comma inside a value cuts nothing (THREAD paper, section 3 and G).
     """
     line = _before_listen(sequence.last_line, dialect)
     if ", " in line.partition(dialect.listen)[0]:  # a comma in what a child said cuts nothing
@@ -64,7 +64,7 @@ def phi_last_line(sequence: Sequence, variables: Variables, dialect: Dialect) ->
 
 
 def phi_full_sequence(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
-    """Ablation 2 of paper 000, E.2: the child sees the parent's whole sequence, instantiated."""
+    """Ablation 2 of THREAD paper, E.2: the child sees the parent's whole sequence, instantiated."""
     return f"{instantiate(_before_listen(sequence.text, dialect), variables)} {dialect.listen}"
 
 
@@ -95,7 +95,7 @@ def xi_after_mark(sequence: Sequence, variables: Variables, dialect: Dialect) ->
 def abstract_values(observation: str, variables: Variables) -> str:
     """The observation abstraction: values of string variables are shown as `{name}`.
 
-    So "Crafted 3 minecraft:dark_oak_sign" reads "Crafted 3 minecraft:{target_item}" (paper 000,
+    So "Crafted 3 minecraft:dark_oak_sign" reads "Crafted 3 minecraft:{target_item}" (THREAD paper,
     G.5), and parent and child go on speaking of the same thing by the same name. Of two variables
     with one value the latest defined is shown; whole words only; an identifier form with
     underscores counts as the value. One pass, so that a name put in is never replaced itself.

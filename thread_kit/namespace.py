@@ -1,4 +1,4 @@
-"""The variables of a thread (paper 000, section 3, 'Defining phi and psi').
+"""The variables of a thread (THREAD paper, section 3, 'Defining phi and psi').
 
 The lines of a thread that are Python are executed, each once, when it is complete; all others are
 prose. A child inherits the variables, and those that its printed text mentions come back to the
@@ -176,7 +176,7 @@ class PythonNamespace(Namespace):
 
 @final
 class LiteralNamespace(Namespace):
-    """Executes and keeps nothing: the ablation 'without variables' (paper 000, E.2).
+    """Executes and keeps nothing: the ablation 'without variables' (THREAD paper, E.2).
 
     Only `print` of string literals is obeyed, so that psi has something to return.
     """

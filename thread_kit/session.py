@@ -95,11 +95,11 @@ class Session:
     engine: the model.
     env: the environment, whose reset gives the context of the main thread; or give `context`.
     prompt: the few-shot prompt of every thread; `main_prompt`: another one for the main thread
-        (ablation 3 of paper 000, E.2; task-general prompts, appendix D).
+        (ablation 3 of THREAD paper, E.2; task-general prompts, appendix D).
     phi, psi, xi, abstract: the exchange (`exchange.py`).
     scope: "exported" gives a child a copy of the variables and brings back those that it names;
         "shared" is one namespace for all threads, as in the papers' own implementation.
-    variables: False executes nothing (ablation 1 of paper 000, E.2).
+    variables: False executes nothing (ablation 1 of THREAD paper, E.2).
     sandbox: where the threads' code runs; None is a `MontySandbox` for this episode.
     calls, new_tokens, tokens, depth, seconds: budgets. Calls of the model an episode; new tokens a
         call; new tokens an episode; levels below the main thread; seconds an episode. None is no

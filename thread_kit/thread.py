@@ -133,7 +133,7 @@ def thread(
     dialect: Dialect,
     tokenize: Callable[[str], tuple[int, ...]],
 ) -> Generator[Request, Any, Finished]:
-    """One thread, from Y = [] to its end (paper 000, Algorithm 2; its context c is the driver's).
+    """One thread, from Y = [] to its end (THREAD paper, Algorithm 2; c is kept by the driver).
 
     A call that stops for any other reason than the listen mark ends the thread: a cut in the middle
     of a line is a truncation and never read as a spawn.

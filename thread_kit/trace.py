@@ -224,7 +224,7 @@ class Episode:
         """For each token of a thread's sequence, the tokens generated to produce it by others.
 
         That is, by the threads that were spawned for it, recursively; zero for a token that the
-        thread generated itself or observed (paper 000, appendix A, Figure 3).
+        thread generated itself or observed (THREAD paper, appendix A, Figure 3).
         """
         work = [0] * len(self.threads[thread].sequence)
         for child, (start, stop) in self.threads[thread].returned.items():
@@ -296,6 +296,10 @@ class Episode:
                     episode = cls._from_header(data)
                 else:
                     episode.add(from_json(data))
+            except json.JSONDecodeError as error:
+                if torn and number == len(lines) and episode is not None:
+                    break
+                raise TraceError(f"{name}, line {number}: this is no trace ({error})") from error
             except _MALFORMED as error:
                 if torn and number == len(lines) and episode is not None:
                     break

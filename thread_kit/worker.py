@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from thread_kit.events import Event
 from thread_kit.session import Session
+from thread_kit.soundness import interrupt_stops
 from thread_kit.trace import Episode
 
 
@@ -69,11 +70,13 @@ class Worker:
         """The episode, when the worker is done with it, or as it is after `seconds`.
 
         Starts the worker if need be; without `seconds` also resumes it, since a paused one would be
-        waited for in vain. Raises what went wrong in the worker.
+        waited for in vain. An interrupt ends the episode as stopped. Raises what went wrong.
         """
         if seconds is None:
             self.resume()
-        self.start()._thread.join(seconds)
+        self.start()
+        with interrupt_stops(self.stop):
+            self._thread.join(seconds)
         if self.error is not None:
             raise self.error
         return self.session.episode

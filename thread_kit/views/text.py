@@ -6,7 +6,6 @@ episode. Those are in `episode.summary`.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from thread_kit.trace import Episode
@@ -26,7 +25,9 @@ def episode_text(episode: Episode, *, width: int = WIDTH) -> str:
     """
     seen = view(episode)
     lines = [_fit(left, right, width) for left, right in _rows(seen)]
-    lines += textwrap.wrap(seen.totals, width)
+    head, mark, costs_of_all = seen.totals.partition(" · generated ")
+    fits = len(seen.totals) <= width
+    lines += [seen.totals] if fits else [head, f"generated {costs_of_all}" if mark else ""]
     if seen.detail:
         lines.append(_clip(seen.detail, width))
     for prompt in seen.prompts.values():
