@@ -43,12 +43,12 @@ class Dialect:
     after_close: str = "\n"
 
     def __post_init__(self) -> None:
-        for name in ("listen", "close", "end", "start"):
-            if not getattr(self, name).strip():
+        marks = {name: getattr(self, name) for name in ("listen", "close", "end", "start")}
+        for name, mark in marks.items():
+            if not mark.strip():
                 raise ValueError(f"the dialect's {name} mark is empty; give it a character")
         if not all(mark.strip() for mark in self.actions):
             raise ValueError(f"one of the action marks {self.actions!r} is empty")
-        marks = {name: getattr(self, name) for name in ("listen", "close", "end", "start")}
         for one, other in itertools.permutations(marks, 2):
             if marks[one] in marks[other]:
                 raise ValueError(

@@ -136,9 +136,16 @@ class Session:
         seed: int = 0,
         path: str | Path | None = None,
     ) -> None:
-        limits = {"calls": calls, "new_tokens": new_tokens, "tokens": tokens, "seconds": seconds}
+        limits: dict[str, float | None] = {
+            "calls": calls,
+            "new_tokens": new_tokens,
+            "tokens": tokens,
+            "seconds": seconds,
+            "depth": depth,
+        }
+        sampling = {"temperature": temperature, "seed": seed}
         must_be_sound(engine, env, context, [prompt, main_prompt], dialect)
-        must_be_numbers({**limits, "depth": depth, "temperature": temperature, "seed": seed})
+        must_be_numbers({**limits, **sampling})
         self.engine = engine
         self.env = env
         self._calls, self._new_tokens, self._tokens = calls, new_tokens, tokens
@@ -171,8 +178,8 @@ class Session:
             "dialect": {name: getattr(self._dialect, name) for name in Dialect.__slots__},
             "exchange": {name: _name(function) for name, function in exchanged.items()},
             "scope": scope if variables else "none",
-            "limits": {**limits, "depth": depth},
-            "sampling": {"temperature": temperature, "seed": seed},
+            "limits": limits,
+            "sampling": sampling,
             "versions": versions(),
         }
         self.episode = Episode(header)
@@ -201,13 +208,16 @@ class Session:
 
     def __next__(self) -> Event:
         """The next event. It is in the trace, and on disk, before it is handed out."""
-        if inspect.getgeneratorstate(self._events) == inspect.GEN_RUNNING:
-            raise RuntimeError("this session is running in a worker thread; use stop() or wait()")
+        self._must_not_run_elsewhere()
         self._entered = time.perf_counter()
         try:
             return next(self._events)
         finally:
             self._spent, self._entered = self._seconds_spent(), 0.0
+
+    def _must_not_run_elsewhere(self) -> None:
+        if inspect.getgeneratorstate(self._events) == inspect.GEN_RUNNING:
+            raise RuntimeError("this session is running in a worker thread; use stop() or wait()")
 
     def _seconds_spent(self) -> float:
         now = time.perf_counter() - self._entered if self._entered else 0.0
@@ -436,8 +446,7 @@ class Session:
 
     def close(self) -> None:
         """Give the episode up where it is; its trace is closed, its cells are freed."""
-        if inspect.getgeneratorstate(self._events) == inspect.GEN_RUNNING:
-            raise RuntimeError("this session is running in a worker thread; use stop()")
+        self._must_not_run_elsewhere()
         begun = inspect.getgeneratorstate(self._events) != inspect.GEN_CREATED
         self._events.close()
         if not begun:

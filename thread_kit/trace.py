@@ -112,7 +112,11 @@ class Thread:
 
 
 class Episode:
-    """All threads of one run on one task. `header` says what ran; `events` is what happened."""
+    """All threads of one run on one task. `header` says what ran; `events` is what happened.
+
+    usage: what it cost in all; of that, `prompting` is the evaluation of the few-shot prompts.
+    Kept while events come in, since the session's budgets ask for it at every call.
+    """
 
     def __init__(self, header: dict[str, Any] | None = None) -> None:
         self.header: dict[str, Any] = {"thread_kit": VERSION, **(header or {})}
@@ -120,6 +124,7 @@ class Episode:
         self.events: list[Event] = []
         self.threads: dict[int, Thread] = {}
         self.prompting = Usage()
+        self.usage = Usage()
         self.status: Status = Status.GENERATING
         self.reward: float | None = None
         self.detail = ""
@@ -134,7 +139,9 @@ class Episode:
             raise ValueError(f"{event!r} speaks of thread {thread}, which was never spawned")
         match event:
             case Prompted():
-                self.prompting += Usage(evaluated=event.evaluated, seconds=event.seconds)
+                cost = Usage(evaluated=event.evaluated, seconds=event.seconds)
+                self.prompting += cost
+                self.usage += cost
             case Spawned():
                 self._spawned(event)
             case GeneratedSpan():
@@ -189,9 +196,9 @@ class Episode:
     def _generated(self, event: GeneratedSpan) -> None:
         thread = self.threads[event.thread]
         prompt = len(self.prompt(event.thread)) + len(thread.context) + len(thread.sequence)
-        thread.usage += Usage(
-            1, prompt, event.reused, event.evaluated, len(event.span), event.seconds
-        )
+        cost = Usage(1, prompt, event.reused, event.evaluated, len(event.span), event.seconds)
+        thread.usage += cost
+        self.usage += cost
         self._append(event.thread, event.span)
 
     def _append(self, thread: int, span: Span) -> None:
@@ -231,11 +238,6 @@ class Episode:
             cost = sum(one.usage.generated for one in self.subtree(child))
             work[start:stop] = [cost] * (stop - start)
         return work
-
-    @property
-    def usage(self) -> Usage:
-        """What the whole episode cost, the evaluation of the few-shot prompt included."""
-        return sum((one.usage for one in list(self.threads.values())), self.prompting)
 
     @property
     def depth(self) -> int:
@@ -296,14 +298,12 @@ class Episode:
                     episode = cls._from_header(data)
                 else:
                     episode.add(from_json(data))
-            except json.JSONDecodeError as error:
-                if torn and number == len(lines) and episode is not None:
-                    break
-                raise TraceError(f"{name}, line {number}: this is no trace ({error})") from error
             except _MALFORMED as error:
                 if torn and number == len(lines) and episode is not None:
                     break
-                raise TraceError(f"{name}, line {number}: {error}") from error
+                no_json = isinstance(error, json.JSONDecodeError)
+                what = f"this is no trace ({error})" if no_json else str(error)
+                raise TraceError(f"{name}, line {number}: {what}") from error
         if episode is None:
             raise TraceError(f"{name} is empty; a trace starts with a header line")
         return episode

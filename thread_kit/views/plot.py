@@ -139,9 +139,7 @@ def _nodes(seen: EpisodeView, nodes: list[Node]) -> go.Scatter:
         hovertemplate="%{customdata}<extra></extra>",
         marker={
             "opacity": 1,
-            "size": [
-                largest * (0.5 + 0.5 * (one.usage.generated / most) ** 0.5) for one in threads
-            ],
+            "size": [largest * _size(one.usage.generated / most) for one in threads],
             "color": [status_colour(one.status) for one in threads],
             "symbol": ["square" if one.is_cut else "circle" for one in threads],
             "line": {"color": NEUTRAL, "width": 1},
