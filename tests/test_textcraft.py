@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thread_kit.envs import textcraft as module
+from thread_kit.envs import textcraft_game
 from thread_kit.envs.textcraft import SPLITS, TextCraft, crafting_tree, item_id, tasks
 from thread_kit.envs.textcraft_oracle import NOT_MEMBERS, TAGS, Recipe, solve
 
@@ -359,7 +359,7 @@ def test_bug_10_an_ingredient_listed_twice_is_no_recipe(env):
 
 def test_other_recipes_than_those_of_the_package_version_are_refused(tmp_path):
     with pytest.raises(RuntimeError, match=r"install textcraft==0\.0\.3"):
-        module._recipe_files(str(tmp_path))
+        textcraft_game._recipe_files(str(tmp_path))
 
 
 # Any text is an action

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from thread_kit.envs.textcraft import TextCraft
     from thread_kit.models import MODELS, load_model
     from thread_kit.prompt_check import check_prompt
-    from thread_kit.prompts import load_prompt, parse_prompt
+    from thread_kit.prompts import EMPTY, load_prompt, parse_prompt
     from thread_kit.resources import resource
     from thread_kit.session import Session
     from thread_kit.trace import Episode, to_dataset
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "MODELS": "models",
+    "EMPTY": "prompts",
     "Episode": "trace",
     "LlamaEngine": "engines.llama",
     "ScriptedEngine": "engines.scripted",
@@ -48,6 +49,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "EMPTY",
     "MODELS",
     "Episode",
     "LlamaEngine",

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from thread_kit.envs.textcraft import SPLITS, TextCraft
 from thread_kit.models import EMBEDDED, MODELS, ModelError, find_file, load_model
-from thread_kit.prompts import PromptError, load_prompt
+from thread_kit.prompts import EMPTY, Prompt, PromptError, load_prompt
 from thread_kit.session import Session
 from thread_kit.thread import Status
 from thread_kit.trace import Episode, TraceError
@@ -49,7 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--split", choices=SPLITS, default="test", help="test: the official tasks")
     run.add_argument("--task", type=int, default=0, metavar="N", help="number within the split")
     run.add_argument("--model", default=EMBEDDED, help="a name (see `models`), or a GGUF file")
-    run.add_argument("--prompt", help="a name, or a path ending in .txt (default: by model)")
+    run.add_argument("--prompt", help="few-shot: a name, or a path ending in .txt, or none")
+    run.add_argument("--adapter", help="a name, or a GGUF adapter, or none (default: by model)")
     run.add_argument("--out", metavar="FILE", help="write the trace (JSONL) while it happens")
     run.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all, if built so")
     run.add_argument("--context", type=int, default=8192, metavar="TOKENS", help="KV cache size")
@@ -71,9 +72,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> None:
     env = ENVS[options.env](options.split, options.task)
-    small = "-small" if options.model == EMBEDDED else ""  # it cannot follow the longer prompt
-    prompt = load_prompt(options.prompt or f"{options.env}{small}")
-    engine = load_model(options.model, gpu_layers=options.gpu_layers, context=options.context)
+    adapter, prompt = _how(options)
+    engine = load_model(
+        options.model, adapter=adapter, gpu_layers=options.gpu_layers, context=options.context
+    )
     session = Session(
         engine,
         env,
@@ -93,6 +95,18 @@ def _run(options: argparse.Namespace) -> None:
     print(episode.summary)
     if episode.status is Status.STOPPED:
         raise KeyboardInterrupt  # the exit status says so, too
+
+
+def _how(options: argparse.Namespace) -> tuple[str | None, Prompt]:
+    """The adapter and the few-shot prompt: by default the one or the other, never both.
+
+    The embedded model has been taught by an adapter; any other model is shown examples.
+    """
+    model = MODELS.get(options.model)
+    own = model.adapter if model and not options.prompt else None
+    adapter = None if options.adapter == "none" else options.adapter or own
+    name = options.prompt or ("none" if adapter else options.env)
+    return adapter, EMPTY if name == "none" else load_prompt(name)
 
 
 def _show(options: argparse.Namespace) -> None:

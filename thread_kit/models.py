@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from thread_kit.engines.llama import LlamaEngine
+from thread_kit.resources import resource
 
 EMBEDDED = "smollm2-135m"
+DEFAULT = "default"
 
 
 class ModelError(ValueError):
@@ -26,6 +28,7 @@ class Model:
     sha256: of the file, where it is known; checked after a download.
     context: tokens that the model was trained for.
     size: of the file, in megabytes.
+    adapter: of the project (data/adapters), which the model is loaded with unless told otherwise.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Model:
     context: int
     size: int
     package: bool = False
+    adapter: str | None = None
 
 
 MODELS: dict[str, Model] = {
@@ -50,6 +54,7 @@ MODELS: dict[str, Model] = {
             8192,
             98,
             package=True,
+            adapter="thread-textcraft-135m",
         ),
         Model(
             "qwen2.5-coder-1.5b",
@@ -64,9 +69,14 @@ MODELS: dict[str, Model] = {
 }
 
 
-def load_model(name_or_path: str | Path = EMBEDDED, **options: Any) -> LlamaEngine:
+def load_model(
+    name_or_path: str | Path = EMBEDDED, *, adapter: str | Path | None = DEFAULT, **options: Any
+) -> LlamaEngine:
     """An engine for a model of the registry (`MODELS`) or for a GGUF file.
 
+    adapter: a name in data/adapters, or a LoRA adapter's GGUF file; None for the bare model. By
+        default the embedded model comes with the adapter that taught it the language of threads on
+        TextCraft (distilled: it needs no few-shot prompt), any other model with none.
     options: those of `LlamaEngine` (context in tokens, gpu_layers, cpu_threads, ...).
     Raises ModelError for a name that nobody knows, a file that is missing, or one that is no GGUF;
     EngineError if llama.cpp cannot load it.
@@ -74,7 +84,26 @@ def load_model(name_or_path: str | Path = EMBEDDED, **options: Any) -> LlamaEngi
     model = MODELS.get(str(name_or_path))
     path = find_file(model) if model else _given_file(Path(name_or_path).expanduser())
     _must_be_gguf(path)
-    return LlamaEngine(path, name=model.name if model else None, **options)
+    if adapter == DEFAULT:
+        adapter = model.adapter if model else None
+    found = find_adapter(adapter) if adapter else None
+    return LlamaEngine(path, name=model.name if model else None, adapter=found, **options)
+
+
+def find_adapter(name_or_path: str | Path) -> Path:
+    """The file of an adapter, by its name in data/adapters or by its path; raises ModelError."""
+    path = Path(name_or_path).expanduser()
+    if not path.is_file():
+        folder = resource("data/adapters")
+        path = folder / f"{name_or_path}.gguf"
+        if not path.is_file():
+            known = ", ".join(sorted(file.stem for file in folder.glob("*.gguf")))
+            raise ModelError(
+                f"{str(name_or_path)!r} is neither a file nor an adapter that thread-kit knows; "
+                f"known: {known}. Or give the path of a GGUF adapter, or adapter=None"
+            )
+    _must_be_gguf(path)
+    return path
 
 
 def find_file(model: Model) -> Path:
@@ -153,4 +182,4 @@ def _must_be_gguf(path: Path) -> None:
         )
 
 
-__all__ = ["EMBEDDED", "MODELS", "Model", "ModelError", "find_file", "load_model"]
+__all__ = ["EMBEDDED", "MODELS", "Model", "ModelError", "find_adapter", "find_file", "load_model"]

@@ -105,11 +105,15 @@ class PythonNamespace(Namespace):
 
     `scope` is what a child gets: "exported", a copy, of which only what psi names comes back, or
     "shared", this namespace itself, as in the papers' reference, where a child can overwrite its
-    parent's variables. Raises ValueError for another scope.
+    parent's variables. `variables`: plain data to start with. Raises ValueError for another scope.
     """
 
     def __init__(
-        self, sandbox: Sandbox, *, scope: Literal["exported", "shared"] = "exported"
+        self,
+        sandbox: Sandbox,
+        *,
+        scope: Literal["exported", "shared"] = "exported",
+        variables: Mapping[str, Any] | None = None,
     ) -> None:
         if scope not in ("exported", "shared"):
             raise ValueError(f"scope is 'exported' or 'shared', not {scope!r}")
@@ -117,6 +121,8 @@ class PythonNamespace(Namespace):
         self.scope = scope
         self._now = Snapshot()
         self._lock = threading.Lock()  # with scope="shared", children may run at the same time
+        if variables:
+            self._keep("", sandbox.execute(None, "", dict(variables)), set(variables))
 
     def __repr__(self) -> str:
         return f"PythonNamespace({self.variables}, scope={self.scope!r})"

@@ -159,7 +159,8 @@ class Session:
         if variables:
             if sandbox is None:
                 sandbox = self._own_sandbox = MontySandbox()
-            self._namespace = PythonNamespace(sandbox, scope=scope)
+            given = env.variables if env else {}
+            self._namespace = PythonNamespace(sandbox, scope=scope, variables=given)
         self._thread = partial(
             thread,
             phi=phi,

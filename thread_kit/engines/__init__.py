@@ -9,13 +9,13 @@ engine's own business, so that the answer can never depend on it.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from thread_kit.dialect import Stop
+from thread_kit.engines.fair import FairLock
 
 
 class EngineError(RuntimeError):
@@ -70,7 +70,7 @@ class Engine(ABC):
     context_size: int
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = FairLock()
         self._mail: dict[int, list[Prefilled | Sampled | Call]] = {}
 
     @abstractmethod

@@ -71,6 +71,7 @@ class LlamaEngine(Engine):
     """A GGUF model in this process.
 
     path: the model file.
+    adapter: a LoRA adapter (GGUF) that was trained for this model; None for the model as it is.
     context: cells of the KV cache, in tokens, shared by all threads; also the most that one thread
         can see (or what the model was trained for, if that is less).
     gpu_layers: layers to offload; -1 is all, where the build supports it. What was really offloaded
@@ -90,6 +91,7 @@ class LlamaEngine(Engine):
         path: str | Path,
         *,
         name: str | None = None,
+        adapter: str | Path | None = None,
         context: int = 8192,
         gpu_layers: int = -1,
         cpu_threads: int | None = None,
@@ -99,12 +101,15 @@ class LlamaEngine(Engine):
         super().__init__()
         self.path = Path(path)
         self.name = name or self.path.stem
+        self.adapter = Path(adapter) if adapter else None
         self._running: dict[int, _Call] = {}
         llama_cpp.llama_log_set(_keep_log, ctypes.c_void_p(0))
         llama_cpp.llama_backend_init()
         mark = len(_log)
         self._load(gpu_layers)
         self._open(context, cpu_threads or os.cpu_count() or 1, batch, sequences)
+        if self.adapter:
+            self._adapt(self.adapter)
         log = "".join(_log[mark:] if mark < len(_log) else _log)
         found = re.search(r"offloaded (\d+)/(\d+) layers", log)
         self.offloaded = (int(found[1]), int(found[2])) if found else (0, self._layers)
@@ -159,6 +164,18 @@ class LlamaEngine(Engine):
         self._sequences = sequences
         self._cache = KVCache(_Cells(self._context), sequences)
 
+    def _adapt(self, path: Path) -> None:
+        adapter = llama_cpp.llama_adapter_lora_init(self._model, os.fsencode(path))
+        if not adapter:  # it is freed together with the model
+            raise EngineError(
+                f"llama.cpp cannot use the adapter {path} with {self.name}: {_last_words()}; "
+                "take one that was trained for this model, or none (adapter=None)"
+            )
+        adapters = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(adapter)
+        scales = (ctypes.c_float * 1)(1.0)
+        if llama_cpp.llama_set_adapters_lora(self._context, adapters, 1, scales):
+            raise EngineError(f"llama.cpp refuses the adapter {path}: {_last_words()}")
+
     def _must_fit_memory(self, context: int) -> None:
         """The system would kill the process, without a word, for taking more than there is."""
         width = llama_cpp.llama_model_n_embd(self._model) // max(
@@ -198,6 +215,11 @@ class LlamaEngine(Engine):
         if n < 0:
             raise EngineError(f"cannot tokenize a text of {len(raw)} bytes (llama.cpp: {n})")
         return tuple(tokens[:n])
+
+    def piece(self, token: int) -> str:
+        """The text of one token; bytes that are no whole character read as U+FFFD."""
+        self._must_be_open()
+        return self._piece(token).decode("utf-8", "replace")
 
     def _piece(self, token: int) -> bytes:
         piece = self._pieces.get(token)
@@ -382,15 +404,16 @@ class LlamaEngine(Engine):
     @cached_property
     def sha256(self) -> str:
         """The hash of the model file."""
-        with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return _sha256(self.path)
 
     def describe(self) -> dict[str, Any]:
+        adapter = self.adapter and {"file": self.adapter.name, "sha256": _sha256(self.adapter)}
         return {
             "engine": "llama.cpp",
             "name": self.name,
             "file": self.path.name,
             "sha256": self.sha256,
+            "adapter": adapter,
             "context": self.context_size,
             "cells": self.cells,
             "layers_offloaded": list(self.offloaded),
@@ -399,8 +422,9 @@ class LlamaEngine(Engine):
 
     def __repr__(self) -> str:
         done, layers = self.offloaded
+        adapter = f", adapter {self.adapter.stem}" if self.adapter else ""
         return (
-            f"LlamaEngine({self.name!r}, context {self.context_size}, "
+            f"LlamaEngine({self.name!r}{adapter}, context {self.context_size}, "
             f"{done} of {layers} layers on the GPU)"
         )
 
@@ -416,6 +440,11 @@ class LlamaEngine(Engine):
 
     def __del__(self) -> None:
         self.close()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _last_words() -> str:

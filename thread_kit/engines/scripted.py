@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from thread_kit.dialect import Stop
@@ -13,7 +13,9 @@ from thread_kit.engines.kv import common_prefix
 
 
 class ScriptedEngine(Engine):
-    """Replies from a queue, one a call, in the order in which calls begin.
+    """Replies from a queue, one a call, in the order in which calls begin; or from a function.
+
+    replies: texts; or a function of all that the thread sees (q + c + Y) that gives the text.
 
     A token is a character (its code point), so that every text can be written and cut anywhere. A
     reply is generated token by token like a model's and stops at the stop strings; one that holds
@@ -23,13 +25,18 @@ class ScriptedEngine(Engine):
     """
 
     def __init__(
-        self, replies: Iterable[str], *, name: str = "scripted", context: int = 100_000
+        self,
+        replies: Iterable[str] | Callable[[str], str],
+        *,
+        name: str = "scripted",
+        context: int = 100_000,
     ) -> None:
         super().__init__()
         self.name = name
         self.context_size = context
         self.seen: list[str] = []
-        self._replies = deque(replies)
+        self._speak = replies if callable(replies) else None
+        self._replies = deque(() if callable(replies) else replies)
         self._running: dict[int, tuple[deque[int], Growing, int]] = {}
         self._prompt: list[int] = []
         self._cached: dict[int, list[int]] = {}
@@ -57,10 +64,11 @@ class ScriptedEngine(Engine):
         if len(tokens) >= self.context_size:
             growing.stop = Stop.CONTEXT
             reply: deque[int] = deque()
-        elif not self._replies:
+        elif not (self._speak or self._replies):
             raise EngineError("the script is over, and a thread asks for more; add a reply")
         else:
-            reply = deque(self.tokenize(self._replies.popleft()))
+            said = self._speak(self.seen[-1]) if self._speak else self._replies.popleft()
+            reply = deque(self.tokenize(said))
             growing.reused = common_prefix(self._cached.get(thread, self._prompt), list(tokens))
             growing.evaluated = len(tokens) - growing.reused
             self._cached[thread] = list(tokens)
@@ -95,6 +103,8 @@ class ScriptedEngine(Engine):
         return {"engine": "scripted", "name": self.name, "context": self.context_size}
 
     def __repr__(self) -> str:
+        if self._speak:
+            return f"ScriptedEngine({self._speak!r})"
         return f"ScriptedEngine({len(self._replies)} replies left)"
 
     def close(self) -> None:

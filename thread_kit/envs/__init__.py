@@ -33,6 +33,14 @@ class Env(ABC):
     name: str
     task: dict[str, Any]
 
+    @property
+    def variables(self) -> dict[str, Any]:
+        """What the environment's text says as plain data: variables of the main thread.
+
+        So that a thread need not copy a long text before it can compute with it.
+        """
+        return {}
+
     @abstractmethod
     def reset(self) -> str:
         """Start the task; returns the context of the main thread (c_0, THREAD paper, section 2)."""

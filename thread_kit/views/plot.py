@@ -52,7 +52,7 @@ def supplemental_work_figure(episode: Episode, thread: int = 0) -> go.Figure:
         figure.add_trace(trace, 2, 1)
     figure.add_trace(_edges(nodes), 3, 1)
     figure.add_trace(_nodes(seen, nodes), 3, 1)
-    _dress(figure, f"Supplemental work in thread {thread}: {_short(one.title, 60)}")
+    dress(figure, f"Supplemental work in thread {thread}: {_short(one.title, 60)}")
     figure.update_layout(
         height=170 + 248 + tree, barmode="overlay", legend={"orientation": "h", "y": -0.2}
     )
@@ -181,7 +181,7 @@ def usage_figure(episode: Episode) -> go.Figure:
                 hovertemplate=f"%{{x:,}} tokens {what}<br>%{{customdata}}<extra></extra>",
             )
         )
-    _dress(figure, "Tokens by thread")
+    dress(figure, "Tokens by thread")
     figure.update_layout(
         barmode="stack",
         height=190 + 26 * len(threads),
@@ -193,7 +193,8 @@ def usage_figure(episode: Episode) -> go.Figure:
     return figure
 
 
-def _dress(figure: go.Figure, title: str) -> None:
+def dress(figure: go.Figure, title: str) -> None:
+    """The look that all figures share: a title on the left, grey lines, no background."""
     figure.update_layout(
         title={"text": title, "font": {"size": 15}, "x": 0.01},
         template="none",
@@ -237,4 +238,4 @@ def _lines(text: str, limit: int = HOVER) -> str:
     return _short(text.strip("\n"), limit).replace("\n", "<br>")
 
 
-__all__ = ["supplemental_work_figure", "usage_figure"]
+__all__ = ["dress", "supplemental_work_figure", "usage_figure"]

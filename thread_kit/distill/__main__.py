@@ -1,0 +1,99 @@
+"""The command line of distillation: train an adapter, and see how well it plays.
+
+python -m thread_kit.distill train thread --tokens 750000 --out runs/distill/thread
+python -m thread_kit.distill evaluate thread --adapter FILE.gguf --out runs/distill/thread/test
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from thread_kit.distill.examples import METHODS, examples
+from thread_kit.distill.invented import training_tasks
+from thread_kit.engines import EngineError
+from thread_kit.envs.textcraft import SPLITS, tasks
+from thread_kit.models import EMBEDDED, MODELS, ModelError, find_adapter, find_file, load_model
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status (2: the command cannot do what it was asked)."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.do(options)
+    except (EngineError, ModelError, ValueError, OSError) as error:
+        print(f"thread_kit.distill: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        print(f'thread_kit.distill: {error}; run: pip install ".[distill]"', file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130  # the same command goes on from the last checkpoint
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    about = "Teach the embedded model the language of threads, and see how well it plays."
+    parser = argparse.ArgumentParser(prog="python -m thread_kit.distill", description=about)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    train = commands.add_parser("train", help="train an adapter; goes on where it was interrupted")
+    train.set_defaults(do=_train)
+    train.add_argument("method", choices=METHODS, help="react: the control, one line of context")
+    train.add_argument("--tokens", type=int, default=750_000, help="training tokens")
+    train.add_argument("--seed", type=int, default=0, help="of the tasks and of the training")
+    train.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+
+    play = commands.add_parser("evaluate", help="play the tasks of a split")
+    play.set_defaults(do=_evaluate)
+    play.add_argument("method", choices=METHODS)
+    play.add_argument("--adapter", default="thread-textcraft-135m", help="a name or a GGUF file")
+    play.add_argument("--split", choices=SPLITS, default="test", help="test: the official tasks")
+    play.add_argument("--parallel", type=int, default=1, metavar="N", help="episodes at a time")
+    play.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth task")
+    play.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+    return parser
+
+
+def _train(options: argparse.Namespace) -> None:
+    from thread_kit.distill.export import export
+    from thread_kit.distill.train import Recipe, train
+
+    base = find_file(MODELS[EMBEDDED])
+    with load_model(adapter=None, context=256) as engine:  # for its vocabulary
+        endless = training_tasks(options.seed + 1, 10**9)
+        found = examples(options.method, endless, engine, tokens=options.tokens, seed=options.seed)
+    recipe = Recipe(seed=options.seed)
+    model = train(base, found, options.out, recipe)
+    path = options.out / "adapter.gguf"
+    about = {
+        "general.name": f"{options.method}-textcraft-135m",
+        "general.description": f"distilled on {sum(map(len, found))} tokens of an oracle's "
+        f"transcripts in the form '{options.method}', seed {options.seed}",
+        "general.license": "apache-2.0",
+    }
+    export(model, path, alpha=recipe.alpha, about=about)
+    print(f"{path}: {len(found)} examples, {sum(map(len, found))} tokens")
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from thread_kit.distill.report import by_depth, evaluate
+
+    chosen = tasks(options.split)[:: options.every]
+    with load_model(adapter=find_adapter(options.adapter)) as engine:
+        outcomes = evaluate(options.method, engine, chosen, options.out, parallel=options.parallel)
+    for row in by_depth(outcomes):
+        print(
+            "{tasks:8} {solved:3} of {n:3}  {rate:6.1%} [{low:.1%}, {high:.1%}]  median: "
+            "{generated:.0f} generated, {evaluated:.0f} evaluated, {seconds} s".format(**row)
+        )
+    for one in outcomes:
+        if not one.solved:
+            print(f"{one.number:3} {one.goal}: {one.cause} ({one.status})")
+            print(f"      said      {one.said}\n      expected  {one.expected}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

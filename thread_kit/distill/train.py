@@ -1,0 +1,220 @@
+"""Training a low-rank adapter (LoRA, Hu et al. 2021) on the model that users run.
+
+The base is read from the same GGUF file that llama.cpp runs, and stays as it is; some five million
+parameters beside it are trained. Needs the extra: pip install "thread-kit[distill]".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import LoraConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+from tqdm.auto import tqdm
+from transformers import AutoModelForCausalLM, GgufConfig
+from transformers.utils import logging
+
+from thread_kit.distill.examples import Example
+
+LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+EAGER = 1024  # tokens
+SAVE_EVERY = 50  # steps; about two minutes on two cores
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to train.
+
+    rank, alpha: of the adapter; what it adds is scaled by alpha / rank.
+    rate: the highest learning rate, reached after `warmup` (a share of the steps); from there it
+        falls to 0 as a cosine does.
+    batch: tokens a step, at most.
+    """
+
+    rank: int = 16
+    alpha: int = 32
+    rate: float = 1e-3
+    warmup: float = 0.05
+    batch: int = 2048
+    seed: int = 0
+
+
+def load_base(path: Path) -> Any:
+    """The torch model in a GGUF file, its weights in bfloat16 (as the file has them, dequantized).
+
+    Raises OSError or ValueError for a file or an architecture that transformers cannot read.
+    """
+    logging.disable_progress_bar()  # three bars for three seconds
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            path.parent,
+            gguf_file=path.name,
+            quantization_config=GgufConfig(dequantize=True),
+            dtype=torch.bfloat16,
+        )
+    finally:
+        logging.enable_progress_bar()
+    model.config.use_cache = False
+    return model
+
+
+def with_adapter(base: Any, recipe: Recipe) -> Any:
+    """The base with a fresh adapter on all linear layers of its blocks; only that is trained."""
+    torch.manual_seed(recipe.seed)
+    config = LoraConfig(
+        r=recipe.rank,
+        lora_alpha=recipe.alpha,
+        target_modules=LINEAR,
+        lora_dropout=0.0,
+        task_type="CAUSAL_LM",
+    )
+    with warnings.catch_warnings():  # peft asks transformers for a name that it will lose
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+        return get_peft_model(base, config)
+
+
+def batches(examples: Sequence[Example], recipe: Recipe) -> list[list[Example]]:
+    """Batches of examples of like length, so that little is padded, in an order that is drawn."""
+    found: list[list[Example]] = []
+    group: list[Example] = []
+    for example in sorted(examples, key=len):
+        if group and (len(group) + 1) * len(example) > recipe.batch:
+            found.append(group)
+            group = []
+        group.append(example)
+    if group:
+        found.append(group)
+    random.Random(recipe.seed).shuffle(found)
+    return found
+
+
+def loss_of(model: Any, batch: Sequence[Example]) -> torch.Tensor:
+    """The mean cross-entropy of the learnt tokens of a batch (nats a token)."""
+    longest = max(map(len, batch))
+    ids = torch.zeros(len(batch), longest, dtype=torch.long)
+    learnt = torch.zeros(len(batch), longest, dtype=torch.bool)
+    for row, example in enumerate(batch):
+        ids[row, : len(example)] = torch.tensor(example.tokens)
+        learnt[row, : len(example)] = torch.tensor(example.learnt)
+    device = next(model.parameters()).device
+    ids, learnt = ids.to(device), learnt.to(device)
+    with torch.autocast(device.type, torch.bfloat16):
+        # Padding is on the right, where a causal model does not look. The vocabulary is as large as
+        # four blocks: logits are computed only where they are learnt.
+        inner = model.get_base_model()
+        # On CPUs eager attention is faster for short threads; for long ones it takes gigabytes.
+        inner.set_attn_implementation("eager" if longest <= EAGER else "sdpa")
+        hidden = inner.model(ids[:, :-1]).last_hidden_state
+        logits = inner.lm_head(hidden[learnt[:, 1:]])
+    return torch.nn.functional.cross_entropy(logits.float(), ids[:, 1:][learnt[:, 1:]])
+
+
+def train(
+    base: Path, examples: Sequence[Example], folder: Path, recipe: Recipe | None = None
+) -> Any:
+    """Train an adapter on `examples`, each seen once; returns the model with it.
+
+    folder: holds the checkpoint, from which an interrupted run goes on, and `loss.jsonl` (step,
+        tokens so far, loss in nats a token, seconds). Raises ValueError if the checkpoint there is
+        of another run.
+    """
+    recipe = recipe or Recipe()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = with_adapter(load_base(base), recipe).to(device)
+    for _ in steps(model, batches(examples, recipe), folder, recipe):
+        pass
+    return model
+
+
+def steps(
+    model: Any, plan: Sequence[Sequence[Example]], folder: Path, recipe: Recipe
+) -> Iterator[dict[str, float]]:
+    """The steps of a run, one a batch, from where its checkpoint stands; yields the log's lines."""
+    folder.mkdir(parents=True, exist_ok=True)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(parameters, lr=recipe.rate, weight_decay=0.0)
+    warm = max(1, round(recipe.warmup * len(plan)))
+    schedule = torch.optim.lr_scheduler.SequentialLR(
+        optimizer,
+        [
+            torch.optim.lr_scheduler.LinearLR(optimizer, 1 / warm, 1, warm),
+            torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(1, len(plan) - warm)),
+        ],
+        [warm],
+    )
+    run = {**asdict(recipe), "batches": len(plan), "tokens": _size(plan)}
+    done, log = _resume(folder, run, model, optimizer, schedule)
+    model.train()
+    tokens = _size(plan[:done])
+    with tqdm(total=run["tokens"], initial=tokens, unit=" tokens", unit_scale=True) as bar:
+        for step, batch in enumerate(plan[done:], done + 1):
+            loss = loss_of(model, batch)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+            tokens += sum(map(len, batch))
+            line = {"step": step, "tokens": tokens, "loss": round(loss.item(), 5)}
+            log.append(line)
+            bar.set_description(f"training, loss {line['loss']:.3f}", refresh=False)
+            bar.update(sum(map(len, batch)))
+            if step % SAVE_EVERY == 0 or step == len(plan):
+                _save(folder, run, step, log, model, optimizer, schedule)
+            yield line
+
+
+def _size(plan: Sequence[Sequence[Example]]) -> int:
+    return sum(len(example) for batch in plan for example in batch)
+
+
+def _save(
+    folder: Path,
+    run: dict[str, Any],
+    step: int,
+    log: list[dict[str, float]],
+    model: Any,
+    optimizer: Any,
+    schedule: Any,
+) -> None:
+    """Written beside and then renamed: a crash in between leaves the last checkpoint whole."""
+    state = {
+        "run": run,
+        "step": step,
+        "log": log,
+        "adapter": get_peft_model_state_dict(model, save_embedding_layers=False),
+        "optimizer": optimizer.state_dict(),
+        "schedule": schedule.state_dict(),
+    }
+    torch.save(state, folder / "checkpoint.part")
+    os.replace(folder / "checkpoint.part", folder / "checkpoint.pt")
+    lines = "".join(json.dumps(line) + "\n" for line in log)
+    (folder / "loss.jsonl").write_text(lines, encoding="utf-8")
+
+
+def _resume(
+    folder: Path, run: dict[str, Any], model: Any, optimizer: Any, schedule: Any
+) -> tuple[int, list[dict[str, float]]]:
+    path = folder / "checkpoint.pt"
+    if not path.exists():
+        return 0, []
+    state = torch.load(path, weights_only=True)
+    if state["run"] != run:
+        raise ValueError(
+            f"{path} belongs to another run ({state['run']}, not {run}); "
+            "give another folder, or delete it"
+        )
+    set_peft_model_state_dict(model, state["adapter"])
+    optimizer.load_state_dict(state["optimizer"])
+    schedule.load_state_dict(state["schedule"])
+    return state["step"], state["log"]
+
+
+__all__ = ["LINEAR", "Recipe", "batches", "load_base", "loss_of", "steps", "train", "with_adapter"]
