@@ -1,0 +1,265 @@
+"""Recording an engine, and playing the record: the same tokens, with no model.
+
+    engine = TapeEngine(load_model(), "demo.tape.jsonl")    # answers from the tape, else asks
+    engine = TapeEngine.replay("demo.tape.jsonl")           # answers from the tape, else fails
+
+What an engine is asked is known by all that decides the answer: the model, the tokens that the
+thread sees, the stop strings, max_tokens, temperature and seed. Equal calls have the same answer,
+always the first one that was recorded. So a session over a tape yields the trace that was recorded,
+up to the wall-clock seconds that the session itself measures. Calls that were cancelled, or that
+failed, are not recorded.
+
+With an engine beside it, a tape that knows the beginning of an episode answers it, and the engine
+is asked only from the first difference on. What it evaluates there includes what it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from thread_kit.dialect import Stop
+from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled
+from thread_kit.engines.tape_file import Answer, Request, TapeFile
+
+
+@dataclass(slots=True)
+class _Playing:
+    """A call that is answered from the tape."""
+
+    answer: Answer
+    rest: deque[tuple[int, Any]]
+    text: str
+    tokens: list[int]
+
+
+@dataclass(slots=True)
+class _Recording:
+    """A call that the engine is answering."""
+
+    request: Request
+    news: list[tuple[int, Any]]
+
+
+class TapeEngine(Engine):
+    """An engine and a tape of it, or a tape alone (`replay`).
+
+    engine: asked for what is not on the tape; it is closed with this one. None asks nobody.
+    path: the tape (JSONL). A file that is there already is played and continued.
+
+    Raises EngineError if the file is no tape, or the tape of another model.
+    """
+
+    def __init__(self, engine: Engine | None, path: str | Path) -> None:
+        super().__init__()
+        self._engine = engine
+        self._tape = TapeFile(path)
+        if engine is not None:
+            size = engine.context_size
+            self._tape.open({"model": engine.describe(), "name": engine.name, "context": size})
+        elif not self._tape.header:
+            raise EngineError(f"there is no tape at {path}; record one: TapeEngine(engine, path)")
+        self.name = self._tape.header["name"]
+        self.context_size = self._tape.header["context"]
+        self._playing: dict[int, _Playing] = {}
+        self._recording: dict[int, _Recording] = {}
+        self._waiting: dict[int, Request] = {}  # for the answer to an equal call
+        self._unseen: list[tuple[int, ...]] = []  # prompts that only the tape has evaluated
+        self._open = True
+
+    @classmethod
+    def replay(cls, path: str | Path) -> Self:
+        """The engine that was recorded, without it; raises EngineError where there is no tape."""
+        return cls(None, path)
+
+    def _must_be_open(self) -> None:
+        if not self._open:
+            raise EngineError(f"the tape {self._tape.path} is closed; open it again")
+
+    def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
+        self._must_be_open()
+        with self.lock:
+            known = self._tape.texts.get((text, first))
+            if known is not None:
+                return known
+            if self._engine is None:
+                raise self._tape.missing_text(text, first)
+            tokens = tuple(self._engine.tokenize(text, first=first))
+            self._tape.add_text(text, first, tokens)
+            return tokens
+
+    def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:
+        self._must_be_open()
+        wanted = tuple(tokens)
+        known = self._tape.prompts.get(wanted)
+        if known is not None:
+            if self._engine is not None and wanted not in self._unseen:
+                self._unseen.append(wanted)
+            yield from (Prefilled(None, done, total) for done, total in known)
+            return
+        if self._engine is None:
+            raise self._tape.missing_prompt(wanted)
+        news = []
+        for one in self._engine.prefill(tokens):
+            news.append((one.done, one.total))
+            yield one
+        with self.lock:
+            self._tape.add_prompt(wanted, tuple(news))
+
+    def begin(
+        self,
+        thread: int,
+        tokens: Sequence[int],
+        *,
+        stops: Mapping[str, Stop],
+        max_tokens: int,
+        temperature: float = 0.0,
+        seed: tuple[int, ...] = (0,),
+    ) -> None:
+        if thread in self._playing or thread in self._recording or thread in self._waiting:
+            raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
+        if not tokens:
+            raise ValueError("there are no tokens to continue")
+        with self.lock:
+            self._must_be_open()
+            self._begin(thread, Request.of(tokens, stops, max_tokens, temperature, seed))
+
+    def _begin(self, thread: int, request: Request) -> None:
+        answer = self._tape.calls.get(request)
+        if answer is not None:
+            self._playing[thread] = _Playing(answer, deque(answer.news), "", [])
+        elif self._engine is None:
+            raise self._tape.missing_call(request)
+        elif any(one.request == request for one in self._recording.values()):
+            self._waiting[thread] = request
+        else:
+            self._show_prompt(request.tokens)
+            self._engine.begin(
+                thread,
+                request.tokens,
+                stops={mark: Stop(stop) for mark, stop in request.stops},
+                max_tokens=request.max_tokens,
+                temperature=request.temperature,
+                seed=request.seed,
+            )
+            self._recording[thread] = _Recording(request, [])
+
+    def _show_prompt(self, tokens: tuple[int, ...]) -> None:
+        """The engine evaluates, once, the few-shot prompt that the tape has spared it so far."""
+        assert self._engine is not None
+        for prompt in [one for one in self._unseen if tokens[: len(one)] == one]:
+            self._unseen.remove(prompt)
+            for _ in self._engine.prefill(prompt):
+                pass
+
+    def _go_on(self, thread: int) -> None:
+        """A call that waits for an equal one goes on, if that one is over."""
+        request = self._waiting.get(thread)
+        if request and not any(one.request == request for one in self._recording.values()):
+            del self._waiting[thread]
+            self._begin(thread, request)
+
+    def step(self) -> list[Prefilled | Sampled | Call]:
+        self._must_be_open()
+        with self.lock:
+            for thread in list(self._waiting):
+                self._go_on(thread)
+            played = [self._play(thread) for thread in list(self._playing)]
+        if not self._recording or self._engine is None:
+            return played
+        return played + [self._record(news) for news in self._engine.step()]
+
+    def advance(self, thread: int) -> list[Prefilled | Sampled | Call]:
+        """What is new for one thread; the engine is asked by its own `advance`."""
+        self._must_be_open()
+        with self.lock:
+            self._go_on(thread)
+            if thread in self._playing:
+                return [self._play(thread)]
+        if thread not in self._recording or self._engine is None:
+            return []
+        return [self._record(news) for news in self._engine.advance(thread)]
+
+    def _play(self, thread: int) -> Prefilled | Sampled | Call:
+        playing = self._playing[thread]
+        if not playing.rest:
+            del self._playing[thread]
+            end = playing.answer
+            return Call(
+                thread, end.text, end.tokens, end.stop, end.reused, end.evaluated, end.seconds
+            )
+        number, said = playing.rest.popleft()
+        if not isinstance(said, str):
+            return Prefilled(thread, number, said)
+        playing.text += said
+        playing.tokens.append(number)
+        return Sampled(thread, number, said)
+
+    def _record(self, news: Prefilled | Sampled | Call) -> Prefilled | Sampled | Call:
+        recording = self._recording.get(news.thread) if news.thread is not None else None
+        if recording is None:
+            return news
+        match news:
+            case Prefilled(_, done, total):
+                recording.news.append((done, total))
+            case Sampled(_, token, text):
+                recording.news.append((token, text))
+            case Call(thread, text, tokens, stop, reused, evaluated, seconds):
+                said = tuple(recording.news)
+                with self.lock:
+                    answer = Answer(said, text, tokens, stop, reused, evaluated, seconds)
+                    self._tape.add_call(recording.request, answer)
+                    del self._recording[thread]
+        return news
+
+    def cancel(self, thread: int) -> Call | None:
+        with self.lock:
+            if thread in self._waiting:
+                del self._waiting[thread]
+                return Call(thread, "", (), Stop.CANCELLED, 0, 0, 0.0)
+            playing = self._playing.pop(thread, None)
+            if playing is not None:
+                end = playing.answer
+                left = sum(isinstance(said, str) for _, said in playing.rest)
+                return Call(
+                    thread,
+                    playing.text,
+                    tuple(playing.tokens),
+                    Stop.CANCELLED,
+                    end.reused,
+                    max(end.evaluated - left, 0),
+                    0.0,
+                )
+            self._recording.pop(thread, None)
+        return self._engine.cancel(thread) if self._engine else None
+
+    def release(self, thread: int) -> None:
+        with self.lock:
+            self._playing.pop(thread, None)
+            self._waiting.pop(thread, None)
+            self._recording.pop(thread, None)
+        if self._engine is not None:
+            self._engine.release(thread)
+
+    def describe(self) -> dict[str, Any]:
+        """The facts of the model that was recorded: a replay's trace is the recording's."""
+        return dict(self._tape.header["model"])
+
+    def __repr__(self) -> str:
+        calls = len(self._tape.calls)
+        source = f"of {self._engine!r}" if self._engine else f"of {self.name!r}, replayed"
+        return f"TapeEngine({str(self._tape.path)!r} {source}, {calls} calls)"
+
+    def close(self) -> None:
+        self._open = False
+        self._playing.clear()
+        self._recording.clear()
+        self._waiting.clear()
+        if self._engine is not None:
+            self._engine.close()
+
+
+__all__ = ["TapeEngine"]
