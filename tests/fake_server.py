@@ -142,10 +142,10 @@ class Fake(ThreadingHTTPServer):
 
 def llama(context: int = 100) -> Fake:
     """One that says it is llama-server."""
-    fake = Fake("/home/someone/models/tiny.gguf", owned_by="llamacpp")
+    fake = Fake("/models/models/tiny.gguf", owned_by="llamacpp")
     fake.pages["/props"] = {
         "default_generation_settings": {"n_ctx": context},
-        "model_path": "/home/someone/models/tiny.gguf",
+        "model_path": "/models/models/tiny.gguf",
         "build_info": "b1-fake",
     }
     return fake

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from thread_kit.engines.llama import LlamaEngine
     from thread_kit.engines.scripted import ScriptedEngine
+    from thread_kit.engines.server import ServerEngine
+    from thread_kit.engines.tape import TapeEngine
     from thread_kit.envs.textcraft import TextCraft
     from thread_kit.models import MODELS, load_model
     from thread_kit.prompt_check import check_prompt
     from thread_kit.prompts import EMPTY, load_prompt, parse_prompt
     from thread_kit.resources import resource
     from thread_kit.session import Session
+    from thread_kit.together import together
     from thread_kit.trace import Episode, to_dataset
     from thread_kit.views.live import watch
     from thread_kit.views.plot import supplemental_work_figure, usage_figure
@@ -33,7 +36,9 @@ _HOMES = {
     "Episode": "trace",
     "LlamaEngine": "engines.llama",
     "ScriptedEngine": "engines.scripted",
+    "ServerEngine": "engines.server",
     "Session": "session",
+    "TapeEngine": "engines.tape",
     "TextCraft": "envs.textcraft",
     "Worker": "worker",
     "check_prompt": "prompt_check",
@@ -44,6 +49,7 @@ _HOMES = {
     "supplemental_work_figure": "views.plot",
     "thread_text": "views.text",
     "to_dataset": "trace",
+    "together": "together",
     "usage_figure": "views.plot",
     "watch": "views.live",
 }
@@ -54,7 +60,9 @@ __all__ = [
     "Episode",
     "LlamaEngine",
     "ScriptedEngine",
+    "ServerEngine",
     "Session",
+    "TapeEngine",
     "TextCraft",
     "Worker",
     "check_prompt",
@@ -65,6 +73,7 @@ __all__ = [
     "supplemental_work_figure",
     "thread_text",
     "to_dataset",
+    "together",
     "usage_figure",
     "watch",
 ]
