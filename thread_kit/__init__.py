@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from thread_kit.prompts import EMPTY, load_prompt, parse_prompt
     from thread_kit.resources import resource
     from thread_kit.session import Session
-    from thread_kit.together import together
+    from thread_kit.side_by_side import together
     from thread_kit.trace import Episode, to_dataset
     from thread_kit.views.live import watch
     from thread_kit.views.plot import supplemental_work_figure, usage_figure
@@ -49,7 +49,7 @@ _HOMES = {
     "supplemental_work_figure": "views.plot",
     "thread_text": "views.text",
     "to_dataset": "trace",
-    "together": "together",
+    "together": "side_by_side",
     "usage_figure": "views.plot",
     "watch": "views.live",
 }

@@ -22,7 +22,7 @@ from thread_kit.engines import Engine
 from thread_kit.envs.textcraft import Task, TextCraft
 from thread_kit.events import GeneratedSpan, Observed, Returned, Spawned
 from thread_kit.session import Session
-from thread_kit.together import together
+from thread_kit.side_by_side import together
 from thread_kit.trace import Episode, TraceError
 
 CALLS, NEW_TOKENS = 200, 300  # an episode, a call; the oracle's longest official task takes 112

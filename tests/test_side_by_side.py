@@ -14,7 +14,7 @@ from thread_kit.envs import Env
 from thread_kit.envs.textcraft import TextCraft
 from thread_kit.models import load_model
 from thread_kit.session import Session
-from thread_kit.together import together
+from thread_kit.side_by_side import together
 
 
 def sessions(engine, count, made=None):
