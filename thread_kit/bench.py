@@ -112,7 +112,7 @@ def main() -> None:
     base: tuple[int, float] | None = None
     print(f"{'':16}{'evaluated':>10}{'ratio':>8}{'time ratio':>12}")
     for name, (threads, prompt) in ways.items():
-        engine = load_model(options.model, adapter=None)
+        engine = load_model(options.model, adapter=None, keep_prompts=False)
         list(engine.prefill(engine.tokenize("Warm up. " * 50, first=True)))
         begun = time.perf_counter()
         evaluated = replay(episode, engine, keep_threads=threads, keep_prompt=prompt)

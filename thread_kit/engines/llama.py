@@ -32,6 +32,7 @@ from thread_kit.dialect import Stop
 from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled
 from thread_kit.engines.growing import Growing
 from thread_kit.engines.kv import Key, KVCache, Memory
+from thread_kit.engines.prompt_cache import PromptCache
 
 _log: list[str] = []
 
@@ -79,6 +80,8 @@ class LlamaEngine(Engine):
     cpu_threads: None takes every core.
     batch: tokens evaluated in one step, at most.
     sequences: threads whose cells are kept at the same time, at most (llama.cpp allows 256).
+    keep_prompts: few-shot prompts are kept on disk (`prompt_cache.py`), so that the next start
+        evaluates none of their tokens.
 
     Raises EngineError if the file cannot be loaded or the context cannot be made.
     """
@@ -97,11 +100,13 @@ class LlamaEngine(Engine):
         cpu_threads: int | None = None,
         batch: int = 512,
         sequences: int = 64,
+        keep_prompts: bool = True,
     ) -> None:
         super().__init__()
         self.path = Path(path)
         self.name = name or self.path.stem
         self.adapter = Path(adapter) if adapter else None
+        self._prompts = PromptCache() if keep_prompts else None
         self._running: dict[int, _Call] = {}
         llama_cpp.llama_log_set(_keep_log, ctypes.c_void_p(0))
         llama_cpp.llama_backend_init()
@@ -248,12 +253,50 @@ class LlamaEngine(Engine):
                 self._must_be_open()
                 # Asked anew for each chunk: another driver may have evaluated or evicted some.
                 begun, done = done >= 0, self._place(key, [*wanted, -1])
+                if not begun and done < len(wanted) and self._restore(key, wanted):
+                    done = len(wanted)
                 if begun and done < len(wanted):
                     chunk = wanted[done : done + self._n_batch]
                     if not self._evaluate([(key, chunk, False)]):
                         raise EngineError(f"no cell is left for {self.name}'s few-shot prompt")
                     done += len(chunk)
+                    if done == len(wanted):
+                        self._keep(key, wanted)
             yield Prefilled(None, done, len(wanted))
+
+    def _cells_of(self, prompt: list[int]) -> dict[str, Any]:
+        """All that the cells of a prompt depend on."""
+        about = self.describe()
+        names = ("sha256", "adapter", "layers_offloaded", "llama_cpp_python")
+        return {"tokens": prompt, **{name: about[name] for name in names}}
+
+    def _restore(self, key: Key, prompt: list[int]) -> bool:
+        """Fill the cells of a prompt from disk; False if it is not there, or does not fit."""
+        if not self._prompts or not prompt:
+            return False
+        about = self._cells_of(prompt)
+        cells = self._prompts.load(about)
+        if cells is None:
+            return False
+        held = self._cache.held(key)
+        source = ctypes.cast(cells.ctypes.data, ctypes.POINTER(ctypes.c_uint8))
+        read = llama_cpp.llama_state_seq_set_data(self._context, source, len(cells), held.sequence)
+        held.tokens.clear()
+        if read != len(cells):
+            self._prompts.discard(about)
+            self._cache.forget(key)
+            return False
+        self._cache.extend(key, prompt)
+        return True
+
+    def _keep(self, key: Key, prompt: list[int]) -> None:
+        if self._prompts:
+            sequence = self._cache.held(key).sequence
+            size = llama_cpp.llama_state_seq_get_size(self._context, sequence)
+            cells = np.empty(size, np.uint8)
+            target = ctypes.cast(cells.ctypes.data, ctypes.POINTER(ctypes.c_uint8))
+            if llama_cpp.llama_state_seq_get_data(self._context, target, size, sequence) == size:
+                self._prompts.store(self._cells_of(prompt), cells)
 
     def _place(self, key: Key, tokens: list[int]) -> int:
         try:
