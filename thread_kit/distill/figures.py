@@ -11,7 +11,7 @@ from thread_kit.distill.report import Outcome, by_depth
 from thread_kit.views.palette import NEUTRAL, tint
 from thread_kit.views.plot import dress
 
-# Of the palette; the line's dash and the mark's shape say the same for those who see no colour.
+# Of the palette; the mark's shape and the line's dash say the same for those who see no colour.
 LOOKS = (("#0072b2", "circle", "solid"), ("#d55e00", "square", "dash"), ("#009e73", "x", "dot"))
 
 Results = Mapping[str, Sequence[Outcome]]
@@ -43,7 +43,7 @@ def success_by_depth_figure(
     published: rates over all depths (0 to 1) to be drawn as lines, by name.
     """
     figure = go.Figure()
-    for (name, outcomes), (colour, symbol, dash) in zip(results.items(), cycle(LOOKS)):
+    for (name, outcomes), (colour, symbol, _) in zip(results.items(), cycle(LOOKS)):
         rows = by_depth(outcomes)
         figure.add_trace(
             go.Scatter(
@@ -57,9 +57,8 @@ def success_by_depth_figure(
                 },
                 customdata=[f"{row['solved']} of {row['n']}" for row in rows],
                 name=name,
-                mode="markers+lines",
-                line={"color": colour, "dash": dash},
-                marker={"symbol": symbol, "size": 9},
+                mode="markers",
+                marker={"symbol": symbol, "size": 10, "color": colour},
                 hovertemplate="%{customdata} (%{y:.1%})<extra>" + name + "</extra>",
             )
         )
@@ -67,7 +66,7 @@ def success_by_depth_figure(
         figure.add_hline(
             y=rate,
             line={"color": NEUTRAL, "dash": "dot", "width": 1},
-            annotation={"text": f"{name}: {rate:.0%}", "xanchor": "right"},
+            annotation={"text": f"{name}: {rate:.1%}", "xanchor": "right", "yanchor": "top"},
         )
     dress(figure, "Tasks solved, by the depth of the goal")
     figure.update_layout(height=420)
