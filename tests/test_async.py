@@ -319,7 +319,7 @@ def test_a_spawn_mark_differs_from_all_other_marks(spawn):
 TWO = (
     "First, find the mug. ~>",
     "Then, find the cup. ~>",
-    "looking here and there, and in every other place that there is\nprint('The mug is red.')\n#END#",
+    "looking in every place that there is, and then once more\nprint('The mug is red.')\n#END#",
     "print('I compare: {t1} {t2}')\n#END#",
     "I see one.\nprint('The cup is blue.')\n#END#",
 )
@@ -718,7 +718,10 @@ def test_the_trace_says_what_stands_for_whom_and_when_it_was_resolved(run):
     episode = run(*TWO)
     main, mug, cup = episode.threads.values()
     assert (main.future, mug.future, cup.future) == (None, "t1", "t2")
-    assert main.resolved == dict.fromkeys((1, 2), len(main.sequence))
+    assert [(e.child, e.at) for e in main.resolved] == [
+        (1, len(main.sequence)),
+        (2, len(main.sequence)),
+    ]
     assert [(e.future, e.text, e.variables) for e in of_kind(episode, Resolved)] == [
         ("t1", "The mug is red.", {"t1": "The mug is red."}),
         ("t2", "The cup is blue.", {"t2": "The cup is blue."}),

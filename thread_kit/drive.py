@@ -281,7 +281,8 @@ class Drive:
         ran = one.namespace.define(variables)
         if one.taken:
             (name, child), one.taken = one.taken, None
-            yield Resolved(one.id, child, name, variables[name], plain(ran.changed))
+            at = len(self.episode.threads[one.id].sequence)
+            yield Resolved(one.id, child, name, at, variables[name], plain(ran.changed))
         else:
             one.defined = ran.changed
         if ran.error:

@@ -144,12 +144,14 @@ class Waiting(Event):
 class Resolved(Event):
     """A thread has instantiated a future: what psi took from `child`, and what came with it.
 
-    variables: as they changed: the future itself, and those that the text names.
+    at: the number of tokens of the thread's sequence by then. variables: as they changed: the
+    future itself, and those that the text names.
     """
 
     thread: int
     child: int
     future: str
+    at: int
     text: str
     variables: dict[str, Any]
 

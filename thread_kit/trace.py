@@ -93,7 +93,7 @@ class Thread:
     the reference that stands for it, in tokens from the start of Y (first, behind the last).
     future: the name that stands for this thread in its parent; None if the parent waited.
     waits_for: the thread whose end this one waits for, if it is a future.
-    resolved: each future that this thread instantiated, to the number of tokens of Y by then.
+    resolved: the futures that this thread instantiated, its own and inherited ones, in order.
     """
 
     id: int
@@ -114,7 +114,7 @@ class Thread:
     usage: Usage = field(default_factory=Usage)
     future: str | None = None
     waits_for: int | None = None
-    resolved: dict[int, int] = field(default_factory=dict)
+    resolved: list[Resolved] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"Thread({self.id}, depth {self.depth}, {self.status}: {self.title!r})"
@@ -177,7 +177,7 @@ class Episode:
                 self._must_exist(event.child, event)
                 one = self.threads[event.thread]
                 one.status, one.waits_for = Status.GENERATING, None
-                one.resolved[event.child] = len(one.sequence)
+                one.resolved.append(event)
                 one.variables.update(event.variables)
             case Ended():
                 self.threads[event.thread].status = event.status
