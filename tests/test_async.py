@@ -1,11 +1,14 @@
 """Children that nobody waits for: order, waiting, what comes up, budgets, failures, traces."""
 
 import gc
+import json
 import random
 import threading
 from collections import Counter
+from dataclasses import replace
 
 import pytest
+from checker import check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_thread import child, finish, generated, nothing
@@ -28,6 +31,8 @@ from thread_kit.events import (
     Waiting,
 )
 from thread_kit.exchange import phi_full_sequence, psi_full_sequence
+from thread_kit.prompt_check import check_prompt
+from thread_kit.prompts import Example, Prompt
 from thread_kit.sandbox import MontySandbox
 from thread_kit.sequence import Provenance, Sequence
 from thread_kit.session import Session
@@ -44,6 +49,10 @@ from thread_kit.thread import (
     Status,
 )
 from thread_kit.trace import Episode
+from thread_kit.views.deltas import changes, fold, state_of
+from thread_kit.views.html import episode_html
+from thread_kit.views.plot import supplemental_work_figure
+from thread_kit.views.text import thread_text
 from thread_kit.worker import Worker
 
 
@@ -184,7 +193,7 @@ def test_a_line_that_uses_a_future_waits_and_the_lines_before_it_have_run():
     assert one.send(child("I have {mug}.", mug="mug 1")) == Define(
         {
             "mug": "mug 1",
-            "t1": "I have {mug}.",
+            "t1": "I have mug 1.",
         }
     )
     assert one.send(nothing(a=1)) == Execute(("b = t1", "c = 2"))
@@ -253,10 +262,10 @@ def test_a_thread_that_ends_waits_for_all_of_its_children():
     one.send(generated("print('{x}')\n#END#", Stop.END))
     assert one.send(Executed({"x": 1}, "{x}")) == Await("t1")
     # Nobody asked for what comes up now, so it takes nothing away.
-    assert one.send(child("{x}{y}", x=666, y=2)) == Define({"y": 2, "t1": "{x}{y}"})
-    assert one.send(nothing(x=1, y=2, t1="{x}{y}")) == Await("t2")
+    assert one.send(child("{x}{y}", x=666, y=2)) == Define({"y": 2, "t1": "6662"})
+    assert one.send(nothing(x=1, y=2, t1="6662")) == Await("t2")
     one.send(child("b"))
-    over = finish(one, nothing(x=1, y=2, t1="{x}{y}", t2="b"))
+    over = finish(one, nothing(x=1, y=2, t1="6662", t2="b"))
     assert (over.status, over.printed, over.variables["x"]) == (Status.ENDED, "{x}", 1)
 
 
@@ -375,16 +384,32 @@ def test_the_parent_and_both_children_get_a_token_in_every_step(start):
     assert shared > 30
 
 
-def test_what_the_main_thread_returns_holds_the_texts_of_its_futures(run):
+def test_what_a_thread_returns_holds_the_texts_of_its_futures(run):
     episode = run(
         "Go. =>",
         "First, find it. ~>",
         "print('I have {t1}')\n#END#",
         "mug = 'mug 1'\nprint('the {mug}')\n#END#",
-        "print(mug)\n#END#",
+        "#END#",
     )
-    assert of_kind(episode, Returned)[0].span.text == "I have the {mug}<=\n"
-    assert outputs(episode, 0) == ["mug 1"]
+    assert of_kind(episode, Returned)[0].span.text == "I have the mug 1<=\n"
+
+
+def test_children_that_use_the_same_names_do_not_get_into_each_others_texts(run):
+    episode = run(
+        "First, get planks. ~>",
+        "Then, get sticks. ~>",
+        "item = 'planks'\nprint('I have {item}.')\n#END#",
+        "print(t1 + ' ' + t2)\nprint(item)\n#END#",
+        "item = 'sticks'\nprint('I have {item}.')\n#END#",
+    )
+    assert outputs(episode, 0) == ["I have planks. I have sticks.", "sticks"]
+
+
+def test_an_action_gets_values_and_no_names(run):
+    door = Door()
+    run("First, a. ~>", "> open {t1} =>", "x = 1\nprint('door {x}')\n#END#", "#END#", env=door)
+    assert door.actions == ["open door 1"]
 
 
 def test_a_waiting_thread_says_so(start):
@@ -413,7 +438,7 @@ def test_variables_come_up_where_the_future_is_used_however_long_the_child_has_b
         "thing = 'old'\n" + "x" * 99 + "\nprint(thing)\nprint(t1)\nprint(thing)\n#END#",
         "thing = 'new'\nprint('{thing}')\n#END#",
     )
-    assert [text for text in outputs(episode, 0) if text] == ["old", "{thing}", "new"]
+    assert [text for text in outputs(episode, 0) if text] == ["old", "new", "new"]
 
 
 def test_a_child_gets_a_copy_of_the_variables_at_its_spawn(run):
@@ -734,6 +759,87 @@ def test_a_trace_that_speaks_of_a_future_that_was_never_spawned_is_refused(run):
     lines[at] = lines[at].replace('"child": 1', '"child": 9')
     with pytest.raises(ValueError, match="never spawned"):
         Episode.from_lines(lines)
+
+
+# Views
+
+
+def test_the_tree_in_text_names_the_reference_of_a_child(run):
+    assert [line[:36].rstrip() for line in str(run(*TWO)).splitlines()[:3]] == [
+        "0 ended  Do it.",
+        "├─ 1 ended  {t1} find the mug.",
+        "└─ 2 ended  {t2} find the cup.",
+    ]
+
+
+def test_a_thread_in_text_says_what_its_futures_were(run):
+    text = thread_text(run(*TWO), 0)
+    assert "reference 1 ┆ {t1}<=" in text
+    assert "future      │ t2 is thread 2: The cup is blue." in text
+
+
+def test_every_view_can_be_taken_after_every_event(start):
+    session = start(*TWO)
+    state = state_of(session.episode)
+    growing = 0
+    for event in session:
+        found = changes(state, session.episode, event)
+        for change in json.loads(json.dumps(found)):
+            fold(state, change)
+        growing = max(growing, sum(bool(one["writing"]) for one in state["threads"].values()))
+        if event.passing:
+            continue
+        shown = {n: {**one, "writing": ""} for n, one in state["threads"].items()}
+        assert {**state, "reading": None, "threads": shown} == state_of(session.episode)
+        check(episode_html(session.episode))
+        if 0 in session.episode.threads:
+            supplemental_work_figure(session.episode)
+        if isinstance(event, Waiting):
+            assert "waiting for 1" in check(episode_html(session.episode)).text
+            assert state["threads"]["0"]["futures"] == [
+                ["t1", "thread 1, not used yet"],
+                ["t2", "thread 2, not used yet"],
+            ]
+    assert growing == 3, "three threads grow at the same time"
+
+
+def test_html_says_to_whom_a_reference_refers(run):
+    page = check(episode_html(run(*TWO)))
+    assert "reference to thread 1 (7)" in page.text
+    assert "t1thread 1: The mug is red." in page.text
+
+
+def test_the_tree_of_a_child_hangs_below_its_reference(run):
+    episode = run(*TWO)
+    assert "reference" in {bar.name for bar in supplemental_work_figure(episode).data}
+
+
+# The prompt checker
+
+ASKS = Example(
+    "Goal: compare.",
+    "n = 2\nFirst, find {n} cups. ~>{t1}<=\nThen, find tea. ~>{t2}<=\n"
+    "Now, compare {t1} with {t2}. =>Both are red.<=\n#END#",
+)
+CUPS = Example("find 2 cups. =>", "print('{n} red cups')\n#END#")
+TEA = Example("find tea. =>", "kind = 'red'\nprint('{kind} tea')\n#END#")
+BOTH = Example("compare 2 red cups with red tea. =>", "print('Both are red.')\n#END#")
+
+
+def test_a_prompt_whose_threads_go_on_can_be_proved():
+    assert check_prompt(Prompt("p", (ASKS, CUPS, TEA, BOTH), ASYNC)) == []
+
+
+@pytest.mark.parametrize(
+    ("examples", "problem"),
+    [
+        ((ASKS, CUPS, BOTH), "does not wait for 'find tea. =>', and no example has this context"),
+        ((replace(ASKS, response=ASKS.response.replace("{t2}<=", "{t1}<=")), CUPS, TEA), "shows"),
+        ((ASKS, CUPS, replace(TEA, response="> look =>Tea<=\n#END#"), BOTH), "nobody waits for it"),
+    ],
+)
+def test_an_unsound_prompt_whose_threads_go_on_is_told_why(examples, problem):
+    assert problem in " / ".join(check_prompt(Prompt("p", examples, ASYNC)))
 
 
 # Random programs

@@ -142,10 +142,10 @@ class Waiting(Event):
 
 @dataclass(frozen=True, slots=True)
 class Resolved(Event):
-    """A thread has instantiated a future: what psi took from `child`, and what came with it.
+    """A thread has instantiated a future: what psi took from `child`, its names instantiated.
 
-    at: the number of tokens of the thread's sequence by then. variables: as they changed: the
-    future itself, and those that the text names.
+    at: the number of tokens of the thread's sequence by then. variables: those that changed: the
+    future itself, and those that psi's text names.
     """
 
     thread: int

@@ -52,19 +52,19 @@ def mentioned(text: str, variables: Variables) -> dict[str, Any]:
     return {name: variables[name] for name in references(text) if name in variables}
 
 
-def returned(
-    psi: Psi, child: Finished, futures: Collection[str] = ()
+def coming_up(
+    text: str, child: Finished, futures: Collection[str] = ()
 ) -> tuple[str, dict[str, Any]]:
-    """What psi takes from a child, and the variables that come up with it.
+    """What psi took from a child as its parent reads it, and the variables that come up with it.
 
     futures: the names that stand for children of the parent. `{t1}` means another thread to the
     child than to its parent, so such a name cannot come up: its value stands in its place.
     """
     local = {*child.futures, *futures}
     values = {name: value for name, value in child.variables.items() if name in local}
-    text = instantiate(psi(child), values)
-    come_up = mentioned(text, child.variables)
-    return text, {name: value for name, value in come_up.items() if name not in local}
+    text = instantiate(text, values)
+    named = mentioned(text, child.variables)
+    return text, {name: value for name, value in named.items() if name not in local}
 
 
 def phi_last_line(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
@@ -142,6 +142,7 @@ __all__ = [
     "Xi",
     "abstract_values",
     "as_observed",
+    "coming_up",
     "instantiate",
     "mentioned",
     "phi_full_sequence",
@@ -149,6 +150,5 @@ __all__ = [
     "psi_full_sequence",
     "psi_print",
     "references",
-    "returned",
     "xi_after_mark",
 ]

@@ -25,7 +25,7 @@ from enum import StrEnum
 from typing import Any
 
 from thread_kit.dialect import Dialect, Stop
-from thread_kit.exchange import Abstract, Phi, Psi, Xi, references, returned
+from thread_kit.exchange import Abstract, Phi, Psi, Xi, coming_up, instantiate, references
 from thread_kit.lines import uses
 from thread_kit.sequence import Provenance, Sequence, Span
 
@@ -182,15 +182,19 @@ def thread(
         return Span(provenance, text, tokenize(text))
 
     def settle(names: Iterable[str], *, over: bool = False) -> Generator[Request, Any, None]:
-        """Wait for futures; what they gave, and the variables that it names, are now variables."""
+        """Wait for futures: what psi gives, and the variables that it names, become variables.
+
+        The names in the text are instantiated: the next child may bring up others of that name.
+        """
         nonlocal variables
         for name in names:
             child: Finished = yield Await(name)
-            text, named = returned(psi, child, known)
+            text = psi(child)
+            _, named = coming_up(text, child, known)
             if over:  # nobody has asked for it by name, so it overwrites nothing
                 named = {one: value for one, value in named.items() if one not in variables}
             pending.remove(name)
-            reply: Executed = yield Define({**named, name: text})
+            reply: Executed = yield Define({**named, name: instantiate(text, child.variables)})
             variables = reply.variables
 
     def instantiated(make: Callable[..., str]) -> Generator[Request, Any, str]:
@@ -236,7 +240,7 @@ def thread(
         else:
             # Y = Y + psi(THREAD(phi(Y), []))
             child: Finished = yield Spawn((yield from instantiated(phi)))
-            text, named = returned(psi, child, known)
+            text, named = coming_up(psi(child), child, known)
             yield Define(named)
             Y += span(Provenance.RETURNED, dialect.closed(text))
 

@@ -270,7 +270,7 @@ def _futures(episode: Episode, one: Thread) -> Iterator[tuple[str, str]]:
     for number in one.spawned:
         child = episode.threads[number]
         if child.future is not None and number not in known:
-            yield child.future, f"thread {number}, {child.status}, not used yet"
+            yield child.future, f"thread {number}, not used yet"
 
 
 def _actions(episode: Episode, one: Thread) -> Iterator[Action]:
