@@ -124,7 +124,7 @@ class Door(Env):
 
 
 class Speaking(ScriptedEngine):
-    """Replies from a function of all that the thread sees; counts its steps.
+    """Replies from a function of all that the thread sees.
 
     slow: a source of chance; where given, a step takes only some of the calls further.
     """
@@ -133,14 +133,12 @@ class Speaking(ScriptedEngine):
         super().__init__([], **options)
         self.speak = speak
         self.slow = slow
-        self.steps = 0
 
     def begin(self, thread, tokens, **options) -> None:
         self._replies.append(self.speak("".join(map(chr, tokens))))
         super().begin(thread, tokens, **options)
 
     def step(self):
-        self.steps += 1
         running = list(self._running)
         if self.slow and running:
             running = self.slow.sample(running, self.slow.randint(1, len(running)))
@@ -506,6 +504,24 @@ def test_a_child_that_nobody_waits_for_cannot_act_nor_can_those_below_it(run):
     for event in refused:
         assert event.span.text.startswith("There is no environment to act in")
     assert (episode.status, episode.reward) == (Status.ENDED, 1.0)
+
+
+def test_what_runs_at_the_same_time_takes_fewer_steps_and_writes_the_same():
+    def steps(mark: str) -> tuple[int, int]:
+        def speak(seen: str) -> str:
+            done = seen.count("<=")
+            if "find" in seen.partition("Response")[0]:
+                return "x" * 50 + "\nprint('It is here.')\n#END#"
+            return f"First, find it. {mark}" if done < 3 else "#END#"
+
+        engine = Speaking(speak)
+        episode = Session(engine, context="Do it. =>", dialect=ASYNC).run(progress=False)
+        assert len(episode.threads) == 4
+        return engine.steps, episode.usage.generated
+
+    (joined, wrote), (together, wrote_too) = steps("=>"), steps("~>")
+    assert wrote == wrote_too
+    assert together < 0.6 * joined
 
 
 # A child that fails

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from thread_kit.dialect import ASYNC
     from thread_kit.engines.llama import LlamaEngine
     from thread_kit.engines.scripted import ScriptedEngine
     from thread_kit.envs.textcraft import TextCraft
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from thread_kit.worker import Worker
 
 _HOMES = {
+    "ASYNC": "dialect",
     "MODELS": "models",
     "Episode": "trace",
     "LlamaEngine": "engines.llama",
@@ -48,6 +50,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ASYNC",
     "MODELS",
     "Episode",
     "LlamaEngine",
