@@ -570,7 +570,8 @@ def all_end_as(episode: Episode, status: Status, threads: int) -> None:
 def test_calls_that_run_at_the_same_time_count_as_soon_as_they_begin(run):
     episode = run(*["Again. ~>"] * 20, calls=5)
     assert episode.status is Status.OUT_OF_CALLS
-    assert episode.usage.calls <= 5
+    assert episode.usage.calls == 5
+    assert all(event.stop is Stop.SPAWN for event in of_kind(episode, GeneratedSpan))
     assert not any(one.status.is_live for one in episode.threads.values())
 
 

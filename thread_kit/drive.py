@@ -350,9 +350,11 @@ class Drive:
         """Begin a call, or hold the thread back until there is room for one more."""
         used, limits = self.episode.usage, self._limits
         others = [other.call for other in self._threads.values() if other.call]
-        begun = used.calls + len(others)
-        if limits.calls is not None and begun >= limits.calls:
-            raise Over(Status.OUT_OF_CALLS, f"{begun} calls of the model are used up")
+        if limits.calls is not None and used.calls + len(others) >= limits.calls:
+            if others:  # they have been paid for: what they write is kept
+                self._hold(one, request)
+                return
+            raise Over(Status.OUT_OF_CALLS, f"{used.calls} calls of the model are used up")
         room, spent = limits.new_tokens, Status.TRUNCATED
         if limits.tokens is not None:
             left = limits.tokens - used.generated - sum(call.room for call in others)
