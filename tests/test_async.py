@@ -33,6 +33,7 @@ from thread_kit.events import (
 from thread_kit.exchange import phi_full_sequence, psi_full_sequence
 from thread_kit.prompt_check import check_prompt
 from thread_kit.prompts import Example, Prompt
+from thread_kit.resources import resource
 from thread_kit.sandbox import MontySandbox
 from thread_kit.sequence import Provenance, Sequence
 from thread_kit.session import Session
@@ -768,6 +769,14 @@ def test_the_trace_says_what_stands_for_whom_and_when_it_was_resolved(run):
         ("t1", "The mug is red.", {"t1": "The mug is red."}),
         ("t2", "The cup is blue.", {"t2": "The cup is blue."}),
     ]
+
+
+def test_a_trace_from_before_there_were_futures_opens_and_is_written_as_it_was():
+    path = resource("data/episodes/acacia-fence-gate.jsonl")
+    episode = Episode.load(path)
+    assert list(episode.to_lines()) == path.read_text().splitlines()
+    assert {one.future for one in episode.threads.values()} == {None}
+    assert "reference" not in episode_html(episode)
 
 
 def test_a_trace_that_speaks_of_a_future_that_was_never_spawned_is_refused(run):
