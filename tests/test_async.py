@@ -518,7 +518,7 @@ def test_what_runs_at_the_same_time_takes_fewer_steps_and_writes_the_same():
         engine = Speaking(speak)
         episode = Session(engine, context="Do it. =>", dialect=ASYNC).run(progress=False)
         assert len(episode.threads) == 4
-        return engine.steps, episode.usage.generated
+        return engine.steps_taken, episode.usage.generated
 
     (joined, wrote), (together, wrote_too) = steps("=>"), steps("~>")
     assert wrote == wrote_too

@@ -68,12 +68,12 @@ class Engine(ABC):
     context_size: how many tokens one thread can see at most.
     lock: held while the model is touched, so that several drivers, each in a worker thread of its
         own, can share one engine and its batches.
-    steps: how many steps `advance` has taken, for whichever driver.
+    steps_taken: how many steps `advance` has taken, for whichever driver.
     """
 
     name: str
     context_size: int
-    steps: int = 0
+    steps_taken: int = 0
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -122,7 +122,7 @@ class Engine(ABC):
         """
         with self.lock:
             if not any(thread in self._mail for thread in threads):
-                self.steps += 1
+                self.steps_taken += 1
                 for news in self.step():
                     if news.thread is not None:
                         self._mail.setdefault(news.thread, []).append(news)

@@ -85,8 +85,7 @@ class View {
   // The thread to follow: of several that write at the same time, the one that is open already.
   turn(touched) {
     if (this.state.phase === "over") return "0";
-    const writes = this.state.threads[this.open]?.status === "generating";
-    if (writes && touched.has(this.open)) return this.open;
+    if (this.state.threads[this.open]?.status === "generating") return this.open;
     return [...touched.keys()].at(-1);
   }
 
