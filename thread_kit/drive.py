@@ -12,8 +12,8 @@ change who stands before whom. So the first thread in this order that is not ove
 it is ready, or it generates.
 
 What a thread sees never depends on who was faster: a future is taken where its name is
-instantiated, and only there do its variables come up, whenever the child was over. Budgets are
-kept here, outside the model's reach.
+instantiated, and only there do its variables come up, whenever the child was over. (Except where
+there is not enough of something for all: a budget, or the cells of the KV cache.)
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from thread_kit.budget import Limits, Over
 from thread_kit.dialect import Dialect, Stop
 from thread_kit.engines import Call, Engine, EngineBusyError, Prefilled, Sampled
 from thread_kit.envs import Env
@@ -64,30 +65,6 @@ from thread_kit.thread import (
 from thread_kit.trace import Episode
 
 _KEYS = itertools.count()  # threads of several sessions may share one engine
-
-
-class Over(Exception):  # noqa: N818 (no error: every episode is over one day)
-    """The episode cannot go on: a budget is spent, or somebody stopped it."""
-
-    def __init__(self, status: Status, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Budgets of an episode; None is no limit.
-
-    calls: of the model; new_tokens: a call; tokens: new ones; depth: levels below the main thread;
-    seconds: of work.
-    """
-
-    calls: int | None
-    new_tokens: int
-    tokens: int | None
-    depth: int | None
-    seconds: float | None
 
 
 @dataclass(slots=True)
@@ -348,23 +325,12 @@ class Drive:
 
     def _begin(self, one: _Running, request: Generate) -> None:
         """Begin a call, or hold the thread back until there is room for one more."""
-        used, limits = self.episode.usage, self._limits
-        others = [other.call for other in self._threads.values() if other.call]
-        if limits.calls is not None and used.calls + len(others) >= limits.calls:
-            if others:  # they have been paid for: what they write is kept
-                self._hold(one, request)
-                return
-            raise Over(Status.OUT_OF_CALLS, f"{used.calls} calls of the model are used up")
-        room, spent = limits.new_tokens, Status.TRUNCATED
-        if limits.tokens is not None:
-            left = limits.tokens - used.generated - sum(call.room for call in others)
-            if left <= room:
-                if others:  # one after the other, or a call would be cut by what another may use
-                    self._hold(one, request)
-                    return
-                room, spent = left, Status.OUT_OF_TOKENS
-        if room <= 0:
-            raise Over(spent, f"{used.generated} new tokens are used up")
+        others = [other.call.room for other in self._threads.values() if other.call]
+        allowed = self._limits.room(self.episode.usage, others)
+        if allowed is None:
+            self._hold(one, request)
+            return
+        room, spent = allowed
         prompt = self.episode.header["prompts"][one.prompt.sha256]["tokens"]
         # A number can depend on who was faster; a draw must not.
         seed = (one.id,) if self._dialect.spawn is None else one.path
@@ -423,4 +389,4 @@ def _generated(one: _Running, call: Call) -> GeneratedSpan:
     return GeneratedSpan(one.id, span, call.stop, call.reused, call.evaluated, call.seconds)
 
 
-__all__ = ["Drive", "Limits", "Over"]
+__all__ = ["Drive"]

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from thread_kit import exchange
+from thread_kit.budget import Limits, Over
 from thread_kit.dialect import Dialect
-from thread_kit.drive import Drive, Limits, Over
+from thread_kit.drive import Drive
 from thread_kit.engines import Engine
 from thread_kit.envs import Env
 from thread_kit.events import Closed, Ended, Event
