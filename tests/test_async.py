@@ -937,3 +937,48 @@ def test_no_program_of_spawns_and_waits_can_lock_itself_up(sandbox, program, see
         }
 
     assert outcome(None) == outcome(random.Random(seed)), "nothing depends on who was faster"
+
+
+pieces = st.sampled_from([
+    "a = 1", "t1 = 2", "b = t1", "print('{a} {t1}')", "print(t2)", "print(", "> look {t1}", "~>",
+    "~>", "~>", "=>", "<=", "#END#", "\n", "\n", " ", ", ", "{t1}", "{t2}", "First, {t1} and {t2}.",
+    "~", ">", "é🪓", "\x00", "del t1", "{t1} = {t2}",
+])  # fmt: skip
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    st.lists(st.lists(pieces, max_size=8).map("".join), max_size=16),
+    st.integers(1, 10),
+    st.integers(1, 30),
+    st.none() | st.integers(1, 150),
+    st.integers(0, 3),
+)
+def test_whatever_the_model_writes_the_episode_ends_within_its_budgets(
+    sandbox, tmp_path_factory, replies, calls, new_tokens, tokens, depth
+):
+    path = tmp_path_factory.mktemp("any") / "episode.jsonl"
+    episode = Session(
+        ScriptedEngine([*replies, *["#END#"] * 20]),
+        Door(),
+        dialect=ASYNC,
+        calls=calls,
+        new_tokens=new_tokens,
+        tokens=tokens,
+        depth=depth,
+        sandbox=sandbox,
+        path=path,
+    ).run(progress=False)
+    is_on_disk(episode, path)
+    assert episode.status is episode.threads[0].status
+    assert not any(one.status.is_live for one in episode.threads.values())
+    assert episode.usage.calls <= calls
+    assert tokens is None or episode.usage.generated <= tokens
+    assert episode.depth <= depth + 1
+    for one in episode.threads.values():
+        assert len(one.sequence) == len(episode.supplemental_work(one.id))
+        assert thread_text(episode, one.id)
+        written = "".join(s.text for s in one.sequence if s.provenance is Provenance.GENERATED)
+        assert all(ran.line in written for ran in one.executed if "(what" not in ran.line)
+        if one.status is Status.ENDED:
+            assert set(one.spawned) <= {event.child for event in one.resolved} | set(one.returned)
