@@ -7,9 +7,12 @@ import json
 import pytest
 from jupyter import Notebook, chromium, jupyterlab, write_notebook
 
+from thread_kit.dialect import ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.events import Token, Waiting
 from thread_kit.session import Session
-from thread_kit.views.deltas import state_of
+from thread_kit.thread import Status
+from thread_kit.views.deltas import changes, fold, state_of
 from thread_kit.views.live import MODULE, LiveEpisode
 
 pytestmark = pytest.mark.browser
@@ -215,3 +218,49 @@ def test_the_page_folds_messages_as_python_does(browser):
     )
     page.close()
     assert {key: after[key] for key in state_of(episode)} == state_of(episode)
+
+
+def test_two_children_grow_at_once_and_the_pane_stays_with_the_one_that_it_follows(browser):
+    child = "word by word\nprint('1')\n#END#"
+    engine = ScriptedEngine(["a ~>", "b ~>", child, "print('{t1}')\n#END#", child])
+    session = Session(engine, context="start =>", dialect=ASYNC)
+    state = {**state_of(session.episode), "phase": "running", "error": "", "n": 0}
+    messages: list[dict] = []
+    for event in session:
+        found = json.loads(json.dumps(changes(state, session.episode, event)))
+        for change in found:
+            fold(state, change)
+        if isinstance(event, Waiting):
+            before = json.dumps(state)
+        elif isinstance(event, Token) and session.episode.threads[0].status is Status.WAITING:
+            messages.append({"n": len(messages) + 1, "changes": found})
+            if len(messages) == 8:
+                break
+    session.close()
+    page = browser.new_page()
+    shown = page.evaluate(
+        """async ([source, state, messages]) => {
+            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
+            const heard = {};
+            const model = { get: () => state, on: (name, f) => (heard[name] = f), send: () => {} };
+            const widget = (await import(url)).default();
+            widget.initialize({ model });
+            const el = document.body;
+            widget.render({ el });
+            const panes = [];
+            for (const message of messages) {
+                heard["msg:custom"](message);
+                panes.push(el.querySelector(".tk-pane").getAttribute("aria-label"));
+            }
+            const rows = [...el.querySelectorAll(".tk-row")].map((row) => row.textContent);
+            return { rows, panes };
+        }""",
+        [MODULE, before, messages],
+    )
+    page.close()
+    assert {change[1][1] for one in messages for change in one["changes"]} == {"1", "2"}
+    assert len(set(shown["panes"])) == 1
+    assert shown["panes"][0] in ("thread 1", "thread 2")
+    assert "waiting for 1" in shown["rows"][0]
+    assert "generating{t1} a" in shown["rows"][1]
+    assert "generating{t2} b" in shown["rows"][2]

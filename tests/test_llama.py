@@ -20,10 +20,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thread_kit.dialect import AGENT, Stop
-from thread_kit.engines import Call, EngineError, Prefilled, Sampled
+from thread_kit.dialect import AGENT, ASYNC, Stop
+from thread_kit.engines import Call, EngineBusyError, EngineError, Prefilled, Sampled
 from thread_kit.envs import Env, Step
-from thread_kit.events import Ended, GeneratedSpan, Prompted, Returned, Token
+from thread_kit.events import Ended, GeneratedSpan, Prompted, Returned, Spawned, Token
 from thread_kit.models import load_model
 from thread_kit.prompts import load_prompt, parse_prompt
 from thread_kit.session import Session
@@ -61,13 +61,49 @@ print('Done.')
 GOAL = "Goal: the bowl, the spoon. =>"
 LIMITS = {"prompt": PROMPT, "calls": 6, "new_tokens": 24, "depth": 2}
 
+ASKS = parse_prompt(
+    "".join(
+        f"""Prompt:
+Topics: {one}, {other}. =>
+
+Response:
+#START#
+First, tell me about {one}. ~>{{t1}}<=
+Then, tell me about {other}. ~>{{t2}}<=
+print('{{t1}} {{t2}}')
+#END#
+
+
+"""
+        for one, other in (("the sea", "the hills"), ("the cow", "the train"))
+    ),
+    "asks",
+    ASYNC,
+)
+TELLS = parse_prompt(
+    """Prompt:
+tell me about the sea. =>
+
+Response:
+#START#
+The sea is wide and blue. Ships cross it day and night, and fishermen live by it.
+print('The sea is wide and blue.')
+#END#
+""",
+    "tells",
+    ASYNC,
+)
+TOPICS = "Topics: the king, the farmer. =>"
+
 POEM = "Write a long poem about the sea and the ships."
 LETTER = "Write a letter to the king about the harvest."
 
 
 def load(**options):
     """The embedded model. One CPU thread: the tests share the machine."""
-    return load_model(**({"adapter": None, "context": 1024, "cpu_threads": 1} | options))
+    return load_model(
+        **({"adapter": None, "context": 1024, "cpu_threads": 1, "keep_prompts": False} | options)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -531,6 +567,54 @@ def test_threads_in_one_batch_say_what_each_says_alone(engine, reference):
         one, other = alone[thread].tokens, together[thread].tokens
         if one != other:
             assert [reference.first_fault(context, t) for t in (one, other)] == ["", ""]
+
+
+def test_two_children_that_nobody_waits_for_share_batches_and_say_what_each_says_alone(
+    engine, reference, monkeypatch
+):
+    batches: list[int] = []  # how many threads were in each
+    evaluate, begin = engine._evaluate, engine.begin
+
+    def counted(work):
+        batches.append(len(work))
+        return evaluate(work)
+
+    def one_at_a_time(*arguments, **options):
+        if engine._running:
+            raise EngineBusyError("a call is running")
+        begin(*arguments, **options)
+
+    def play_topics() -> tuple[Run, list[int]]:
+        batches.clear()
+        session = Session(engine, prompt=TELLS, main_prompt=ASKS, context=TOPICS, new_tokens=60)
+        return Run(session, logits=False), list(batches)
+
+    monkeypatch.setattr(engine, "_evaluate", counted)
+    together, shared_batches = play_topics()
+    monkeypatch.setattr(engine, "begin", one_at_a_time)
+    alone, own_batches = play_topics()
+
+    children = [event for event in together.events if isinstance(event, Spawned) and event.future]
+    assert len(children) == 2
+    assert max(own_batches) == 1
+    assert max(shared_batches) == 3, "the parent and both children are in one batch"
+    assert len(shared_batches) < 0.8 * len(own_batches)
+    for thread in (0, 1, 2):
+        one, other = (calls_of(run, thread) for run in (together, alone))
+        for number, ((context, tokens), (its_context, its_tokens)) in enumerate(
+            zip(one, other, strict=False)
+        ):
+            assert context == its_context
+            if tokens != its_tokens:
+                faults = [reference.first_fault(context, t) for t in (tokens, its_tokens)]
+                assert faults == ["", ""], f"thread {thread}, call {number}: {faults}"
+                break  # a tie: from here on they are different texts
+
+
+def calls_of(run: Run, thread: int) -> list[tuple[list[int], list[int]]]:
+    """The contexts and the tokens of the calls of one thread."""
+    calls = zip(run.calls, run.contexts, run.sampled, strict=True)
+    return [(context, sampled) for call, context, sampled in calls if call.thread == thread]
 
 
 def test_one_step_takes_every_thread_one_token_further(engine):

@@ -8,7 +8,7 @@ from episodes import PROMPT, REPLIES, Shed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thread_kit.dialect import AGENT, Dialect, Stop
+from thread_kit.dialect import AGENT, ASYNC, Dialect, Stop
 from thread_kit.engines import Call, EngineError, Prefilled, Sampled
 from thread_kit.engines.growing import Growing
 from thread_kit.engines.scripted import ScriptedEngine
@@ -392,3 +392,24 @@ def test_an_episode_of_the_embedded_model_replays_to_an_equal_trace(path):
         again = run(engine)
     assert recorded.depth >= 2
     assert timeless(run(TapeEngine.replay(path))) == timeless(again) == timeless(recorded)
+
+
+def test_children_that_run_side_by_side_are_recorded_and_replayed(tmp_path):
+    def speak(text):
+        asked = text.rpartition("Prompt:\n")[2]
+        if asked.startswith("Two things."):
+            return "#END#" if "{t2}" in asked else "First, I need tea. ~>"
+        return f"print('{'a' * 40 if 'tea' in asked else 'b'}')\n#END#"
+
+    def play(engine):
+        with Session(engine, context="Two things.", dialect=ASYNC) as session:
+            return session.run(progress=False)
+
+    path = tmp_path / "tape.jsonl"
+    with TapeEngine(ScriptedEngine(speak), path) as engine:
+        recorded = play(engine)
+    with TapeEngine.replay(path) as engine:
+        replayed = play(engine)
+    assert len(recorded.threads) == 3
+    assert str(replayed) == str(recorded)
+    assert replayed.events[:-1] == recorded.events[:-1]  # the last has the session's own seconds

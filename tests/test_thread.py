@@ -29,7 +29,8 @@ from thread_kit.thread import (
 
 thorough = settings(deadline=None, max_examples=200)
 
-CALLED_OFF = [stop for stop in Stop if stop not in (Stop.LISTEN, Stop.END, Stop.END_OF_STREAM)]
+GOES_ON = (Stop.LISTEN, Stop.SPAWN)
+CALLED_OFF = [stop for stop in Stop if stop not in (*GOES_ON, Stop.END, Stop.END_OF_STREAM)]
 
 
 def tokenize(text: str) -> tuple[int, ...]:
@@ -329,6 +330,7 @@ def test_live_statuses_and_ends_are_told_apart():
     assert {status for status in Status if status.is_live} == {
         Status.GENERATING,
         Status.LISTENING,
+        Status.WAITING,
         Status.ACTING,
     }
     assert {status for status in Status if status.is_end} == {Status.ENDED, Status.END_OF_STREAM}

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from thread_kit.dialect import ASYNC
     from thread_kit.engines.llama import LlamaEngine
     from thread_kit.engines.scripted import ScriptedEngine
     from thread_kit.engines.server import ServerEngine
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from thread_kit.worker import Worker
 
 _HOMES = {
+    "ASYNC": "dialect",
     "MODELS": "models",
     "EMPTY": "prompts",
     "Episode": "trace",
@@ -55,6 +57,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ASYNC",
     "EMPTY",
     "MODELS",
     "Episode",

@@ -17,6 +17,7 @@ class Stop(StrEnum):
     """Why one call of the model stopped."""
 
     LISTEN = "listen"
+    SPAWN = "spawn"
     END = "end"
     END_OF_STREAM = "end of stream"
     LENGTH = "length"
@@ -33,6 +34,7 @@ class Dialect:
     end: the thread is over (omega_end).
     start: opens a response.
     actions: heads of a line that is an action in the environment.
+    spawn: the thread spawns a child and goes on without waiting; None where every parent waits.
     """
 
     listen: str = "=>"
@@ -41,9 +43,12 @@ class Dialect:
     start: str = "#START#"
     actions: tuple[str, ...] = (">", "# >")
     after_close: str = "\n"
+    spawn: str | None = None
 
     def __post_init__(self) -> None:
         marks = {name: getattr(self, name) for name in ("listen", "close", "end", "start")}
+        if self.spawn is not None:
+            marks["spawn"] = self.spawn
         for name, mark in marks.items():
             if not mark.strip():
                 raise ValueError(f"the dialect's {name} mark is empty; give it a character")
@@ -59,7 +64,18 @@ class Dialect:
     @property
     def stops(self) -> dict[str, Stop]:
         """The stop strings of a call, each with what it means."""
-        return {self.listen: Stop.LISTEN, self.end: Stop.END}
+        stops = {self.listen: Stop.LISTEN, self.end: Stop.END}
+        return stops if self.spawn is None else {**stops, self.spawn: Stop.SPAWN}
+
+    @property
+    def listens(self) -> tuple[str, ...]:
+        """The marks behind which something comes into the thread that it did not write."""
+        return (self.listen,) if self.spawn is None else (self.listen, self.spawn)
+
+    def bare(self, line: str) -> str:
+        """A line without the mark at its end."""
+        mark = next((mark for mark in self.listens if line.endswith(mark)), "")
+        return line.removesuffix(mark)
 
     def closed(self, text: str) -> str:
         """What comes back to a listening thread, as it stands in the thread's sequence."""
@@ -90,6 +106,10 @@ QA = Dialect(after_close="")
 """Question answering (appendix G.1, G.2): the line goes on after what came back."""
 
 
+ASYNC = Dialect(spawn="~>")
+"""A parent may go on while its child runs (THREAD paper, section 2.2): `~>` does not wait."""
+
+
 def find_stop(text: bytes, new: int, stops: Iterable[str]) -> tuple[int, str] | None:
     """The first stop string that the last `new` bytes of `text` complete: (end in bytes, stop).
 
@@ -105,4 +125,4 @@ def find_stop(text: bytes, new: int, stops: Iterable[str]) -> tuple[int, str] | 
     return found
 
 
-__all__ = ["AGENT", "QA", "Dialect", "Stop", "find_stop"]
+__all__ = ["AGENT", "ASYNC", "QA", "Dialect", "Stop", "find_stop"]

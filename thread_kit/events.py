@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
 from thread_kit.dialect import Stop
@@ -36,13 +36,17 @@ class Prompted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Spawned(Event):
-    """A thread exists. `at` is the number of tokens of the parent's sequence at the spawn."""
+    """A thread exists. `at` is the number of tokens of the parent's sequence at the spawn.
+
+    future: the name that stands for it in the parent, which goes on; None if the parent waits.
+    """
 
     thread: int
     parent: int | None
     at: int
     context: Span
     prompt: str
+    future: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,39 @@ class Returned(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Referred(Event):
+    """A reference to a child, which nobody waits for yet, entered the parent's sequence."""
+
+    thread: int
+    child: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting(Event):
+    """A thread waits for a future: for `child`, which is its own or was inherited from above."""
+
+    thread: int
+    child: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved(Event):
+    """A thread has instantiated a future: what psi took from `child`, its names instantiated.
+
+    at: the number of tokens of the thread's sequence by then. variables: those that changed: the
+    future itself, and those that psi's text names.
+    """
+
+    thread: int
+    child: int
+    future: str
+    at: int
+    text: str
+    variables: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Ended(Event):
     """A thread is over."""
 
@@ -148,6 +185,9 @@ KINDS: dict[str, type[Event]] = {
         Acted,
         Observed,
         Returned,
+        Referred,
+        Waiting,
+        Resolved,
         Ended,
         Closed,
     )
@@ -155,10 +195,15 @@ KINDS: dict[str, type[Event]] = {
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """An event as plain data: {"event": kind, ...fields}; a span is [provenance, text, tokens]."""
+    """An event as plain data: {"event": kind, ...fields}; a span is [provenance, text, tokens].
+
+    A field that has its default is left out, so that traces without it stay as they were.
+    """
     data: dict[str, Any] = {"event": type(event).__name__.lower()}
     for field in fields(event):
         value = getattr(event, field.name)
+        if field.default is not MISSING and value == field.default:
+            continue
         if isinstance(value, Span):
             value = [value.provenance, value.text, list(value.tokens)]
         data[field.name] = value
@@ -180,7 +225,8 @@ def from_json(data: dict[str, Any]) -> Event:
     if kind is None:
         raise ValueError("no event of this kind is known to this version of thread-kit")
     try:
-        event = kind(**{f.name: _READ[str(f.type)](data.pop(f.name)) for f in fields(kind)})
+        given = [f for f in fields(kind) if f.default is MISSING or f.name in data]
+        event = kind(**{f.name: _READ[str(f.type)](data.pop(f.name)) for f in given})
         if data:
             raise ValueError(f"there is no {', '.join(data)}")
         return event
@@ -228,9 +274,12 @@ __all__ = [
     "Observed",
     "Prefilling",
     "Prompted",
+    "Referred",
+    "Resolved",
     "Returned",
     "Spawned",
     "Token",
+    "Waiting",
     "from_json",
     "plain",
     "to_json",

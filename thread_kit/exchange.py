@@ -11,7 +11,7 @@ ablations of E.2). Any function of the same form can take their place.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from thread_kit.dialect import Dialect
@@ -42,13 +42,29 @@ def instantiate(text: str, variables: Variables) -> str:
     return REFERENCE.sub(value, text)
 
 
+def references(text: str) -> list[str]:
+    """The names that a text refers to as `{name}`."""
+    return REFERENCE.findall(text)
+
+
 def mentioned(text: str, variables: Variables) -> dict[str, Any]:
     """The variables that a text refers to as `{name}`: they come up through psi with it."""
-    return {name: variables[name] for name in REFERENCE.findall(text) if name in variables}
+    return {name: variables[name] for name in references(text) if name in variables}
 
 
-def _before_listen(text: str, dialect: Dialect) -> str:
-    return text.removesuffix(dialect.listen).rstrip()
+def coming_up(
+    text: str, child: Finished, futures: Collection[str] = ()
+) -> tuple[str, dict[str, Any]]:
+    """What psi took from a child as its parent reads it, and the variables that come up with it.
+
+    futures: the names that stand for children of the parent. `{t1}` means another thread to the
+    child than to its parent, so such a name cannot come up: its value stands in its place.
+    """
+    local = {*child.futures, *futures}
+    values = {name: value for name, value in child.variables.items() if name in local}
+    text = instantiate(text, values)
+    named = mentioned(text, child.variables)
+    return text, {name: value for name, value in named.items() if name not in local}
 
 
 def phi_last_line(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
@@ -57,15 +73,16 @@ def phi_last_line(sequence: Sequence, variables: Variables, dialect: Dialect) ->
     "First, I need to find the {obj}. =>" gives "I need to find the mug. =>". The line is cut before
     it is instantiated, so that a comma inside a value cuts nothing (THREAD paper, section 3 and G).
     """
-    line = _before_listen(sequence.last_line, dialect)
-    if ", " in line.partition(dialect.listen)[0]:  # a comma in what a child said cuts nothing
+    line = dialect.bare(sequence.last_line).rstrip()
+    own = min((line.partition(mark)[0] for mark in dialect.listens), key=len)
+    if ", " in own:  # a comma in what a child said cuts nothing
         line = line.partition(", ")[2]
     return f"{instantiate(line, variables)} {dialect.listen}"
 
 
 def phi_full_sequence(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
     """Ablation 2 of THREAD paper, E.2: the child sees the parent's whole sequence, instantiated."""
-    return f"{instantiate(_before_listen(sequence.text, dialect), variables)} {dialect.listen}"
+    return f"{instantiate(dialect.bare(sequence.text).rstrip(), variables)} {dialect.listen}"
 
 
 def psi_print(child: Finished) -> str:
@@ -87,7 +104,7 @@ def psi_full_sequence(child: Finished) -> str:
 
 def xi_after_mark(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
     """xi of the papers: what follows the action mark in the last line, instantiated."""
-    line = sequence.last_line.removesuffix(dialect.listen).lstrip()
+    line = dialect.bare(sequence.last_line).lstrip()
     mark = next(mark for mark in dialect.actions if line.startswith(mark))
     return instantiate(line[len(mark) :].strip(), variables)
 
@@ -125,11 +142,13 @@ __all__ = [
     "Xi",
     "abstract_values",
     "as_observed",
+    "coming_up",
     "instantiate",
     "mentioned",
     "phi_full_sequence",
     "phi_last_line",
     "psi_full_sequence",
     "psi_print",
+    "references",
     "xi_after_mark",
 ]

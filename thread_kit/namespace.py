@@ -13,18 +13,23 @@ import json
 import keyword
 import re
 import threading
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, final
 
+from thread_kit.lines import LINE_CHARACTERS, bound, executable, parsed, prints
 from thread_kit.sandbox import Outcome, Sandbox
 
-__all__ = ["LiteralNamespace", "Namespace", "PythonNamespace", "Ran", "Snapshot", "executable"]
-
-# Python's own parser recurses: 10,000 minus signs overflow the stack of a thread with 512 KiB.
-LINE_CHARACTERS = 4_000
+__all__ = [
+    "LINE_CHARACTERS",
+    "LiteralNamespace",
+    "Namespace",
+    "PythonNamespace",
+    "Ran",
+    "Snapshot",
+    "executable",
+]
 
 # What `repr` writes for plain data. Other text, such as that of a hostile `__repr__`, is not even
 # parsed: without operators only brackets nest, and Python's tokenizer stops those at 200.
@@ -34,7 +39,6 @@ _PLAIN = re.compile(
     re.VERBOSE,
 )
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>$)")  # differs from run to run, tells a reader nothing
-_warnings_lock = threading.Lock()  # the filters of `warnings` belong to the whole process
 
 
 @dataclass(frozen=True)
@@ -132,14 +136,14 @@ class PythonNamespace(Namespace):
         return {name: _value(text) for name, text in self._now.texts.items()}
 
     def run(self, line: str) -> Ran:
-        tree = _code(line)
+        tree = parsed(line)
         if tree is None:
             return Ran(line)
         with self._lock:
             outcome = self.sandbox.execute(self._now.state, line.strip())
             # A line that failed half-way bound only what is seen to differ.
-            ran = self._keep(line, outcome, set() if outcome.error else set(_bound(tree)))
-        failed_print = ran.error if _prints(tree) else None
+            ran = self._keep(line, outcome, set() if outcome.error else set(bound(tree)))
+        failed_print = ran.error if prints(tree) else None
         return replace(ran, executed=True, answer=failed_print or ran.printed)
 
     def define(self, variables: Mapping[str, Any]) -> Ran:
@@ -195,7 +199,7 @@ class LiteralNamespace(Namespace):
         return {}
 
     def run(self, line: str) -> Ran:
-        match _code(line):
+        match parsed(line):
             case ast.Module([ast.Expr(ast.Call(ast.Name("print"), arguments, []))]):
                 literals = [a.value for a in arguments if isinstance(a, ast.Constant)]
                 texts = [value for value in literals if isinstance(value, str)]
@@ -215,54 +219,6 @@ class LiteralNamespace(Namespace):
 
     def restore(self, snapshot: Snapshot) -> None:
         pass
-
-
-def executable(line: str) -> bool:
-    """Whether a line is Python that can bind or print something, and not prose.
-
-    Assignments, imports, and expressions with a call or a walrus; not `Done`, `yes or no`,
-    `Answer: 42`, blocks. Spaces around the line do not count: an indented line stands alone.
-    """
-    return _code(line) is not None
-
-
-def _code(line: str) -> ast.Module | None:
-    source = line.strip()
-    if len(source) > LINE_CHARACTERS or "\n" in source or "\r" in source:
-        return None
-    try:
-        with _warnings_lock, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a model's '\d' is not the user's problem
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    kinds = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.Expr
-    all_known = all(isinstance(statement, kinds) for statement in tree.body)
-    return tree if all_known and any(map(_acts, tree.body)) else None
-
-
-def _acts(statement: ast.stmt) -> bool:
-    match statement:
-        case ast.AnnAssign(value=None):  # "Answer: 42"
-            return False
-        case ast.Expr(value):  # without a call it can neither print nor bind: "yes or no"
-            return any(isinstance(n, ast.Call | ast.NamedExpr) for n in ast.walk(value))
-    return True
-
-
-def _prints(tree: ast.Module) -> bool:
-    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return any(isinstance(called, ast.Name) and called.id == "print" for called in calls)
-
-
-def _bound(tree: ast.Module) -> Iterator[str]:
-    loops = [n.target for n in ast.walk(tree) if isinstance(n, ast.comprehension)]
-    local = {id(n) for target in loops for n in ast.walk(target)}  # gone when the loop is over
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in local:
-            yield node.id
-        elif isinstance(node, ast.alias):
-            yield node.asname or node.name
 
 
 def _public(texts: Mapping[str, str]) -> dict[str, str]:

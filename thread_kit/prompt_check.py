@@ -6,13 +6,15 @@ it. Each example is played through the real `thread`, with its own text as the m
 - its lines of code run;
 - each spawn gives a context that some example has, or that has the form of one;
 - what it shows as returned is what psi takes from the example of that child;
-- what it shows as observed is what the environment says, abstracted (where one is given).
+- what it shows as observed is what the environment says, abstracted (where one is given);
+- what it shows behind a spawn that does not wait is the reference that stands for the child, whose
+  context has to be that of an example, since nothing else says what it gives.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from thread_kit import exchange
@@ -24,6 +26,7 @@ from thread_kit.sandbox import MontySandbox
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.thread import (
     Act,
+    Await,
     Define,
     Execute,
     Executed,
@@ -31,6 +34,7 @@ from thread_kit.thread import (
     Generate,
     Generated,
     Spawn,
+    SpawnAsync,
     Status,
     thread,
 )
@@ -55,10 +59,10 @@ def _segments(example: Example, prompt: Prompt) -> Iterator[tuple[str, str]]:
     """(what the thread wrote, what came back); the last one has nothing coming back."""
     dialect = prompt.dialect
     rest = example.response
-    while dialect.listen in rest:
-        own, _, rest = rest.partition(dialect.listen)
-        back, _, rest = rest.partition(dialect.close)
-        yield own + dialect.listen, back
+    while ends := [rest.find(mark) + len(mark) for mark in dialect.listens if mark in rest]:
+        back, _, behind = rest[min(ends) :].partition(dialect.close)
+        yield rest[: min(ends)], back
+        rest = behind
         rest = rest.removeprefix(dialect.after_close)
     yield rest, ""
 
@@ -72,6 +76,7 @@ class _Check:
         self.returns: dict[str, Finished] = {}
         self.trusted: list[tuple[str, str, str]] = []
         self.playing: list[str] = []
+        self.unwaited = 0  # of those that play, how many nobody waits for
 
     def run(self, sandbox: MontySandbox) -> list[str]:
         listen = self.prompt.dialect.listen
@@ -93,11 +98,18 @@ class _Check:
         title = example.context.rstrip().splitlines()[-1]
         self.problems.append(f"{title!r}: {problem}")
 
-    def _play(self, example: Example, namespace: Namespace) -> Finished:
-        """Drive a thread with the example's own text in the place of the model."""
+    def _play(
+        self, example: Example, namespace: Namespace, given: Mapping[str, Finished] | None = None
+    ) -> Finished:
+        """Drive a thread with the example's own text in the place of the model.
+
+        given: the futures that it inherits; None is the main thread.
+        """
         self.playing.append(example.context)
         segments = list(_segments(example, self.prompt))
+        futures = dict(given or {})
         steps = thread(
+            futures=tuple(futures),
             phi=exchange.phi_last_line,
             psi=exchange.psi_print,
             xi=exchange.xi_after_mark,
@@ -120,18 +132,32 @@ class _Check:
                         self._compare(example, sequence.spans[-1].text, segments[at][1])
                     at += 1
                     own = segments[at][0]
-                    last = at == len(segments) - 1
                     span = Span(Provenance.GENERATED, own, ())
-                    reply = Generated(span, Stop.END if last else Stop.LISTEN)
+                    reply = Generated(span, self._stop(own, at == len(segments) - 1))
                 case Execute(lines):
                     reply = self._execute(example, lines, namespace)
+                case Act(action) if self.unwaited:
+                    self._say(example, f"acts ({action!r}), although nobody waits for it")
+                    reply = ""
                 case Act(action):
                     shown = exchange.instantiate(segments[at][1], namespace.variables)
                     reply = self.env.step(action).observation if self.env else shown
                 case Spawn(context):
-                    reply = self._spawn(example, context, segments[at], namespace)
+                    reply = self._spawn(example, context, segments[at], namespace, futures)
+                case SpawnAsync(context, name):
+                    futures[name] = self._spawn_async(example, context, namespace, futures)
+                    reply = None
+                case Await(name):
+                    reply = futures.pop(name)
                 case Define(variables):
                     namespace.define(variables)
+                    reply = Executed(namespace.variables, None)
+
+    def _stop(self, own: str, is_last: bool) -> Stop:
+        if is_last:
+            return Stop.END
+        spawn = self.prompt.dialect.spawn
+        return Stop.SPAWN if spawn and own.endswith(spawn) else Stop.LISTEN
 
     def _compare(self, example: Example, real: str, shown: str) -> None:
         closed = self.prompt.dialect.closed(shown)
@@ -148,14 +174,15 @@ class _Check:
         return Executed(namespace.variables, printed)
 
     def _spawn(
-        self, example: Example, context: str, segment: tuple[str, str], namespace: Namespace
+        self,
+        example: Example,
+        context: str,
+        segment: tuple[str, str],
+        namespace: Namespace,
+        futures: Mapping[str, Finished],
     ) -> Finished:
-        if context in self.playing:
-            self._say(example, f"spawns {context!r} for ever: it is a child of itself")
-            return Finished(Sequence(), Status.OUT_OF_DEPTH, {})
-        for other in self.prompt.examples:
-            if other.context == context:
-                return self._play(other, namespace.child())
+        if played := self._play_shown(example, context, namespace, futures):
+            return played
         own, back = segment
         bare = Span(Provenance.GENERATED, own.rpartition("\n")[2], ())
         form = exchange.phi_last_line(Sequence((bare,)), {}, self.prompt.dialect)
@@ -167,6 +194,38 @@ class _Check:
         return Finished(
             Sequence((Span(Provenance.GENERATED, back, ()),)), Status.ENDED, variables, back
         )
+
+    def _spawn_async(
+        self,
+        example: Example,
+        context: str,
+        namespace: Namespace,
+        futures: Mapping[str, Finished],
+    ) -> Finished:
+        """The child runs at once; that is what it gives in any order (see `drive.py`)."""
+        self.unwaited += 1
+        played = self._play_shown(example, context, namespace, futures)
+        self.unwaited -= 1
+        if played:
+            return played
+        self._say(example, f"does not wait for {context!r}, and no example has this context")
+        return Finished(Sequence(), Status.FAILED, {})
+
+    def _play_shown(
+        self,
+        example: Example,
+        context: str,
+        namespace: Namespace,
+        futures: Mapping[str, Finished],
+    ) -> Finished | None:
+        """Play the example that has this context, if there is one."""
+        if context in self.playing:
+            self._say(example, f"spawns {context!r} for ever: it is a child of itself")
+            return Finished(Sequence(), Status.OUT_OF_DEPTH, {})
+        for other in self.prompt.examples:
+            if other.context == context:
+                return self._play(other, namespace.child(), futures)
+        return None
 
 
 __all__ = ["check_prompt"]

@@ -18,6 +18,7 @@ class Provenance(StrEnum):
     CONTEXT = "context"
     GENERATED = "generated"
     RETURNED = "returned"
+    REFERENCE = "reference"
     OBSERVED = "observed"
 
 

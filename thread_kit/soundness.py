@@ -47,6 +47,26 @@ def must_be_sound(
         )
 
 
+def must_hold_futures(dialect: Dialect, scope: str, variables: bool) -> None:
+    """Where children run beside their parent: variables of its own hold what they give.
+
+    Raises ValueError with the remedy.
+    """
+    if dialect.spawn is None:
+        return
+    if not variables:
+        raise ValueError(
+            f"a child spawned by {dialect.spawn!r} gives its text to a variable, and there are "
+            "none (variables=False); leave them on, or take a dialect without a spawn mark"
+        )
+    if scope == "shared":
+        raise ValueError(
+            f"children spawned by {dialect.spawn!r} run at the same time, and with scope='shared' "
+            "it would depend on who is faster which of them writes a variable last; "
+            "take scope='exported', or a dialect without a spawn mark"
+        )
+
+
 def must_be_numbers(numbers: Mapping[str, float | None]) -> None:
     """Budgets are positive, the rest is not negative; raises ValueError naming the first not so."""
     for name, number in numbers.items():
@@ -91,4 +111,10 @@ def interrupt_stops(stop: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-__all__ = ["interrupt_stops", "must_be_numbers", "must_be_sound", "versions"]
+__all__ = [
+    "interrupt_stops",
+    "must_be_numbers",
+    "must_be_sound",
+    "must_hold_futures",
+    "versions",
+]

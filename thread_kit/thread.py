@@ -7,6 +7,9 @@
         else if Y spawns a child then      Y = Y + psi(THREAD(phi(Y), []))
         else if Y ends the thread then     return Y
 
+With the asynchronous threads of section 2.2 a spawn can also be Y = Y + {t1}: the name stands for
+what psi of the child will give, and whoever instantiates it later waits for the child.
+
 `thread` holds no model, no environment, no child and no clock: it yields what it wants (a request)
 and is sent what came of it (a reply). Whoever drives it decides how: one after the other, many at
 once, from a recording, or by a person. The same replies always lead to the same requests, which is
@@ -15,13 +18,15 @@ what makes replay, rewind and fork possible.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+import itertools
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from thread_kit.dialect import Dialect, Stop
-from thread_kit.exchange import Abstract, Phi, Psi, Xi, mentioned
+from thread_kit.exchange import Abstract, Phi, Psi, Xi, coming_up, instantiate, references
+from thread_kit.lines import uses
 from thread_kit.sequence import Provenance, Sequence, Span
 
 
@@ -30,6 +35,7 @@ class Status(StrEnum):
 
     GENERATING = "generating"
     LISTENING = "listening"
+    WAITING = "waiting"
     ACTING = "acting"
     ENDED = "ended"
     END_OF_STREAM = "end of stream"
@@ -44,7 +50,7 @@ class Status(StrEnum):
 
     @property
     def is_live(self) -> bool:
-        return self in (Status.GENERATING, Status.LISTENING, Status.ACTING)
+        return self in (Status.GENERATING, Status.LISTENING, Status.WAITING, Status.ACTING)
 
     @property
     def is_end(self) -> bool:
@@ -97,23 +103,45 @@ class Spawn:
 
 
 @dataclass(frozen=True, slots=True)
+class SpawnAsync:
+    """Request: THREAD(phi(Y), []), and the thread goes on at once; `name` stands for the child.
+
+    The reply is None.
+    """
+
+    context: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Request: wait for the child that a name stands for. The reply is its `Finished`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Define:
-    """Request: variables that came up with what a child returned become this thread's own."""
+    """Request: variables that came up with what a child returned become this thread's own.
+
+    The reply is an `Executed`, which the thread needs only where it has waited.
+    """
 
     variables: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A thread that is over: all that psi may look at."""
+    """A thread that is over: all that psi may look at. `futures`: the names of its futures."""
 
     sequence: Sequence
     status: Status
     variables: Mapping[str, Any]
     printed: str | None = None
+    futures: tuple[str, ...] = ()
 
 
-Request = Generate | Execute | Act | Spawn | Define
+Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define
 
 ENDS = {
     Stop.END: Status.ENDED,
@@ -132,19 +160,51 @@ def thread(
     abstract: Abstract,
     dialect: Dialect,
     tokenize: Callable[[str], tuple[int, ...]],
+    futures: Iterable[str] = (),
 ) -> Generator[Request, Any, Finished]:
     """One thread, from Y = [] to its end (THREAD paper, Algorithm 2; c is kept by the driver).
 
-    A call that stops for any other reason than the listen mark ends the thread: a cut in the middle
-    of a line is a truncation and never read as a spawn.
+    A call that stops for any other reason than a listen or a spawn mark ends the thread: a cut in
+    the middle of a line is a truncation and never read as a spawn.
+
+    A child that is not waited for (section 2.2) is a future: `{t1}` stands for it in Y, and what
+    instantiates that name waits for it: phi, xi, a line of code, the thread's end. `futures` are
+    the names of those that the thread inherits, as its parent has not instantiated them yet.
     """
+    Y = Sequence()
+    executed = 0
+    printed: str | None = None
+    variables: Mapping[str, Any] = {}
+    inherited = tuple(futures)
+    known, pending = list(inherited), list(inherited)
 
     def span(provenance: Provenance, text: str) -> Span:
         return Span(provenance, text, tokenize(text))
 
-    Y = Sequence()
-    executed = 0
-    printed: str | None = None
+    def settle(names: Iterable[str], *, over: bool = False) -> Generator[Request, Any, None]:
+        """Wait for futures: what psi gives, and the variables that it names, become variables.
+
+        The names in the text are instantiated: the next child may bring up others of that name.
+        """
+        nonlocal variables
+        for name in names:
+            child: Finished = yield Await(name)
+            text = psi(child)
+            _, named = coming_up(text, child, known)
+            if over:  # nobody has asked for it by name, so it overwrites nothing
+                named = {one: value for one, value in named.items() if one not in variables}
+            pending.remove(name)
+            reply: Executed = yield Define({**named, name: instantiate(text, child.variables)})
+            variables = reply.variables
+
+    def instantiated(make: Callable[..., str]) -> Generator[Request, Any, str]:
+        """What phi or xi makes of Y, once the futures that it names are there."""
+        while names := [
+            name for name in references(make(Y, variables, dialect)) if name in pending
+        ]:
+            yield from settle(names[:1])
+        return make(Y, variables, dialect)
+
     while True:
         # Y = Y + G(q + c + Y)
         generated: Generated = yield Generate(Y)
@@ -152,25 +212,52 @@ def thread(
 
         # The lines that this call completed are run, each once: they define the variables.
         lines = _code(Y, generated.stop, dialect)[executed:]
-        reply: Executed = yield Execute(tuple(lines))
         executed += len(lines)
-        variables = reply.variables
-        printed = printed if reply.printed is None else reply.printed
+        for some in _between_waits(lines, pending):
+            yield from settle(uses(some[0], pending) if some else ())
+            reply: Executed = yield Execute(some)
+            variables = reply.variables
+            printed = printed if reply.printed is None else reply.printed
 
-        if generated.stop is not Stop.LISTEN:
-            return Finished(Y, ENDS[generated.stop], variables, printed)
+        if generated.stop not in (Stop.LISTEN, Stop.SPAWN):
+            # It waits for its own children, so that nothing runs below a thread that is over.
+            yield from settle([name for name in pending if name not in inherited], over=True)
+            return Finished(Y, ENDS[generated.stop], variables, printed, tuple(known))
 
         if Y.last_line_is_own and dialect.is_action(Y.last_line):
             # Y = Y + E(xi(Y))
-            observation: str = yield Act(xi(Y, variables, dialect))
+            observation: str = yield Act((yield from instantiated(xi)))
             text = abstract(observation.strip(), variables)
             Y += span(Provenance.OBSERVED, dialect.closed(text))
+        elif generated.stop is Stop.SPAWN:
+            # Y = Y + {t1}, which is psi(THREAD(phi(Y), [])) one day
+            context = yield from instantiated(phi)
+            name = _free_name({*variables, *known})
+            yield SpawnAsync(context, name)
+            known.append(name)
+            pending.append(name)
+            Y += span(Provenance.REFERENCE, dialect.closed(f"{{{name}}}"))
         else:
             # Y = Y + psi(THREAD(phi(Y), []))
-            child: Finished = yield Spawn(phi(Y, variables, dialect))
-            text = psi(child)
-            yield Define(mentioned(text, child.variables))
+            child: Finished = yield Spawn((yield from instantiated(phi)))
+            text, named = coming_up(psi(child), child, known)
+            yield Define(named)
             Y += span(Provenance.RETURNED, dialect.closed(text))
+
+
+def _between_waits(lines: list[str], futures: Collection[str]) -> list[tuple[str, ...]]:
+    """The lines, cut before each that has to wait for a future."""
+    runs: list[tuple[str, ...]] = [()]
+    for line in lines:
+        if runs[-1] and uses(line, futures):
+            runs.append(())
+        runs[-1] += (line,)
+    return runs
+
+
+def _free_name(taken: Collection[str]) -> str:
+    """t1, t2 ...: the first that means nothing yet, neither here nor above."""
+    return next(name for name in map("t{}".format, itertools.count(1)) if name not in taken)
 
 
 def _code(Y: Sequence, stop: Stop, dialect: Dialect) -> list[str]:
@@ -182,6 +269,7 @@ def _code(Y: Sequence, stop: Stop, dialect: Dialect) -> list[str]:
 
 __all__ = [
     "Act",
+    "Await",
     "Define",
     "Execute",
     "Executed",
@@ -190,6 +278,7 @@ __all__ = [
     "Generated",
     "Request",
     "Spawn",
+    "SpawnAsync",
     "Status",
     "thread",
 ]

@@ -23,8 +23,11 @@ from thread_kit.events import (
     GeneratedSpan,
     Observed,
     Prompted,
+    Referred,
+    Resolved,
     Returned,
     Spawned,
+    Waiting,
     from_json,
     to_json,
 )
@@ -86,8 +89,11 @@ class Thread:
     title: what the thread was asked to do, in one line.
     context: the span that the model read before Y, as laid out by the dialect.
     variables: name to value, as they stand now.
-    spawned: the children, in order; returned: child to the place in Y of what it returned, in
-    tokens from the start of Y (first, behind the last).
+    spawned: the children, in order; returned: child to the place in Y of what it returned, or of
+    the reference that stands for it, in tokens from the start of Y (first, behind the last).
+    future: the name that stands for this thread in its parent; None if the parent waited.
+    waits_for: the thread whose end this one waits for, if it is a future.
+    resolved: the futures that this thread instantiated, its own and inherited ones, in order.
     """
 
     id: int
@@ -106,6 +112,9 @@ class Thread:
     actions: list[Acted] = field(default_factory=list)
     executed: list[ExecutedLine] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
+    future: str | None = None
+    waits_for: int | None = None
+    resolved: list[Resolved] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"Thread({self.id}, depth {self.depth}, {self.status}: {self.title!r})"
@@ -135,8 +144,8 @@ class Episode:
         if event.passing:
             return
         thread = getattr(event, "thread", None)
-        if thread is not None and not isinstance(event, Spawned) and thread not in self.threads:
-            raise ValueError(f"{event!r} speaks of thread {thread}, which was never spawned")
+        if thread is not None and not isinstance(event, Spawned):
+            self._must_exist(thread, event)
         match event:
             case Prompted():
                 cost = Usage(evaluated=event.evaluated, seconds=event.seconds)
@@ -156,20 +165,40 @@ class Episode:
             case Observed():
                 self._append(event.thread, event.span)
             case Returned():
-                parent = self.threads[event.thread]
-                if event.child not in parent.spawned:
-                    raise ValueError(f"thread {event.child} is no child of {event.thread}")
-                start = len(parent.sequence)
-                parent.returned[event.child] = start, start + len(event.span)
-                parent.variables.update(event.variables)
-                self._append(event.thread, event.span)
+                self._returned(event)
+                self.threads[event.thread].variables.update(event.variables)
+            case Referred():
+                self._returned(event)
+            case Waiting():
+                self._must_exist(event.child, event)
+                self.threads[event.thread].status = Status.WAITING
+                self.threads[event.thread].waits_for = event.child
+            case Resolved():
+                self._must_exist(event.child, event)
+                one = self.threads[event.thread]
+                one.status, one.waits_for = Status.GENERATING, None
+                one.resolved.append(event)
+                one.variables.update(event.variables)
             case Ended():
                 self.threads[event.thread].status = event.status
                 self.threads[event.thread].detail = event.detail
+                self.threads[event.thread].waits_for = None
             case Closed():
                 self.status, self.reward = event.status, event.reward
                 self.detail, self.seconds = event.detail, event.seconds
         self.events.append(event)
+
+    def _must_exist(self, thread: int, event: Event) -> None:
+        if thread not in self.threads:
+            raise ValueError(f"{event!r} speaks of thread {thread}, which was never spawned")
+
+    def _returned(self, event: Returned | Referred) -> None:
+        parent = self.threads[event.thread]
+        if event.child not in parent.spawned:
+            raise ValueError(f"thread {event.child} is no child of {event.thread}")
+        start = len(parent.sequence)
+        parent.returned[event.child] = start, start + len(event.span)
+        self._append(event.thread, event.span)
 
     def _spawned(self, event: Spawned) -> None:
         depth, variables = 0, {}
@@ -177,7 +206,8 @@ class Episode:
             raise ValueError(f"thread {event.thread} is spawned twice")
         if event.parent is not None:
             parent = self.threads[event.parent]
-            parent.status = Status.LISTENING
+            if event.future is None:
+                parent.status = Status.LISTENING
             parent.spawned.append(event.thread)
             depth, variables = parent.depth + 1, parent.variables
             if self.header.get("scope") != "shared":
@@ -191,6 +221,7 @@ class Episode:
             prompt=event.prompt,
             at=event.at,
             variables=variables,
+            future=event.future,
         )
 
     def _generated(self, event: GeneratedSpan) -> None:
@@ -231,7 +262,8 @@ class Episode:
         """For each token of a thread's sequence, the tokens generated to produce it by others.
 
         That is, by the threads that were spawned for it, recursively; zero for a token that the
-        thread generated itself or observed (THREAD paper, appendix A, Figure 3).
+        thread generated itself or observed (THREAD paper, appendix A, Figure 3). The tokens of a
+        reference such as `{t1}` stand for those of the child that nobody waited for.
         """
         work = [0] * len(self.threads[thread].sequence)
         for child, (start, stop) in self.threads[thread].returned.items():

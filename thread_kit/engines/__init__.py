@@ -22,6 +22,10 @@ class EngineError(RuntimeError):
     """The model could not do its work; the message says why and what helps."""
 
 
+class EngineBusyError(EngineError):
+    """There is no place for one more call as long as the others run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prefilled:
     """`done` of `total` tokens before the first new one are in the cache."""
@@ -64,10 +68,12 @@ class Engine(ABC):
     context_size: how many tokens one thread can see at most.
     lock: held while the model is touched, so that several drivers, each in a worker thread of its
         own, can share one engine and its batches.
+    steps_taken: how many steps `advance` has taken, for whichever driver.
     """
 
     name: str
     context_size: int
+    steps_taken: int = 0
 
     def __init__(self) -> None:
         self.lock = FairLock()
@@ -100,20 +106,27 @@ class Engine(ABC):
         thread: any number, as long as no two threads that are alive share it.
         stops: the strings that end the call, each with what it means; the string is kept.
         temperature: 0 takes the likeliest token; above it, `seed` and place decide the draw.
+
+        Raises EngineBusyError where as many calls run already as there is room for.
         """
 
     @abstractmethod
     def step(self) -> list[Prefilled | Sampled | Call]:
         """Take every call that has begun one step further; [] when there is none."""
 
-    def advance(self, thread: int) -> list[Prefilled | Sampled | Call]:
-        """What is new for one thread: takes a step unless another driver's step brought news."""
+    def advance(self, *threads: int) -> list[Prefilled | Sampled | Call]:
+        """What is new for these threads, in their order: all that generate for one driver.
+
+        Takes one step for every call of every driver, unless another driver's step has brought
+        news for one of these threads already.
+        """
         with self.lock:
-            if thread not in self._mail:
+            if not any(thread in self._mail for thread in threads):
+                self.steps_taken += 1
                 for news in self.step():
                     if news.thread is not None:
                         self._mail.setdefault(news.thread, []).append(news)
-            return self._mail.pop(thread, [])
+            return [news for thread in threads for news in self._mail.pop(thread, [])]
 
     @abstractmethod
     def cancel(self, thread: int) -> Call | None:
@@ -138,4 +151,4 @@ class Engine(ABC):
         self.close()
 
 
-__all__ = ["Call", "Engine", "EngineError", "Prefilled", "Sampled"]
+__all__ = ["Call", "Engine", "EngineBusyError", "EngineError", "Prefilled", "Sampled"]

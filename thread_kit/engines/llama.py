@@ -29,7 +29,7 @@ import llama_cpp
 import numpy as np
 
 from thread_kit.dialect import Stop
-from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled
+from thread_kit.engines import Call, Engine, EngineBusyError, EngineError, Prefilled, Sampled
 from thread_kit.engines.growing import Growing
 from thread_kit.engines.kv import Key, KVCache, Memory
 from thread_kit.engines.prompt_cache import PromptCache
@@ -302,7 +302,7 @@ class LlamaEngine(Engine):
         try:
             return self._cache.place(key, tokens, self._running)
         except RuntimeError as error:
-            raise EngineError(str(error)) from None
+            raise EngineBusyError(str(error)) from None
 
     def _must_fit(self, tokens: int, what: str) -> None:
         if tokens >= self.context_size:

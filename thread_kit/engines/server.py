@@ -313,21 +313,22 @@ class ServerEngine(Engine):
             ]
             return [self._one(thread) for thread in (failed or ready)]
 
-    def advance(self, thread: int) -> list[Prefilled | Sampled | Call]:
-        """What is new for one thread; [] after a moment, so that its driver can look around.
+    def advance(self, *threads: int) -> list[Prefilled | Sampled | Call]:
+        """What is new for these threads; [] after a moment, so that its driver can look around.
 
         Requests run by themselves: no driver takes steps for another, or sees another's error.
         """
         self._must_be_open()
 
         def ready() -> bool:
-            return thread not in self._running or self._running[thread].ready
+            calls = [self._running.get(thread) for thread in threads]
+            return any(call is None or call.ready for call in calls)
 
         with self._arrived:
             self._arrived.wait_for(ready, timeout=GLANCE)
         with self.lock:
-            call = self._running.get(thread)
-            return [self._one(thread)] if call and call.ready else []
+            calls = {thread: self._running.get(thread) for thread in threads}
+            return [self._one(thread) for thread, call in calls.items() if call and call.ready]
 
     def _one(self, thread: int) -> Prefilled | Sampled | Call:
         """The next piece of news of a call that has some."""

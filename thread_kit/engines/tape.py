@@ -172,16 +172,17 @@ class TapeEngine(Engine):
             return played
         return played + [self._record(news) for news in self._engine.step()]
 
-    def advance(self, thread: int) -> list[Prefilled | Sampled | Call]:
-        """What is new for one thread; the engine is asked by its own `advance`."""
+    def advance(self, *threads: int) -> list[Prefilled | Sampled | Call]:
+        """What is new for these threads; the engine is asked by its own `advance`."""
         self._must_be_open()
         with self.lock:
-            self._go_on(thread)
-            if thread in self._playing:
-                return [self._play(thread)]
-        if thread not in self._recording or self._engine is None:
-            return []
-        return [self._record(news) for news in self._engine.advance(thread)]
+            for thread in threads:
+                self._go_on(thread)
+            played = [self._play(thread) for thread in threads if thread in self._playing]
+        recorded = [thread for thread in threads if thread in self._recording]
+        if not recorded or self._engine is None:
+            return played
+        return played + [self._record(news) for news in self._engine.advance(*recorded)]
 
     def _play(self, thread: int) -> Prefilled | Sampled | Call:
         playing = self._playing[thread]

@@ -38,7 +38,8 @@ def changes(state: State, episode: Episode, event: Event | None) -> list[Change]
     """
     match event:
         case Token(thread, _, text):
-            passed = [["set", ["reading"], None]] if state["reading"] else []
+            read = state["reading"]  # which may be another thread's, and not be over yet
+            passed = [["set", ["reading"], None]] if read and read["thread"] == thread else []
             return [*passed, ["write", ["threads", str(thread), "writing"], legible(text)]]
         case Prefilling(thread, done, total):
             reading = {"thread": thread, "done": done, "total": total}

@@ -17,7 +17,7 @@ from thread_kit.sequence import Provenance
 from thread_kit.trace import Episode
 from thread_kit.views.model import EpisodeView, Piece, PromptView, ThreadView, view
 from thread_kit.views.palette import PROVENANCE, status_colour, tint
-from thread_kit.views.wording import costs, count, shorten
+from thread_kit.views.wording import costs, count, origin, shorten
 
 TEXT = 50_000
 """Characters of one piece that are shown; what is cut is counted."""
@@ -44,7 +44,7 @@ def episode_html(episode: Episode) -> str:
         '<div style="line-height:1.4;max-width:75em">'
         f"<p><b>{_status(seen.status)}</b> {_text(_after_status(seen))}</p>"
         + (f"<p><b>{_text(seen.detail)}</b></p>" if seen.detail else "")
-        + _legend()
+        + _legend(seen)
         + "".join(_prompt(seen, name, prompt) for name, prompt in seen.prompts.items())
         + "".join(_threads(seen))
         + "</div>"
@@ -70,7 +70,8 @@ def _threads(seen: EpisodeView) -> Iterator[str]:
             else:
                 parts.append(f"<p><i>Thread {piece.branch} is shown below.</i></p>")
                 below.append(piece.branch)
-        waiting += reversed([*parts, _lines(one), _variables(one), "</blockquote></details>"])
+        parts += [_lines(one), _futures(one), _variables(one), "</blockquote></details>"]
+        waiting += reversed(parts)
 
 
 def _head(seen: EpisodeView, one: ThreadView) -> str:
@@ -80,8 +81,8 @@ def _head(seen: EpisodeView, one: ThreadView) -> str:
     tokens = costs(one.usage) + (f" · by threads below {work:,}" if work else "")
     return (
         f'<details{is_open} style="margin:4px 0">'
-        f'<summary style="cursor:pointer"><b>{one.id}</b> {_status(one.status)} '
-        f"<bdi>{_text(one.title)}</bdi> "
+        f'<summary style="cursor:pointer"><b>{one.id}</b> {_status(one.status, one.doing)} '
+        f"<bdi>{_text(one.name)}</bdi> "
         f'<small style="{_SMALL}">(depth {one.depth} · {tokens})</small></summary>'
         # Where styles are stripped, a quotation is indented, and so the tree can be seen.
         f'<blockquote style="margin:2px 0;padding:0 0 0 8px;border:0 solid {edge};'
@@ -100,9 +101,7 @@ def _context(piece: Piece) -> str:
 
 def _piece(piece: Piece, one: ThreadView | None = None) -> str:
     colour = PROVENANCE[piece.provenance]
-    label = str(piece.provenance)
-    if piece.child is not None:
-        label += f" by thread {piece.child}"
+    label = origin(piece.provenance, piece.child)
     if one and piece.action is not None and one.actions[piece.action].reward is None:
         label += ", not executed"
     return (
@@ -129,6 +128,13 @@ def _lines(one: ThreadView) -> str:
     )
     rows = [(ran.line.strip(), ran.error or ran.printed or "") for ran in one.lines]
     return _table(summary, ("line", "printed, or error"), rows, is_open=bool(failed))
+
+
+def _futures(one: ThreadView) -> str:
+    if not one.futures:
+        return ""
+    summary = f"futures: {len(one.futures)}"
+    return _table(summary, ("name", "what it stands for"), list(one.futures))
 
 
 def _variables(one: ThreadView) -> str:
@@ -164,20 +170,22 @@ def _summary(text: str) -> str:
     return f'<summary style="cursor:pointer;{_SMALL}">{_text(text)}</summary>'
 
 
-def _legend() -> str:
+def _legend(seen: EpisodeView) -> str:
+    refers = any(one.future for one in seen.threads.values())
     marks = " ".join(
         f'<span style="background:{tint(colour, 0.13)};border-left:3px solid {colour};'
         f'padding:0 6px">{name}</span>'
         for name, colour in PROVENANCE.items()
+        if refers or name is not Provenance.REFERENCE
     )
     return f'<p><small style="{_SMALL}">Text by where it comes from (tokens): {marks}</small></p>'
 
 
-def _status(status: str) -> str:
+def _status(status: str, words: str = "") -> str:
     colour = status_colour(status)
     return (
         f'<span style="border:1px solid {colour};background:{tint(colour, 0.2)};border-radius:3px;'
-        f'padding:0 5px">{_text(status)}</span>'
+        f'padding:0 5px">{_text(words or status)}</span>'
     )
 
 

@@ -75,12 +75,18 @@ class View {
 
   update(touched) {
     for (const [id, more] of touched) if (more) this.tree.show(id);
-    const last = [...touched.keys()].at(-1);
-    const turn = this.follow && (this.state.phase === "over" ? "0" : last);
+    const turn = this.follow && this.turn(touched);
     if (turn && turn !== this.open && this.state.threads[turn]) this.choose(turn);
     else if (touched.get(this.open)) this.pane.show();
     else if (touched.has(this.open)) this.pane.showWriting();
     this.showBar();
+  }
+
+  // The thread to follow: of several that write at the same time, the one that is open already.
+  turn(touched) {
+    if (this.state.phase === "over") return "0";
+    if (this.state.threads[this.open]?.status === "generating") return this.open;
+    return [...touched.keys()].at(-1);
   }
 
   choose(id) {
@@ -191,6 +197,9 @@ const costs = ({ calls, generated, evaluated, reused }) => [
 ];
 const css = (name) => "tk-" + name.replaceAll(" ", "-");
 const badge = (text, status = text) => make("span", { class: `tk-badge ${css(status)}` }, text);
+const doing = (one) =>
+  badge(one.waits_for === null ? one.status : `${one.status} for ${one.waits_for}`, one.status);
+const nameOf = (one) => (one.future ? `{${one.future}} ` : "") + one.title;
 const isBranch = (item) => "branch" in item;
 
 // An element: its attributes (on... are listeners), its children (texts or elements).

@@ -22,13 +22,14 @@ class Pane {
     const done = one.actions.map(({ action, observation }) => [`> ${action}`, observation]);
     this.element.setAttribute("aria-label", `thread ${one.id}`);
     this.element.replaceChildren(
-      make("h4", {}, `Thread ${one.id} `, badge(one.status), make("bdi", {}, " " + one.title)),
+      make("h4", {}, `Thread ${one.id} `, doing(one), make("bdi", {}, " " + nameOf(one))),
       ...(one.detail ? [make("div", { class: "tk-error" }, one.detail)] : []),
       make("div", { class: "tk-totals" }, this.costs(one)),
       ...this.prompt(one),
       this.span(one.context, one),
       ...one.sequence.map((item) => (isBranch(item) ? this.branch(item) : this.span(item, one))),
       this.writingPiece,
+      ...this.table("futures", one.futures),
       ...this.table("variables", one.variables),
       ...this.table("lines that printed or failed", ran),
       ...this.table("actions", done),
@@ -70,7 +71,8 @@ class Pane {
 
   span(span, one) {
     let label = span.provenance;
-    if (span.child !== null) label += ` by thread ${span.child}`;
+    const word = span.provenance === "reference" ? "to" : "by";
+    if (span.child !== null) label += ` ${word} thread ${span.child}`;
     if (one.actions[span.action]?.reward === null) label += ", not executed";
     label += ` (${number(span.tokens)})`;
     return this.piece(span.provenance, span.text.replace(/\n$/, ""), label);
@@ -96,8 +98,8 @@ class Pane {
         onclick: () => this.view.pick(String(branch)),
       },
       `↳ thread ${branch} `,
-      badge(child.status),
-      make("bdi", {}, " " + child.title),
+      doing(child),
+      make("bdi", {}, " " + nameOf(child)),
     );
   }
 

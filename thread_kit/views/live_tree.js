@@ -27,8 +27,8 @@ class Tree {
     row.replaceChildren(
       make("span", { class: "tk-twist", "aria-hidden": "true" }, twist),
       make("b", {}, id),
-      badge(one.status),
-      make("bdi", { class: "tk-title" }, depth + one.title),
+      doing(one),
+      make("bdi", { class: "tk-title" }, depth + nameOf(one)),
       make("span", { class: "tk-cost", title: "tokens generated" }, number(one.usage.generated)),
     );
   }

@@ -17,13 +17,16 @@ from thread_kit.sequence import Provenance, Span
 from thread_kit.trace import Episode, Thread, Usage
 from thread_kit.views.wording import costs, count, legible, shorten
 
+_OF_CHILDREN = (Provenance.RETURNED, Provenance.REFERENCE)
+
 VALUE = 2_000
 """Characters of a variable's value that are shown; what is cut is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One span, as it is shown. `child` returned it; `action` (a place in the list) led to it."""
+    """One span, as it is shown. `action` (a place in the list) led to it; `child` returned it, or
+    is the thread that it refers to."""
 
     provenance: Provenance
     text: str
@@ -64,6 +67,8 @@ class ThreadView:
     sequence: its pieces in order, and between them the places where children were spawned.
     variables: pairs of a name and its value, written as Python writes it.
     prompt: the name in `EpisodeView.prompts` of what it read first.
+    future: what stands for it in its parent, which went on; "" if the parent waited.
+    futures: pairs of a future's name and what became of it.
     """
 
     id: int
@@ -81,6 +86,19 @@ class ThreadView:
     actions: tuple[Action, ...]
     lines: tuple[Line, ...]
     usage: Usage
+    future: str
+    waits_for: int | None
+    futures: tuple[tuple[str, str], ...]
+
+    @property
+    def doing(self) -> str:
+        """The status, and whom it waits for."""
+        return self.status if self.waits_for is None else f"{self.status} for {self.waits_for}"
+
+    @property
+    def name(self) -> str:
+        """The title, behind the reference that stands for the thread in its parent."""
+        return f"{{{self.future}}} {self.title}" if self.future else self.title
 
     @property
     def pieces(self) -> list[Piece]:
@@ -207,6 +225,9 @@ def thread_view(episode: Episode, number: int) -> ThreadView:
             if ran.printed is not None or ran.error is not None
         ),
         usage=one.usage,
+        future=legible(one.future or ""),
+        waits_for=one.waits_for,
+        futures=tuple((legible(name), text) for name, text in _futures(episode, one)),
     )
 
 
@@ -233,7 +254,7 @@ def _sequence(episode: Episode, one: Thread) -> Iterator[Piece | Branch]:
         if span.provenance is Provenance.OBSERVED:
             yield _piece(span, action=observed)
             observed += 1
-        elif span.provenance is Provenance.RETURNED and returned and returned[0][1][0] <= at:
+        elif span.provenance in _OF_CHILDREN and returned and returned[0][1][0] <= at:
             yield _piece(span, child=returned.pop(0)[0])
         else:
             yield _piece(span)
@@ -241,18 +262,30 @@ def _sequence(episode: Episode, one: Thread) -> Iterator[Piece | Branch]:
     yield from map(Branch, spawned)
 
 
+def _futures(episode: Episode, one: Thread) -> Iterator[tuple[str, str]]:
+    """Each future that this thread has instantiated; then those of its own that it has not."""
+    for event in one.resolved:
+        yield event.future, f"thread {event.child}: {legible(event.text)}"
+    known = {event.child for event in one.resolved}
+    for number in one.spawned:
+        child = episode.threads[number]
+        if child.future is not None and number not in known:
+            yield child.future, f"thread {number}, not used yet"
+
+
 def _actions(episode: Episode, one: Thread) -> Iterator[Action]:
     """What was done, in order; what the thread wrote as an action, but nobody executed, as well."""
     for acted in one.actions:
         yield Action(legible(acted.action), legible(acted.observation), acted.reward)
-    listen = episode.header.get("dialect", {}).get("listen", "=>")
+    dialect = episode.header.get("dialect", {})
+    listen, spawn = dialect.get("listen", "=>"), dialect.get("spawn", "")
     observed, wrote = 0, ""
     for span in one.sequence:
         if span.provenance is Provenance.OBSERVED:
             if observed >= len(one.actions):
                 yield Action(legible(wrote), legible(span.text.rstrip("\n")), None)
             observed += 1
-        last = span.text.removesuffix(listen).rpartition("\n")[2]
+        last = span.text.removesuffix(listen).removesuffix(spawn).rpartition("\n")[2]
         wrote = last.lstrip("#> ").rstrip()
 
 

@@ -14,6 +14,7 @@ PROVENANCE = {
     Provenance.CONTEXT: "#0072b2",
     Provenance.GENERATED: "#009e73",
     Provenance.RETURNED: "#e69f00",
+    Provenance.REFERENCE: "#f0e442",
     Provenance.OBSERVED: "#cc79a7",
 }
 
@@ -22,6 +23,7 @@ LIVE, ENDED, CUT, FAILED, STOPPED = "#56b4e9", "#009e73", "#e69f00", "#d55e00", 
 STATUS = dict.fromkeys(Status, CUT) | {
     Status.GENERATING: LIVE,
     Status.LISTENING: LIVE,
+    Status.WAITING: LIVE,
     Status.ACTING: LIVE,
     Status.ENDED: ENDED,
     Status.END_OF_STREAM: ENDED,

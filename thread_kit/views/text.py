@@ -50,7 +50,7 @@ def _rows(seen: EpisodeView) -> Iterator[tuple[str, str]]:
             yield head + item, ""
             continue
         one = seen.threads[item]
-        yield f"{head}{one.id} {one.status}  {one.title}", costs(one.usage, columns)
+        yield f"{head}{one.id} {one.doing}  {one.name}", costs(one.usage, columns)
         items = list(_below(one))
         for place, item in reversed(list(enumerate(items))):
             last = place == len(items) - 1
@@ -89,7 +89,7 @@ def thread_text(episode: Episode, thread: int) -> str:
     """
     seen = view(episode)
     one = seen.threads[thread]
-    rows = [f"Thread {one.id}, depth {one.depth}, {one.status}: {one.title}"]
+    rows = [f"Thread {one.id}, depth {one.depth}, {one.doing}: {one.name}"]
     if one.detail:
         rows.append(f"  {one.detail}")
     if one.prompt in seen.prompts:
@@ -99,10 +99,11 @@ def thread_text(episode: Episode, thread: int) -> str:
     for item in (one.context, *one.sequence):
         if isinstance(item, Branch):
             child = seen.threads[item.branch]
-            rows += _margin("spawned", f"(thread {child.id}, {child.status}: {child.title})")
+            rows += _margin("spawned", f"(thread {child.id}, {child.doing}: {child.name})")
         else:
             rows += _margin(_label(item), item.text, flows)
             flows = not item.text.endswith("\n")
+    rows += [line for name, gave in one.futures for line in _margin("future", f"{name} is {gave}")]
     rows += [
         line for name, value in one.variables for line in _margin("variable", f"{name} = {value}")
     ]

@@ -71,7 +71,8 @@ def _parent(seen: EpisodeView, number: int) -> int:
 
 
 def _anchors(root: ThreadView) -> dict[int, float]:
-    """For each child, the middle of what it returned, or the place where it was spawned."""
+    """For each child, the middle of what it returned or what refers to it, or where it was
+    spawned."""
     found: dict[int, float] = {}
     at = 0
     for item in root.sequence:

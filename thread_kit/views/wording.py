@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from thread_kit.sequence import Provenance
 from thread_kit.trace import Usage
 
 _ACTING = {
@@ -30,6 +31,13 @@ def shorten(text: str, limit: int) -> str:
     return text if cut <= 0 else f"{text[:limit]} … ({cut:,} more characters)"
 
 
+def origin(provenance: Provenance, child: int | None) -> str:
+    """Where a piece comes from: "returned by thread 2", "reference to thread 2"."""
+    if child is None:
+        return str(provenance)
+    return f"{provenance} {'to' if provenance is Provenance.REFERENCE else 'by'} thread {child}"
+
+
 def count(number: int, what: str) -> str:
     """ "1 thread", "1,200 threads"."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
@@ -54,4 +62,4 @@ def column_widths(usages: Iterable[Usage]) -> tuple[int, int, int]:
     return widest("generated"), widest("evaluated"), widest("reused")
 
 
-__all__ = ["column_widths", "costs", "count", "legible", "shorten"]
+__all__ = ["column_widths", "costs", "count", "legible", "origin", "shorten"]
