@@ -45,6 +45,7 @@ class Letters(ScriptedEngine):
 
 def test_a_custom_task_has_its_own_recipes_and_no_others():
     env = TextCraft.custom("torch", ["craft 4 torch using 1 coal, 1 stick"])
+    assert repr(env) == "TextCraft.custom('torch', 1 commands)"
     assert env.reset() == (
         "Crafting commands:\ncraft 4 torch using 1 coal, 1 stick\nGoal: craft torch."
     )

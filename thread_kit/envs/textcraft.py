@@ -138,6 +138,8 @@ class TextCraft(Env):
         self._truncated = False
 
     def __repr__(self) -> str:
+        if "split" not in self.task:
+            return f"TextCraft.custom({self.goal!r}, {len(self.commands)} commands)"
         return (
             f"TextCraft(split={self.task['split']!r}, number={self.task['number']}, "
             f"goal={self.goal!r}, depth={self.depth})"
