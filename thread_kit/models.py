@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from thread_kit.engines.llama import LlamaEngine
-from thread_kit.resources import resource
+from thread_kit.resources import resource, sha256_of
 
 EMBEDDED = "smollm2-135m"
 DEFAULT = "default"
@@ -150,8 +149,7 @@ def _from_hub(model: Model, folder: Path) -> Path:
             f"into {folder}, or set THREAD_KIT_MODELS to the folder that holds it"
         ) from error
     if model.sha256:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        found = sha256_of(path)
         if found != model.sha256:
             raise ModelError(
                 f"{path} is not the file that {model.name!r} names: its sha256 is {found}, not "

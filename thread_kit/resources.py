@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 
@@ -22,4 +23,10 @@ def resource(path: str) -> Path:
     )
 
 
-__all__ = ["resource"]
+def sha256_of(path: Path) -> str:
+    """The hash of a file, in hexadecimal; raises OSError if it cannot be read."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+__all__ = ["resource", "sha256_of"]

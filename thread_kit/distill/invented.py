@@ -79,7 +79,7 @@ def invent(seed: int, depth: int) -> Invented:
     for attempt in range(1000):
         draw = random.Random(f"{seed}/{depth}/{attempt}")
         goal, recipes = _tree(draw, depth)
-        commands = [_command(recipe) for recipe in recipes]
+        commands = [str(recipe) for recipe in recipes]
         draw.shuffle(commands)
         plan = solve(goal, tuple(commands))
         if plan and len(plan) <= MAX_ACTIONS:
@@ -153,7 +153,7 @@ def rename(seed: int, goal: str, commands: tuple[str, ...]) -> Invented:
         )
         for recipe in map(Recipe.parse, commands)
     ]
-    shuffled = [_command(recipe) for recipe in recipes]
+    shuffled = [str(recipe) for recipe in recipes]
     draw.shuffle(shuffled)
     return renamed(goal), tuple(shuffled)
 
@@ -171,11 +171,6 @@ def training_tasks(seed: int, number: int) -> Iterator[Invented]:
             yield rename(seed + n, task.goal, task.commands)
         else:
             yield invent(seed + n, draw.choices((1, 2, 3, 4), (10, 35, 40, 15))[0])
-
-
-def _command(recipe: Recipe) -> str:
-    inputs = ", ".join(f"{count} {item}" for count, item in recipe.inputs)
-    return f"craft {recipe.count} {recipe.output} using {inputs}"
 
 
 __all__ = ["Invented", "invent", "rename", "training_tasks"]

@@ -25,10 +25,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import ceil
 
 from thread_kit.dialect import AGENT
-from thread_kit.envs.textcraft_oracle import TAGS, Recipe, is_member
+from thread_kit.envs.textcraft_oracle import TAGS, Recipe, is_member, members
 
 MADE = "made = {c.split(' using ')[0].split(' ', 2)[2]: c for c in commands}"
 RUNS = "runs = -(-{count} // int(recipe.split()[1]))"
@@ -90,8 +91,8 @@ def _do(runs: int, recipe: Recipe, feedback: list[str]) -> str:
         word = "Then" if had else "First"
         return f"n = {runs} * {count}\n{word}, I need {{n}} {item}. =>"
     if crafted < runs:
-        parts = [f"{count} {name}" for (count, _), name in zip(recipe.inputs, had, strict=True)]
-        action = f"craft {recipe.count} {recipe.output} using {', '.join(parts)}"
+        counts = [count for count, _ in recipe.inputs]
+        action = replace(recipe, inputs=tuple(zip(counts, had, strict=True)))
         return f"{crafted + 1} of {runs}\n> {action} =>"
     return f"{_have(recipe.output)}{AGENT.end}"
 
@@ -123,21 +124,18 @@ def react_script(goal: str, commands: Sequence[str]) -> list[str]:
 
 
 def _react(recipe: Recipe, runs: int, made: dict[str, Recipe]) -> Iterator[str]:
-    line = f"{recipe.count} {recipe.output} using "
-    line += ", ".join(f"{count} {item}" for count, item in recipe.inputs)
-    yield f"Think: I need to do {runs} x craft {line}\n"
-    had: list[str] = []
+    yield f"Think: I need to do {runs} x {recipe}\n"
+    had: list[tuple[int, str]] = []
     for count, item in recipe.inputs:
         yield f"> get {runs * count} {item} =>"
-        names = [name for name in made if name == item or (item in TAGS and is_member(name, item))]
-        if names:
-            used = made[names[0]]
+        name = next((name for name in members(item, made) if name in made), None)
+        if name:
+            used = made[name]
             yield from _react(used, ceil(runs * count / used.count), made)
-            yield f"Think: I have {names[0]}, back to craft {line}\n"
-        had.append(f"{count} {names[0] if names else item}")
-    action = f"craft {recipe.count} {recipe.output} using {', '.join(had)}"
+            yield f"Think: I have {name}, back to {recipe}\n"
+        had.append((count, name or item))
     for run in range(runs):
-        yield f"{run + 1} of {runs}\n> {action} =>"
+        yield f"{run + 1} of {runs}\n> {replace(recipe, inputs=tuple(had))} =>"
 
 
 __all__ = ["OracleError", "react_script", "speak_thread"]

@@ -61,13 +61,15 @@ def evaluate(
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = {task: folder / f"{task.split}-{task.number:03}.jsonl" for task in tasks}
-    done = {task: found for task, path in paths.items() if (found := _kept(path, engine))}
+    model = engine.describe()
+    done = {task: found for task, path in paths.items() if (found := _kept(path, model))}
     left = [task for task in tasks if task not in done]
-    names = {str(TextCraft(task.split, task.number).task): task for task in left}
+    by_number = {(task.split, task.number): task for task in left}
     sessions = (_session(method, engine, task, paths[task]) for task in left)
     with tqdm(desc=method, total=len(tasks), initial=len(done), unit="task") as bar:
         for session in together(sessions, parallel):
-            done[names[str(session.episode.header["task"])]] = session.episode
+            played = session.episode.header["task"]
+            done[by_number[played["split"], played["number"]]] = session.episode
             solved = sum(episode.reward == 1 for episode in done.values())
             bar.set_description(f"{method}: {solved} of {len(done)} solved")
             bar.update()
@@ -77,13 +79,13 @@ def evaluate(
     return outcomes
 
 
-def _kept(path: Path, engine: Engine) -> Episode | None:
+def _kept(path: Path, model: dict[str, Any]) -> Episode | None:
     """The episode of an earlier run, if it came to its end and was of the same model."""
     if not path.exists():
         return None
     try:
         episode = Episode.load(path)
-        if not episode.status.is_live and episode.header["model"] == engine.describe():
+        if not episode.status.is_live and episode.header["model"] == model:
             return episode
     except TraceError:
         pass

@@ -10,7 +10,7 @@ engine's own business, so that the answer can never depend on it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -109,6 +109,13 @@ class Engine(ABC):
 
         Raises EngineBusyError where as many calls run already as there is room for.
         """
+
+    @staticmethod
+    def _must_begin(thread: int, tokens: Sequence[int], generating: Container[int]) -> None:
+        if thread in generating:
+            raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
+        if not tokens:
+            raise ValueError("there are no tokens to continue")
 
     @abstractmethod
     def step(self) -> list[Prefilled | Sampled | Call]:

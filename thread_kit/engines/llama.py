@@ -33,6 +33,7 @@ from thread_kit.engines import Call, Engine, EngineBusyError, EngineError, Prefi
 from thread_kit.engines.growing import Growing
 from thread_kit.engines.kv import Key, KVCache, Memory
 from thread_kit.engines.prompt_cache import PromptCache
+from thread_kit.resources import sha256_of
 
 _log: list[str] = []
 
@@ -321,10 +322,7 @@ class LlamaEngine(Engine):
         temperature: float = 0.0,
         seed: tuple[int, ...] = (0,),
     ) -> None:
-        if thread in self._running:
-            raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
-        if not tokens:
-            raise ValueError("there are no tokens to continue")
+        self._must_begin(thread, tokens, self._running)
         growing = Growing(thread, stops, max_tokens, self.tokenize)
         with self.lock:
             self._must_be_open()
@@ -447,10 +445,15 @@ class LlamaEngine(Engine):
     @cached_property
     def sha256(self) -> str:
         """The hash of the model file."""
-        return _sha256(self.path)
+        return sha256_of(self.path)
+
+    @cached_property
+    def adapter_sha256(self) -> str | None:
+        """The hash of the adapter's file, if there is an adapter."""
+        return sha256_of(self.adapter) if self.adapter else None
 
     def describe(self) -> dict[str, Any]:
-        adapter = self.adapter and {"file": self.adapter.name, "sha256": _sha256(self.adapter)}
+        adapter = self.adapter and {"file": self.adapter.name, "sha256": self.adapter_sha256}
         return {
             "engine": "llama.cpp",
             "name": self.name,
@@ -483,11 +486,6 @@ class LlamaEngine(Engine):
 
     def __del__(self) -> None:
         self.close()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _last_words() -> str:

@@ -215,10 +215,7 @@ class ServerEngine(Engine):
         temperature: float = 0.0,
         seed: tuple[int, ...] = (0,),
     ) -> None:
-        if thread in self._running:
-            raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
-        if not tokens:
-            raise ValueError("there are no tokens to continue")
+        self._must_begin(thread, tokens, self._running)
         with self.lock:
             self._must_be_open()
             call = _Call(list(tokens), Growing(thread, stops, max_tokens, self.tokenize))

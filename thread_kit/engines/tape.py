@@ -119,10 +119,7 @@ class TapeEngine(Engine):
         temperature: float = 0.0,
         seed: tuple[int, ...] = (0,),
     ) -> None:
-        if thread in self._playing or thread in self._recording or thread in self._waiting:
-            raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
-        if not tokens:
-            raise ValueError("there are no tokens to continue")
+        self._must_begin(thread, tokens, {**self._playing, **self._recording, **self._waiting})
         with self.lock:
             self._must_be_open()
             self._begin(thread, Request.of(tokens, stops, max_tokens, temperature, seed))

