@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from thread_kit.dialect import Stop
@@ -63,3 +64,21 @@ def chain(levels: int) -> Episode:
         wrote = span(Provenance.GENERATED, "x =>")
         episode.add(GeneratedSpan(level, wrote, Stop.LISTEN, 0, 1, 0.0))
     return episode
+
+
+def is_on_disk(episode: Episode, path: Path) -> None:
+    """The trace opens without model or environment, and is the episode in memory."""
+    loaded = Episode.load(path)
+    assert loaded.events == episode.events
+    assert loaded.status is episode.status
+    assert loaded.threads == episode.threads
+    assert str(loaded) == str(episode)
+
+
+def of_kind(episode: Episode, kind: type) -> list:
+    return [event for event in episode.events if isinstance(event, kind)]
+
+
+def outputs(episode: Episode, thread: int) -> list:
+    """What the lines of a thread printed, or their errors."""
+    return [line.printed or line.error for line in episode.threads[thread].executed]

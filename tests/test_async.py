@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from checker import check
+from episodes import is_on_disk, of_kind, outputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_thread import child, finish, generated, nothing
@@ -89,21 +90,6 @@ def run(start, tmp_path):
         return episode
 
     return make
-
-
-def is_on_disk(episode: Episode, path) -> None:
-    loaded = Episode.load(path)
-    assert loaded.events == episode.events
-    assert loaded.threads == episode.threads
-    assert str(loaded) == str(episode)
-
-
-def of_kind(episode: Episode, kind) -> list:
-    return [event for event in episode.events if isinstance(event, kind)]
-
-
-def outputs(episode: Episode, thread: int) -> list:
-    return [line.printed or line.error for line in episode.threads[thread].executed]
 
 
 class Door(Env):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
+from episodes import is_on_disk, of_kind, outputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,25 +72,8 @@ def run(start, tmp_path):
     return make
 
 
-def is_on_disk(episode: Episode, path) -> None:
-    """The trace opens without model or environment, and is the episode in memory."""
-    loaded = Episode.load(path)
-    assert loaded.events == episode.events
-    assert loaded.status is episode.status
-    assert loaded.threads == episode.threads
-
-
-def of_kind(episode: Episode, kind) -> list:
-    return [event for event in episode.events if isinstance(event, kind)]
-
-
 def returned_texts(episode: Episode) -> list[str]:
     return [event.span.text for event in of_kind(episode, Returned)]
-
-
-def outputs(episode: Episode, thread: int) -> list:
-    """What the lines of a thread printed, or their errors."""
-    return [line.printed or line.error for line in episode.threads[thread].executed]
 
 
 class Door(Env):
