@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import thread_kit as tk
 from thread_kit.dialect import AGENT, Stop
+from thread_kit.engines import EngineError
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.events import (
     Acted,
@@ -108,7 +110,9 @@ def test_an_unchanged_fork_is_the_episode_wherever_it_is_made(seed, futures, dat
     assert same(again, episode, futures)
     assert again.events[:at] == episode.events[:at]
     assert again.header["fork"] == {
-        "of": fingerprint(episode, at), "event": at, "token": token or 0
+        "of": fingerprint(episode, at),
+        "event": at,
+        "token": token or 0,
     }
 
 
@@ -136,14 +140,16 @@ def test_a_fork_of_a_changed_fork_repeats_the_change(seed, futures, data):
     assert len(of_kind(changed, Edited)) == 1
     assert changed.events[:at] == episode.events[:at]
     whole = len(changed.events) - 1
-    again = fork.fork(data.draw(st.integers(0, whole)))
+    edited = index(changed, Edited)
+    again = fork.fork(data.draw(st.integers(edited + 2, whole)))
     if changed.status is not Status.OUT_OF_CALLS:
         assert same(again.run(progress=False), changed, futures)
     # To its last event, without asking the model once:
     last = max(n for n, e in enumerate(changed.events) if not isinstance(e, Ended | Closed))
-    mute = fork.fork(last + 1, engine=ScriptedEngine([]), calls=1)
-    replayed = mute.run(progress=False)
-    assert happened(replayed)[: last + 1] == happened(changed)[: last + 1]
+    mute = fork.fork(last + 1, engine=ScriptedEngine([]))
+    with suppress(EngineError):
+        mute.run(progress=False)
+    assert mute.episode.events[: last + 1] == changed.events[: last + 1]
 
 
 @pytest.fixture
@@ -177,7 +183,9 @@ def test_text_is_written_and_the_model_goes_on_behind_it(shed):
 
 def test_a_spawn_can_be_forced_in_the_middle_of_a_line(shed):
     at = index(shed.episode, GeneratedSpan)
-    episode = fork(shed, at, ["print('Fine.')\n#END#", "#END#"], token=13, text="I need oil. =>, no")
+    episode = fork(
+        shed, at, ["print('Fine.')\n#END#", "#END#"], token=13, text="I need oil. =>, no"
+    )
     assert of_kind(episode, GeneratedSpan)[0].stop is Stop.LISTEN
     assert episode.threads[1].title == "I need oil."
     assert episode.threads[0].sequence.text == "tool = 'axe'\nI need oil. =>Fine.<=\n#END#"
@@ -245,14 +253,14 @@ def test_a_fork_is_a_trace_that_opens_again(shed, tmp_path):
 
 def test_a_saved_episode_goes_on_where_it_was_stopped(tmp_path):
     path = tmp_path / "t.jsonl"
-    whole = play(3).run(progress=False)
-    session = play(3, path=path)
-    for event in session:
+    whole = play(11).run(progress=False)
+    session = play(11, path=path)
+    for _ in session:
         if len(session.episode.events) == 9:
             session.stop()
     stopped = Episode.load(path)
     assert stopped.status is Status.STOPPED
-    resumed = tk.fork(stopped, engine=ScriptedEngine(speaker(3)), env=Shed()).run(progress=False)
+    resumed = tk.fork(stopped, engine=ScriptedEngine(speaker(11)), env=Shed()).run(progress=False)
     assert happened(resumed) == happened(whole)
 
 
@@ -268,10 +276,10 @@ def test_a_torn_trace_goes_on_where_it_was_torn(tmp_path):
 
 
 def test_a_spent_budget_can_be_raised():
-    session = play(7, calls=3)
+    session = play(11, calls=3)
     assert session.run(progress=False).status is Status.OUT_OF_CALLS
     assert happened(session.fork(calls=25).run(progress=False)) == happened(
-        play(7).run(progress=False)
+        play(11).run(progress=False)
     )
 
 
@@ -284,26 +292,21 @@ def test_a_cut_call_goes_on_behind_what_it_wrote():
 
 
 def test_another_model_reads_the_same_texts(shed):
-    class Pairs(ScriptedEngine):
-        """Two characters a token."""
+    class Shifted(ScriptedEngine):
+        """Another vocabulary."""
 
         def tokenize(self, text, *, first=False):
-            return tuple(
-                sum(ord(c) << 8 * i for i, c in enumerate(text[n : n + 2]))
-                for n in range(0, len(text), 2)
-            )
+            return tuple(ord(character) + 1 for character in text)
 
         def begin(self, thread, tokens, **options):
-            self.seen.append("".join(chr(t & 255) + chr(t >> 8) * (t > 255) for t in tokens))
-            super().begin(thread, [32] * len(tokens), **options)
+            super().begin(thread, [token - 1 for token in tokens], **options)
 
-    at = index(shed.episode, Returned)
-    engine = Pairs(ENDS)
-    episode = shed.fork(at, engine=engine).run(progress=False)
-    texts = [one.sequence.text for one in shed.episode.threads.values()]
-    assert [one.sequence.text for one in episode.threads.values()][2] == texts[2]
-    assert engine.seen[0].endswith(episode.threads[1].sequence.text.removesuffix("#END#"))
-    assert len(episode.threads[2].sequence) < len(shed.episode.threads[2].sequence)
+    engine = Shifted(["\x22DMC\x22"] * 9)
+    episode = shed.fork(index(shed.episode, Returned), engine=engine).run(progress=False)
+    assert engine.seen[0].endswith("=>The shed holds a {tool}.<=\n")
+    again, was = episode.threads[2].sequence, shed.episode.threads[2].sequence
+    assert again.text == was.text
+    assert again.tokens == tuple(token + 1 for token in was.tokens)
 
 
 def test_a_past_that_does_not_happen_again_is_refused(shed):

@@ -110,6 +110,9 @@ def fingerprint(episode: Episode, at: int | None = None) -> str:
 # Where
 
 
+OF_CALLS = ("text", "forbidden")
+"""What an edit can change in a call of the model."""
+
 _BROKEN_OFF = (
     Status.STOPPED,
     Status.FAILED,
@@ -171,6 +174,8 @@ def _place(episode: Episode, at: int, observation: str | None, returned: str | N
             before.thread == event.thread and before.line == OF_CHILD
         ):
             at -= 1
+    while at and isinstance(edit := episode.events[at - 1], Edited) and edit.what in OF_CALLS:
+        at -= 1  # the call begins anew, so what was changed in it goes
     return at
 
 
