@@ -430,9 +430,12 @@ class LlamaEngine(Engine):
             call.growing.stop = Stop.CONTEXT
         return Sampled(thread, token, text)
 
-    def _sample(self, row: int, call: _Call) -> int:
+    def _logits(self, row: int) -> Any:
         pointer = llama_cpp.llama_get_logits_ith(self._context, row)
-        logits = np.ctypeslib.as_array(pointer, (self._n_vocab,))
+        return np.ctypeslib.as_array(pointer, (self._n_vocab,))
+
+    def _sample(self, row: int, call: _Call) -> int:
+        logits = self._logits(row)
         if call.temperature <= 0 and not call.forbid:
             return int(logits.argmax())
         if call.temperature > 0:
