@@ -126,8 +126,8 @@ def holm(p: Sequence[float]) -> list[float]:
 def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.DataFrame:
     """The share of episodes solved in each group, with its Wilson interval.
 
-    tasks, n: different tasks, episodes. solvable: of these tasks, those that the oracle solves (where
-    no solution is known, a task counts as not solvable). errors: episodes that broke down, which
+    tasks, n: different tasks, episodes. solvable: of these tasks, those that the oracle solves (one
+    of which no solution is known counts as not solvable). errors: episodes that broke down, which
     count as not solved. Medians: tokens generated and evaluated, calls, seconds.
 
     Episodes that repeat a task are not independent, and the interval takes them to be: with
