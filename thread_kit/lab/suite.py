@@ -74,8 +74,8 @@ class Suite:
 
     def __repr__(self) -> str:
         return (
-            f"Suite({str(self.path)!r}: {len(self.methods)} methods x {len(self.models)} models x "
-            f"{len(self.tasks)} tasks x {len(self.seeds)} seeds)"
+            f"Suite({str(self.path)!r}, methods x models x tasks x seeds = {len(self.methods)} x "
+            f"{len(self.models)} x {len(self.tasks)} x {len(self.seeds)})"
         )
 
     def run(
