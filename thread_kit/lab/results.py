@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -50,6 +50,9 @@ class Results:
         from datasets import Dataset
 
         return Dataset.from_pandas(self.frame, preserve_index=False)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
 
     def __len__(self) -> int:
         return len(self.rows)

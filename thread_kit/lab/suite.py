@@ -15,10 +15,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, final
 
-from tqdm.auto import tqdm
-
 from thread_kit.engines import Engine
 from thread_kit.envs import Env
+from thread_kit.lab.bar import Bar
 from thread_kit.lab.job import Job, Playing
 from thread_kit.lab.ledger import Key, Ledger, to_json
 from thread_kit.lab.method import Method
@@ -113,22 +112,12 @@ class Suite:
         """Play, write and show; the keys of all episodes of this suite."""
         mine: set[Key] = set()
         done = {Key.of(row): bool(row["solved"]) for row in ledger.rows}
-        solved = broken = 0
-        with tqdm(total=len(self), unit="episode", disable=not progress) as bar:
+        with Bar(len(self), hidden=not progress) as bar:
             for key, row in self._episodes(done, at_once, executor):
                 mine.add(key)
-                if row is None:
-                    bar.initial += 1  # so that it does not count into the rate
-                else:
+                if row is not None:
                     ledger.append(row)
-                    done[key] = row["solved"]
-                    broken += bool(row["error"])
-                solved += done[key]
-                said = f"{key.method}, {key.model}: {solved} solved" + (
-                    f", {broken} broke down" if broken else ""
-                )
-                bar.set_description(said, refresh=False)
-                bar.update()
+                bar.show(key, row, solved=done[key] if row is None else row["solved"])
         return mine
 
     def _episodes(
