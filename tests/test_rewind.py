@@ -39,6 +39,12 @@ def speaker(seed: int, futures: bool = False):
     """A model that says something for everything it can read, always the same."""
 
     def speak(seen: str) -> str:
+        """A call that is written in part goes on as it would have."""
+        start = max(seen.rfind("#START#\n") + 8, seen.rfind("<=\n") + 3)
+        whole, part = say(seen[:start]), seen[start:]
+        return whole.removeprefix(part) if whole.startswith(part) else say(seen)
+
+    def say(seen: str) -> str:
         number = int(hashlib.sha256(f"{seed} {seen}".encode()).hexdigest(), 16)
         done = seen.count("<=") + seen.rpartition("#START#")[2].count("\n")
         name, value = "abc"[number % 3], number // 3 % 9
