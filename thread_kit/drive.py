@@ -444,7 +444,8 @@ class Drive:
                     f"fork before event {self._past.done}"
                 )
             one.request, one.is_held = None, False
-            yield from self._change(one)
+            for other in list(self._threads.values()):
+                yield from self._change(other)
             yield from self._called(one, event)
 
     def _go_on(self) -> Iterator[Event]:

@@ -97,6 +97,15 @@ def psi_print(child: Finished) -> str:
     return f"Error: the thread did not finish ({child.status})."
 
 
+def unless_replaced(psi: Psi) -> Psi:
+    """psi, except where a person has put another text in the place of what it would take."""
+
+    def either(child: Finished) -> str:
+        return psi(child) if child.instead is None else child.instead
+
+    return either
+
+
 def psi_full_sequence(child: Finished) -> str:
     """The whole sequence of the child: nothing is held back from the parent."""
     return child.sequence.text
@@ -150,5 +159,6 @@ __all__ = [
     "psi_full_sequence",
     "psi_print",
     "references",
+    "unless_replaced",
     "xi_after_mark",
 ]

@@ -78,6 +78,7 @@ class Past:
         if self.done < len(self.events):
             was = self.events[self.done]
             if self._essence(event) != self._essence(was):
+                del self.events[self.done :]  # the end of the session is none of the past's
                 raise ReplayError(
                     f"event {self.done} was {_short(was)} and is {_short(event)} now: the "
                     "environment, the sandbox or an exchange function is not what it was when the "

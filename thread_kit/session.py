@@ -146,7 +146,7 @@ class Session:
             self.episode,
             thread=partial(
                 thread,
-                **self._functions,
+                **{**self._functions, "psi": exchange.unless_replaced(psi)},
                 dialect=self._dialect,
                 tokenize=engine.tokenize,
             ),

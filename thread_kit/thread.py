@@ -193,7 +193,7 @@ def thread(
         nonlocal variables
         for name in names:
             child: Finished = yield Await(name)
-            text = _returned(psi, child)
+            text = psi(child)
             _, named = coming_up(text, child, known)
             if over:  # nobody has asked for it by name, so it overwrites nothing
                 named = {one: value for one, value in named.items() if one not in variables}
@@ -244,13 +244,9 @@ def thread(
         else:
             # Y = Y + psi(THREAD(phi(Y), []))
             child: Finished = yield Spawn((yield from instantiated(phi)))
-            text, named = coming_up(_returned(psi, child), child, known)
+            text, named = coming_up(psi(child), child, known)
             yield Define(named)
             Y += span(Provenance.RETURNED, dialect.closed(text))
-
-
-def _returned(psi: Psi, child: Finished) -> str:
-    return psi(child) if child.instead is None else child.instead
 
 
 def _between_waits(lines: list[str], futures: Collection[str]) -> list[tuple[str, ...]]:
