@@ -87,7 +87,7 @@ class Coarse(ScriptedEngine):
         super().__init__([])
         self.pieces = pieces
 
-    def begin(self, thread, tokens, *, stops, max_tokens, temperature=0.0, seed=(0,)):
+    def begin(self, thread, tokens, *, stops, max_tokens, **options):
         growing = Growing(thread, stops, max_tokens, self.tokenize)
         self.queue = [Prefilled(thread, 1, len(tokens)), *enumerate(self.pieces, 1000)]
         self.growing = growing
