@@ -23,7 +23,10 @@ from typing import IO, Any
 from thread_kit.resources import cache_folder
 
 NEEDED = ("alfworld", "fast_downward", "textworld")
-MISSING = "ALFWorld's engine is not installed: `make alfworld`, or see the README, ALFWorld"
+MISSING = (
+    "ALFWorld's engine is not installed; it is compiled in a minute or two: "
+    'pip install -c constraints.txt ".[alfworld]"'
+)
 
 
 class EngineError(RuntimeError):
