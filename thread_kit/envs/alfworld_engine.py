@@ -49,7 +49,7 @@ class Engine:
         must_be_installed()
         self.seconds = seconds
         self._pipe, theirs = Pipe()
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (as long-lived as the process)
         self._lock = threading.Lock()
         paths = os.pathsep.join(filter(None, sys.path))
         # The package makes this folder when it is imported; it is not to make one in the home.
