@@ -69,9 +69,7 @@ def test_direct_dependency_is_pinned_within_its_range(name):
 
 def test_everything_that_is_needed_is_pinned_and_installed_at_its_pin():
     pinned, wrong, seen = pins(), [], set()
-    waiting = [
-        (name, frozenset(needed.extras)) for name, needed in direct(*INSTALLED).items()
-    ]
+    waiting = [(name, frozenset(needed.extras)) for name, needed in direct(*INSTALLED).items()]
     while waiting:
         name, extras = one = waiting.pop()
         if one in seen:
