@@ -106,6 +106,9 @@ class Door(Env):
         self.actions.append(action)
         return Step("The door is open", 1.0, True, False, {})
 
+    def again(self) -> Env:
+        return Door()
+
     def oracle(self) -> list[str]:
         return ["open"]
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thread_kit.distill import report
 from thread_kit.distill.__main__ import main
 from thread_kit.distill.examples import Example, examples, play
 from thread_kit.distill.invented import MAX_ACTIONS, invent, rename, training_tasks
@@ -265,18 +264,16 @@ def test_a_failure_of_react_is_explained_too():
     assert (found.cause, found.said) == ("a wrong number", "> get 3 emerald =>")
 
 
-def test_an_evaluation_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
+def test_an_evaluation_goes_on_where_it_was_interrupted(tmp_path):
     chosen = tasks("dev")[:3]
-    played, session = [], report._session
-    monkeypatch.setattr(
-        report, "_session", lambda *given: played.append(given[2].number) or session(*given)
-    )
     first = evaluate("thread", ScriptedEngine(speak_thread), chosen[:2], tmp_path)
     assert [one.solved for one in first] == [True, True]
-    broken = tmp_path / "dev-001.jsonl"
-    broken.write_text("".join(broken.read_text().splitlines(keepends=True)[:-3]))
-    again = evaluate("thread", ScriptedEngine(speak_thread), chosen, tmp_path)
-    assert played == [0, 1, 1, 2]
+    ledger = tmp_path / "episodes.jsonl"
+    ledger.write_bytes(ledger.read_bytes()[:-10])  # killed while it wrote the second
+    engine = ScriptedEngine(speak_thread)
+    again = evaluate("thread", engine, chosen, tmp_path)
+    text = "".join(engine.seen)
+    assert [f"Goal: craft {task.goal}." in text for task in chosen] == [False, True, True]
     assert again[0] == first[0]
     assert load_outcomes(tmp_path / "results.jsonl") == again
 

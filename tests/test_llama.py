@@ -232,6 +232,9 @@ class Kitchen(Env):
     def step(self, action: str) -> Step:
         return Step(f"You {action}", 0.0, False, False, {})
 
+    def again(self) -> Env:
+        return Kitchen()
+
     def oracle(self) -> None:
         return None
 

@@ -94,6 +94,9 @@ class Door(Env):
         text = "The door is open" if opened else "Nothing happens"
         return Step(text, float(opened), opened, False, {"actions": len(self.actions)})
 
+    def again(self) -> Env:
+        return Door()
+
     def oracle(self) -> list[str]:
         return ["open"]
 

@@ -65,6 +65,9 @@ def test_what_one_session_raises_closes_the_others():
         def step(self, action):
             raise OSError("the game is gone")
 
+        def again(self) -> Env:
+            return Broken()
+
         def oracle(self):
             return None
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from thread_kit.prompt_check import check_prompt
     from thread_kit.prompts import EMPTY, load_prompt, parse_prompt
     from thread_kit.resources import resource
+    from thread_kit.rewind import fork
     from thread_kit.session import Session
     from thread_kit.side_by_side import together
     from thread_kit.trace import Episode, to_dataset
@@ -46,6 +47,7 @@ _HOMES = {
     "TextCraft": "envs.textcraft",
     "Worker": "worker",
     "check_prompt": "prompt_check",
+    "fork": "rewind",
     "load_model": "models",
     "load_prompt": "prompts",
     "parse_prompt": "prompts",
@@ -72,6 +74,7 @@ __all__ = [
     "TextCraft",
     "Worker",
     "check_prompt",
+    "fork",
     "load_model",
     "load_prompt",
     "parse_prompt",

@@ -1,6 +1,7 @@
-"""The command line: run one episode, show a saved one, list the models.
+"""The command line: run one episode or a whole suite, show a saved one, list the models.
 
 python -m thread_kit run --env textcraft --task 12 --model NAME --out FILE.jsonl
+python -m thread_kit suite --methods thread --models NAME --tasks 40 --out RESULTS.jsonl
 python -m thread_kit show FILE.jsonl
 python -m thread_kit models
 """
@@ -13,8 +14,9 @@ import sys
 from collections.abc import Sequence
 
 from thread_kit.envs.textcraft import SPLITS, TextCraft
-from thread_kit.models import EMBEDDED, MODELS, ModelError, find_file, load_model
-from thread_kit.prompts import EMPTY, Prompt, PromptError, load_prompt
+from thread_kit.lab.command import add_command
+from thread_kit.models import EMBEDDED, MODELS, ModelError, find_file, load_model, taught_by
+from thread_kit.prompts import PromptError
 from thread_kit.session import Session
 from thread_kit.thread import Status
 from thread_kit.trace import Episode, TraceError
@@ -39,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    about = "Run an episode of THREAD on a local model, show a saved one, list the models."
+    about = "Run episodes of THREAD on a local model, show a saved one, list the models."
     parser = argparse.ArgumentParser(prog="python -m thread_kit", description=about)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -60,6 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
     run.add_argument("--seed", type=int, default=0, help="for a temperature above 0")
 
+    add_command(commands)
+
     show = commands.add_parser("show", help="print the tree of a saved episode; needs no model")
     show.set_defaults(do=_show)
     show.add_argument("file", help="a trace (JSONL)")
@@ -72,7 +76,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> None:
     env = ENVS[options.env](options.split, options.task)
-    adapter, prompt = _how(options)
+    adapter, prompt = taught_by(
+        options.model, adapter=options.adapter, prompt=options.prompt, benchmark=options.env
+    )
     engine = load_model(
         options.model, adapter=adapter, gpu_layers=options.gpu_layers, context=options.context
     )
@@ -95,18 +101,6 @@ def _run(options: argparse.Namespace) -> None:
     print(episode.summary)
     if episode.status is Status.STOPPED:
         raise KeyboardInterrupt  # the exit status says so, too
-
-
-def _how(options: argparse.Namespace) -> tuple[str | None, Prompt]:
-    """The adapter and the few-shot prompt: by default the one or the other, never both.
-
-    The embedded model has been taught by an adapter; any other model is shown examples.
-    """
-    model = MODELS.get(options.model)
-    own = model.adapter if model and not options.prompt else None
-    adapter = None if options.adapter == "none" else options.adapter or own
-    name = options.prompt or ("none" if adapter else options.env)
-    return adapter, EMPTY if name == "none" else load_prompt(name)
 
 
 def _show(options: argparse.Namespace) -> None:

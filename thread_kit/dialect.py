@@ -85,6 +85,10 @@ class Dialect:
         """A context as the model reads it: everything between the few-shot prompt and Y."""
         return f"Prompt:\n{c}\n\nResponse:\n{self.start}\n"
 
+    def asked(self, context: str) -> str:
+        """c again, from a context as `context` laid it out."""
+        return context.removeprefix("Prompt:\n").removesuffix(f"\n\nResponse:\n{self.start}\n")
+
     def title(self, context: str) -> str:
         """The last line of a context as `context` laid it out: what a thread was asked to do."""
         c = context.removeprefix("Prompt:\n").rpartition("\n\nResponse:\n")[0] or context

@@ -21,7 +21,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from thread_kit.budget import Limits, Over
@@ -46,6 +46,7 @@ from thread_kit.events import (
     plain,
 )
 from thread_kit.namespace import Namespace
+from thread_kit.past import Past, ReplayError
 from thread_kit.prompts import Prompt
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.thread import (
@@ -63,6 +64,9 @@ from thread_kit.thread import (
     Status,
 )
 from thread_kit.trace import Episode
+
+OF_CHILD = "(what the child named)"
+"""Stands for a line where a variable of a child could not become its parent's."""
 
 _KEYS = itertools.count()  # threads of several sessions may share one engine
 
@@ -83,7 +87,9 @@ class _Running:
     path: its place in the tree, which does not depend on who was faster, as its number does.
     acts: it may act in the environment: all threads from the main thread down to it are waited for.
     futures: the threads that names stand for, as long as this thread has not taken them.
-    request: what it asked for and has to ask again, since there was no room for one more call.
+    request: what it asked for and has to ask again: there was no room for one more call, or a call
+        of the past stands for it so far.
+    lengths: characters that each token of its call adds.
     """
 
     id: int
@@ -103,6 +109,7 @@ class _Running:
     waits_for: int | None = None
     is_held: bool = False
     shown: int = 0
+    lengths: list[int] = field(default_factory=list)
     children: int = 0
     child: int = -1
     taken: tuple[str, int] | None = None
@@ -118,6 +125,8 @@ class Drive:
 
     thread: makes the generator of a thread from the futures that it inherits.
     check: called again and again; raises `Over` when somebody has stopped the session.
+    past: what a fork repeats first.
+    keep: whether the cells of a thread that ends are left for a fork.
     """
 
     def __init__(
@@ -133,6 +142,8 @@ class Drive:
         limits: Limits,
         sampling: Mapping[str, Any],
         check: Callable[[], None],
+        past: Past,
+        keep: Callable[[], bool],
     ) -> None:
         self.engine = engine
         self.env = env
@@ -144,18 +155,30 @@ class Drive:
         self._limits = limits
         self._temperature, self._seed = sampling["temperature"], sampling["seed"]
         self._check = check
+        self._past, self._keep = past, keep
+        self._prefilled = False
         self._threads: dict[int, _Running] = {}  # in the order of their numbers
         self._finished: dict[int, Finished] = {}  # of threads that a future stands for
         self._done = False  # the environment's task is over
 
     def events(self, context: str) -> Iterator[Event]:
         """All events until the main thread is over. Each is in the episode before the next one."""
-        yield from self._prefill()
+        if self._past.prompted:
+            yield from self._past.prompted
+        else:
+            yield from self._prefill()
         yield from self._spawn(None, context)
         while self._threads:
             self._check()
             ready = next((one for one in self._threads.values() if one.is_ready), None)
-            yield from self._turn(ready) if ready else self._step()
+            if ready:
+                yield from self._turn(ready)
+            elif self._past.holds_calls:
+                yield from self._repeat()
+            elif any(one.request for one in self._threads.values() if one.call):
+                yield from self._go_on()
+            else:
+                yield from self._step()
 
     def cancel(self) -> Iterator[Event]:
         """Give up what is alive, and free what the engine keeps for it; what was generated."""
@@ -164,10 +187,11 @@ class Drive:
             call = one.call.over if one.call and one.call.over else call
             if call and call.tokens:
                 yield _generated(one, call)
-            self.engine.release(one.key)
+            self.engine.release(one.key, keep=self._keep())
         self._threads.clear()
 
     def _prefill(self) -> Iterator[Event]:
+        again, self._prefilled = bool(self._past.prompted), True
         for sha, prompt in self.episode.header["prompts"].items():
             if not prompt["tokens"]:
                 continue
@@ -177,7 +201,8 @@ class Drive:
                 yield Prefilling(None, done.done, done.total)
                 self._check()
             evaluated = len(prompt["tokens"]) - first
-            yield Prompted(sha, first, evaluated, time.perf_counter() - begun)
+            if evaluated or not again:
+                yield Prompted(sha, first, evaluated, time.perf_counter() - begun)
 
     # Requests
 
@@ -194,7 +219,8 @@ class Drive:
         match request:
             case Generate(sequence):
                 yield from self._show(one, sequence)
-                self._begin(one, request)
+                yield from self._change(one)
+                yield from self._begin(one, request)
             case Execute(lines):
                 yield from self._execute(one, lines)
             case Act(action):
@@ -212,13 +238,17 @@ class Drive:
         self, parent: _Running | None, context: str, future: str | None = None
     ) -> Iterator[Event]:
         prompt = self._prompt if parent else self._main_prompt
+        number = len(self.episode.threads)
+        if parent and (edit := self._past.edit("context", parent.id, number)):
+            yield replace(edit, was=context)
+            context = edit.now
         text = self._dialect.context(context)
         span = Span(Provenance.CONTEXT, text, self.engine.tokenize(text, first=not prompt.examples))
         futures = dict(parent.futures) if parent else {}
         if parent:
             parent.children += 1
         child = _Running(
-            id=len(self.episode.threads),
+            id=number,
             depth=parent.depth + 1 if parent else 0,
             path=(*parent.path, parent.children) if parent else (),
             context=span,
@@ -249,12 +279,15 @@ class Drive:
         child = one.futures.pop(name)
         one.taken = name, child
         if child in self._finished:
-            one.reply = self._finished[child]
+            one.reply = self._read(one, child, self._finished[child])
         else:
             one.waits_for = child
             yield Waiting(one.id, child)
 
     def _define(self, one: _Running, variables: dict[str, Any]) -> Iterator[Event]:
+        edit = self._past.edit("returned", one.id, one.taken[1] if one.taken else one.child)
+        if edit:
+            yield edit
         ran = one.namespace.define(variables)
         if one.taken:
             (name, child), one.taken = one.taken, None
@@ -263,19 +296,27 @@ class Drive:
         else:
             one.defined = ran.changed
         if ran.error:
-            yield ExecutedLine(one.id, "(what the child named)", None, ran.error, {})
+            yield ExecutedLine(one.id, OF_CHILD, None, ran.error, {})
         one.reply = Executed(one.namespace.variables, None)
 
     def _execute(self, one: _Running, lines: tuple[str, ...]) -> Iterator[Event]:
         printed = None
         for line in lines:
             self._check()
+            yield from self._change(one)
             ran = one.namespace.run(line)
             if not ran.executed:
                 continue
             printed = printed if ran.answer is None else ran.answer
             yield ExecutedLine(one.id, line, ran.printed, ran.error, plain(ran.changed))
+        yield from self._change(one)
         one.reply = Executed(one.namespace.variables, printed)
+
+    def _change(self, one: _Running) -> Iterator[Event]:
+        """Give a thread the variables that a person has set here."""
+        while edit := self._past.new_variables(one.id):
+            ran = one.namespace.define(edit.variables)
+            yield replace(edit, variables=plain(ran.changed))
 
     def _act(self, one: _Running, action: str) -> Iterator[Event]:
         if self.env is None:
@@ -289,9 +330,14 @@ class Drive:
             self._done = terminated or truncated
             yield Acted(one.id, action, observation, reward, terminated, truncated, plain(info))
             one.reply = observation
+        spans = self.episode.threads[one.id].sequence
+        number = sum(span.provenance is Provenance.OBSERVED for span in spans)
+        if edit := self._past.edit("observation", one.id, number):
+            yield replace(edit, was=one.reply)
+            one.reply = edit.now
 
     def _end(self, one: _Running, finished: Finished) -> Iterator[Event]:
-        self.engine.release(one.key)
+        self.engine.release(one.key, keep=self._keep())
         del self._threads[one.id]
         details = {
             Status.END_OF_STREAM: "the model ended its text without the end mark",
@@ -307,7 +353,13 @@ class Drive:
             self._finished[one.id] = finished
         for waiting in self._threads.values():
             if waiting.waits_for == one.id:
-                waiting.waits_for, waiting.reply = None, finished
+                waiting.waits_for = None
+                waiting.reply = self._read(waiting, one.id, finished)
+
+    def _read(self, one: _Running, child: int, finished: Finished) -> Finished:
+        """A child as this thread reads it: a person may have changed what it returns."""
+        edit = self._past.edit("returned", one.id, child)
+        return replace(finished, instead=edit.now) if edit else finished
 
     # Calls of the model
 
@@ -323,14 +375,26 @@ class Drive:
                     yield Returned(one.id, one.child, span, plain(one.defined))
         one.shown = len(sequence.spans)
 
-    def _begin(self, one: _Running, request: Generate) -> None:
+    def _begin(self, one: _Running, request: Generate) -> Iterator[Event]:
         """Begin a call, or hold the thread back until there is room for one more."""
+        if not self._prefilled and not self._past.holds_calls:
+            yield from self._prefill()
         others = [other.call.room for other in self._threads.values() if other.call]
         allowed = self._limits.room(self.episode.usage, others)
         if allowed is None:
             self._hold(one, request)
             return
         room, spent = allowed
+        if self._past.holds_calls:
+            one.call, one.request = _Asked(room, spent), request
+            return
+        number = self.episode.threads[one.id].usage.calls
+        start = self._past.starts.get((one.id, number))
+        if start and (found := self._stopped(start.given)):
+            yield from self._called(
+                one, GeneratedSpan(one.id, start.given, found, 0, 0, 0.0, start.lengths)
+            )
+            return
         prompt = self.episode.header["prompts"][one.prompt.sha256]["tokens"]
         # A number can depend on who was faster; a draw must not.
         seed = (one.id,) if self._dialect.spawn is None else one.path
@@ -342,6 +406,8 @@ class Drive:
                 max_tokens=room,
                 temperature=self._temperature,
                 seed=(self._seed, *seed),
+                given=start.given if start and start.given else None,
+                forbid=self._dialect.listens if start and start.forbids else (),
             )
         except EngineBusyError:
             if not others:
@@ -349,9 +415,45 @@ class Drive:
             self._hold(one, request)
         else:
             one.call = _Asked(room, spent)
+            one.lengths = list(start.lengths) if start else []
+            if start and start.given:
+                yield Token(one.id, start.given.tokens[-1], start.given.text)
+
+    def _stopped(self, span: Span) -> Stop | None:
+        """What a text ends with that stops a call."""
+        return next(
+            (s for mark, s in self._dialect.stops.items() if span.text.endswith(mark)), None
+        )
 
     def _hold(self, one: _Running, request: Generate) -> None:
         one.is_held, one.request = True, request
+
+    def _repeat(self) -> Iterator[Event]:
+        """The recorded calls that come next; several that ended in one step go together."""
+        if not self._past.call_is_next:
+            raise ReplayError(
+                f"at event {self._past.done} every thread waits for the model, and none did when "
+                "the episode was recorded; fork before this event"
+            )
+        while self._past.call_is_next:
+            event = self._past.next_call(self.engine)
+            one = self._threads.get(event.thread)
+            if one is None:
+                raise ReplayError(
+                    f"thread {event.thread} wrote when the episode was recorded, and is over now; "
+                    f"fork before event {self._past.done}"
+                )
+            one.request, one.is_held = None, False
+            yield from self._change(one)
+            yield from self._called(one, event)
+
+    def _go_on(self) -> Iterator[Event]:
+        """Begin the calls that the past has left open."""
+        for one in list(self._threads.values()):
+            if one.call and isinstance(one.request, Generate):
+                request, one.call, one.request = one.request, None, None
+                yield from self._change(one)
+                yield from self._begin(one, request)
 
     def _step(self) -> Iterator[Event]:
         """One step of the engine, for all threads that generate."""
@@ -367,26 +469,50 @@ class Drive:
                 case Prefilled(int(key), done, total):
                     yield Prefilling(calling[key].id, done, total)
                 case Sampled(key, token, text):
+                    calling[key].lengths.append(len(text))
                     yield Token(calling[key].id, token, text)
                 case Call():
-                    yield from self._called(calling[news.thread], news)
+                    one = calling[news.thread]
+                    yield from self._called(one, _generated(one, news))
         self._check()
 
-    def _called(self, one: _Running, call: Call) -> Iterator[Event]:
+    def _called(self, one: _Running, event: GeneratedSpan) -> Iterator[Event]:
         asked, one.call = one.call, None
-        event = _generated(one, call)
+        number = self.episode.threads[one.id].usage.calls
+        for what in ("text", "forbidden"):
+            if edit := self._past.edit(what, one.id, number):
+                yield edit
         yield event
         one.shown += 1
-        if asked and call.stop is Stop.LENGTH and asked.spent is Status.OUT_OF_TOKENS:
+        if asked and event.stop is Stop.LENGTH and asked.spent is Status.OUT_OF_TOKENS:
             raise Over(asked.spent, f"{self.episode.usage.generated} new tokens are used up")
-        one.reply = Generated(event.span, call.stop)
+        one.reply = Generated(event.span, event.stop)
         for other in self._threads.values():
             other.is_held = False
 
 
 def _generated(one: _Running, call: Call) -> GeneratedSpan:
     span = Span(Provenance.GENERATED, call.text, call.tokens)
-    return GeneratedSpan(one.id, span, call.stop, call.reused, call.evaluated, call.seconds)
+    lengths = _fitted(one.lengths, span)
+    return GeneratedSpan(
+        one.id, span, call.stop, call.reused, call.evaluated, call.seconds, lengths
+    )
 
 
-__all__ = ["Drive"]
+def _fitted(lengths: list[int], span: Span) -> tuple[int, ...]:
+    """Lengths for just these tokens: where the last ones were cut to a stop string and spelled
+    anew, the first of those has what they add together."""
+    fitted = (lengths + [0] * len(span))[: len(span)]
+    extra = sum(fitted) - len(span.text)
+    for n in reversed(range(len(span))):
+        if extra <= 0:
+            break
+        less = min(extra, fitted[n])
+        fitted[n] -= less
+        extra -= less
+    if fitted and extra < 0:
+        fitted[-1] -= extra
+    return tuple(fitted)
+
+
+__all__ = ["OF_CHILD", "Drive"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, ClassVar
 
 from thread_kit.dialect import Stop
@@ -71,7 +71,10 @@ class Token(Event):
 
 @dataclass(frozen=True, slots=True)
 class GeneratedSpan(Event):
-    """One call of the model is over. Tokens reused from the cache and evaluated; seconds."""
+    """One call of the model is over. Tokens reused from the cache and evaluated; seconds.
+
+    lengths: characters that each token of the span adds; () in traces that do not say.
+    """
 
     thread: int
     span: Span
@@ -79,6 +82,7 @@ class GeneratedSpan(Event):
     reused: int
     evaluated: int
     seconds: float
+    lengths: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,24 @@ class Resolved(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Edited(Event):
+    """A person changed something here: a fork. It comes right before what it changes.
+
+    what: "text" or "forbidden" (the beginning of a call, or its right to listen), "context" (of a
+    child), "observation", "returned" (what psi takes of a child) or "variables".
+    number: which of them: the thread's call or observation, counted from 0, or the child.
+    was, now: texts. variables: those that are new.
+    """
+
+    thread: int
+    what: str
+    number: int
+    was: str
+    now: str
+    variables: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Ended(Event):
     """A thread is over."""
 
@@ -188,6 +210,7 @@ KINDS: dict[str, type[Event]] = {
         Referred,
         Waiting,
         Resolved,
+        Edited,
         Ended,
         Closed,
     )
@@ -197,17 +220,22 @@ KINDS: dict[str, type[Event]] = {
 def to_json(event: Event) -> dict[str, Any]:
     """An event as plain data: {"event": kind, ...fields}; a span is [provenance, text, tokens].
 
-    A field that has its default is left out, so that traces without it stay as they were.
+    A field that has its default, which is empty, is left out: traces without it stay as they were.
     """
     data: dict[str, Any] = {"event": type(event).__name__.lower()}
-    for field in fields(event):
-        value = getattr(event, field.name)
-        if field.default is not MISSING and value == field.default:
+    for one in fields(event):
+        value = getattr(event, one.name)
+        if _has_default(one) and not value:
             continue
         if isinstance(value, Span):
             value = [value.provenance, value.text, list(value.tokens)]
-        data[field.name] = value
+        data[one.name] = value
     return data
+
+
+def _has_default(one: Field[Any]) -> bool:
+    """Defaults are empty: None, () or {}."""
+    return one.default is not MISSING or one.default_factory is not MISSING
 
 
 def plain(data: dict[str, Any]) -> dict[str, Any]:
@@ -225,7 +253,7 @@ def from_json(data: dict[str, Any]) -> Event:
     if kind is None:
         raise ValueError("no event of this kind is known to this version of thread-kit")
     try:
-        given = [f for f in fields(kind) if f.default is MISSING or f.name in data]
+        given = [f for f in fields(kind) if not _has_default(f) or f.name in data]
         event = kind(**{f.name: _READ[str(f.type)](data.pop(f.name)) for f in given})
         if data:
             raise ValueError(f"there is no {', '.join(data)}")
@@ -260,6 +288,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "float | None": _plain(float, int, type(None)),
     "bool": _plain(bool),
     "dict[str, Any]": _plain(dict),
+    "tuple[int, ...]": lambda value: tuple(map(_plain(int), value)),
 }
 """How each kind of field is read back; whatever else stands there is refused."""
 
@@ -267,6 +296,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 __all__ = [
     "Acted",
     "Closed",
+    "Edited",
     "Ended",
     "Event",
     "ExecutedLine",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from thread_kit.engines.llama import LlamaEngine
+from thread_kit.prompts import EMPTY, Prompt, load_prompt
 from thread_kit.resources import resource, sha256_of
 
 EMBEDDED = "smollm2-135m"
@@ -87,6 +88,22 @@ def load_model(
         adapter = model.adapter if model else None
     found = find_adapter(adapter) if adapter else None
     return LlamaEngine(path, name=model.name if model else None, adapter=found, **options)
+
+
+def taught_by(
+    name_or_path: str, *, adapter: str | None, prompt: str | None, benchmark: str
+) -> tuple[str | None, Prompt]:
+    """What teaches a model the language of threads: an adapter or a few-shot prompt, never both.
+
+    The embedded model has been taught by an adapter; any other model is shown the benchmark's
+    examples. adapter, prompt: a choice of one's own, by name or by path; "none" is a choice, too.
+    Raises what `load_prompt` raises.
+    """
+    model = MODELS.get(name_or_path)
+    own = model.adapter if model and not prompt else None
+    chosen = None if adapter == "none" else adapter or own
+    name = prompt or ("none" if chosen else benchmark)
+    return chosen, EMPTY if name == "none" else load_prompt(name)
 
 
 def find_adapter(name_or_path: str | Path) -> Path:
@@ -180,4 +197,13 @@ def _must_be_gguf(path: Path) -> None:
         )
 
 
-__all__ = ["EMBEDDED", "MODELS", "Model", "ModelError", "find_adapter", "find_file", "load_model"]
+__all__ = [
+    "EMBEDDED",
+    "MODELS",
+    "Model",
+    "ModelError",
+    "find_adapter",
+    "find_file",
+    "load_model",
+    "taught_by",
+]

@@ -24,6 +24,7 @@ from thread_kit.engines import Engine
 from thread_kit.envs import Env
 from thread_kit.events import Closed, Ended, Event
 from thread_kit.namespace import LiteralNamespace, Namespace, PythonNamespace
+from thread_kit.past import Past
 from thread_kit.progress import Progress
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.recorder import Recorder
@@ -59,6 +60,9 @@ class Session:
         same time share them; where `tokens` does not cover new_tokens for each, they take turns.
     temperature, seed: 0 is greedy.
     path: where the trace is written while it happens (JSONL).
+    keep_cells: threads that end leave their cells in the cache as long as nobody needs the room, so
+        that a fork finds them. It makes the model a little slower: attention passes over them.
+    past: what a fork repeats first; `rewind.py` makes it.
 
     Raises EngineError, ValueError or OSError at the start for what cannot work at all; afterwards
     an episode ends with a status. A session is a context manager: leaving it closes the episode.
@@ -88,6 +92,8 @@ class Session:
         temperature: float = 0.0,
         seed: int = 0,
         path: str | Path | None = None,
+        keep_cells: bool = False,
+        past: Past | None = None,
     ) -> None:
         limits: dict[str, float | None] = {
             "calls": calls,
@@ -101,7 +107,11 @@ class Session:
         must_be_numbers({**limits, **sampling})
         self.engine = engine
         self.env = env
+        self._functions: dict[str, Any] = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
+        self._sandbox = sandbox
         self._calls, self._seconds = calls, seconds
+        self.keep_cells = keep_cells
+        self._past = past or Past()
         self.temperature, self.seed = temperature, seed
         self._prompt, self._main_prompt = prompt, main_prompt or prompt
         self._dialect = dialect or prompt.dialect
@@ -114,19 +124,20 @@ class Session:
                 sandbox = self._own_sandbox = MontySandbox()
             given = env.variables if env else {}
             self._namespace = PythonNamespace(sandbox, scope=scope, variables=given)
-        exchanged = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
         header = {
             "model": engine.describe(),
             "environment": env.name if env else None,
             "task": env.task if env else None,
             "prompts": self._prompts(),
             "dialect": _marks(self._dialect),
-            "exchange": {name: _name(function) for name, function in exchanged.items()},
+            "exchange": {name: _name(function) for name, function in self._functions.items()},
             "scope": scope if variables else "none",
             "limits": limits,
             "sampling": sampling,
             "versions": versions(),
         }
+        if self._past.origin:
+            header["fork"] = self._past.origin
         self.episode = Episode(header)
         self._recorder = Recorder(path, self.episode.header) if path else None
         self._drive = Drive(
@@ -135,10 +146,7 @@ class Session:
             self.episode,
             thread=partial(
                 thread,
-                phi=phi,
-                psi=psi,
-                xi=xi,
-                abstract=abstract,
+                **self._functions,
                 dialect=self._dialect,
                 tokenize=engine.tokenize,
             ),
@@ -148,6 +156,8 @@ class Session:
             limits=Limits(calls, new_tokens, tokens, depth, seconds),
             sampling=sampling,
             check=self._check,
+            past=self._past,
+            keep=lambda: self.keep_cells,
         )
         self._spent = 0.0  # seconds in which this session worked; a pause does not count
         self._entered = 0.0
@@ -206,6 +216,7 @@ class Session:
         yield from ending
 
     def _record(self, event: Event) -> Event:
+        self._past.take(event)
         self.episode.add(event)
         if self._recorder:
             try:
@@ -271,6 +282,19 @@ class Session:
     def stop(self) -> None:
         """End the episode as soon as the model has finished its step; from any thread."""
         self._stopping.set()
+
+    def fork(self, at: int | None = None, **changes: Any) -> Session:
+        """A new session that has this one's past up to event `at`, and goes on from there.
+
+        changes: as in `rewind.fork`, to which this session's engine, environment (from its
+        start) and functions are given. A paused session can be forked as well as one that is over.
+        """
+        from thread_kit.rewind import fork
+
+        given: dict[str, Any] = {"engine": self.engine, "sandbox": self._sandbox}
+        if self.env is not None and "env" not in changes:
+            given["env"] = self.env.again()
+        return fork(self.episode, at, recorded=self._functions, **{**given, **changes})
 
     def __repr__(self) -> str:
         return f"Session({self.engine!r}, {self.env!r}, {self.episode!r})"

@@ -9,11 +9,23 @@ on two cores.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol, TypeVar
 
-from thread_kit.session import Session
+from thread_kit.events import Event
 
 
-def together(sessions: Iterable[Session], at_once: int = 4) -> Iterator[Session]:
+class Steps(Protocol):
+    """What runs side by side: a session, or what stands for one."""
+
+    def __next__(self) -> Event: ...
+
+    def close(self) -> None: ...
+
+
+Stepping = TypeVar("Stepping", bound=Steps)
+
+
+def together(sessions: Iterable[Stepping], at_once: int = 4) -> Iterator[Stepping]:
     """Run sessions to their ends, `at_once` of them side by side; yields each when it is over.
 
     sessions: started in this order; may be a generator that makes each when its turn comes.
@@ -23,7 +35,7 @@ def together(sessions: Iterable[Session], at_once: int = 4) -> Iterator[Session]
     if at_once < 1:
         raise ValueError(f"at_once is {at_once}; run at least one session at a time")
     waiting = iter(sessions)
-    running: list[Session] = []
+    running: list[Stepping] = []
     try:
         while True:
             while len(running) < at_once and (session := next(waiting, None)):

@@ -132,13 +132,17 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A thread that is over: all that psi may look at. `futures`: the names of its futures."""
+    """A thread that is over: all that psi may look at. `futures`: the names of its futures.
+
+    instead: a text that a person has put in the place of what psi would take; None if nobody did.
+    """
 
     sequence: Sequence
     status: Status
     variables: Mapping[str, Any]
     printed: str | None = None
     futures: tuple[str, ...] = ()
+    instead: str | None = None
 
 
 Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define
@@ -189,7 +193,7 @@ def thread(
         nonlocal variables
         for name in names:
             child: Finished = yield Await(name)
-            text = psi(child)
+            text = _returned(psi, child)
             _, named = coming_up(text, child, known)
             if over:  # nobody has asked for it by name, so it overwrites nothing
                 named = {one: value for one, value in named.items() if one not in variables}
@@ -240,9 +244,13 @@ def thread(
         else:
             # Y = Y + psi(THREAD(phi(Y), []))
             child: Finished = yield Spawn((yield from instantiated(phi)))
-            text, named = coming_up(psi(child), child, known)
+            text, named = coming_up(_returned(psi, child), child, known)
             yield Define(named)
             Y += span(Provenance.RETURNED, dialect.closed(text))
+
+
+def _returned(psi: Psi, child: Finished) -> str:
+    return psi(child) if child.instead is None else child.instead
 
 
 def _between_waits(lines: list[str], futures: Collection[str]) -> list[tuple[str, ...]]:

@@ -17,6 +17,7 @@ from thread_kit.dialect import Dialect
 from thread_kit.events import (
     Acted,
     Closed,
+    Edited,
     Ended,
     Event,
     ExecutedLine,
@@ -179,6 +180,8 @@ class Episode:
                 one.status, one.waits_for = Status.GENERATING, None
                 one.resolved.append(event)
                 one.variables.update(event.variables)
+            case Edited():
+                self.threads[event.thread].variables.update(event.variables)
             case Ended():
                 self.threads[event.thread].status = event.status
                 self.threads[event.thread].detail = event.detail

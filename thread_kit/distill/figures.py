@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 
+import pandas as pd
 import plotly.graph_objects as go
 
 from thread_kit.distill.report import Outcome, by_depth
-from thread_kit.views.palette import NEUTRAL, tint
+from thread_kit.lab.figures import success_by_cost_figure
+from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress
-
-# Of the palette; the mark's shape and the line's dash say the same for those who see no colour.
-LOOKS = (("#0072b2", "circle", "solid"), ("#d55e00", "square", "dash"), ("#009e73", "x", "dot"))
 
 Results = Mapping[str, Sequence[Outcome]]
 
@@ -24,7 +23,7 @@ def loss_figure(log: Sequence[Mapping[str, float]]) -> go.Figure:
             x=[line["tokens"] for line in log],
             y=[max(line["loss"], 1e-5) for line in log],
             mode="lines",
-            line={"color": LOOKS[0][0], "width": 1.5},
+            line={"color": SERIES[0][0], "width": 1.5},
             hovertemplate="%{x:,} tokens: %{y:.4f}<extra></extra>",
         )
     )
@@ -43,7 +42,7 @@ def success_by_depth_figure(
     published: rates over all depths (0 to 1) to be drawn as lines, by name.
     """
     figure = go.Figure()
-    for (name, outcomes), (colour, symbol, _) in zip(results.items(), cycle(LOOKS)):
+    for (name, outcomes), (colour, symbol, _) in zip(results.items(), cycle(SERIES)):
         rows = by_depth(outcomes)
         figure.add_trace(
             go.Scatter(
@@ -76,30 +75,12 @@ def success_by_depth_figure(
 
 def success_by_tokens_figure(results: Results) -> go.Figure:
     """The share of tasks solved within a budget of tokens evaluated for each (logarithmic)."""
-    figure = go.Figure()
-    for (name, outcomes), (colour, _, dash) in zip(results.items(), cycle(LOOKS)):
-        costs = sorted(one.evaluated for one in outcomes if one.solved)
-        most = max((one.evaluated for one in outcomes), default=1)
-        figure.add_trace(
-            go.Scatter(
-                x=[*costs, most],
-                y=[
-                    *((n + 1) / len(outcomes) for n in range(len(costs))),
-                    len(costs) / len(outcomes),
-                ],
-                name=name,
-                mode="lines",
-                line={"color": colour, "dash": dash, "shape": "hv"},
-                fill="tozeroy",
-                fillcolor=tint(colour, 0.06),
-                hovertemplate="%{y:.1%} within %{x:,} tokens<extra>" + name + "</extra>",
-            )
-        )
-    dress(figure, "Tasks solved, by the tokens that a task may cost")
-    figure.update_layout(height=420)
-    figure.update_xaxes(title="tokens evaluated for one task", type="log")
-    figure.update_yaxes(title="solved", tickformat=".0%", range=[0, 1.05])
-    return figure
+    rows = [
+        {"method": name, "model": "", "solved": one.solved, "evaluated": one.evaluated}
+        for name, outcomes in results.items()
+        for one in outcomes
+    ]
+    return success_by_cost_figure(pd.DataFrame(rows))
 
 
 __all__ = ["loss_figure", "success_by_depth_figure", "success_by_tokens_figure"]

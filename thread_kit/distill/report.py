@@ -1,6 +1,7 @@
 """How well an adapter plays: tasks solved by depth, what they cost, and the first mistake of each.
 
-Every episode is kept as a trace; a run that was interrupted goes on with the tasks it lacks.
+The episodes are a suite's, with their traces: one that was interrupted goes on with the tasks it
+lacks.
 """
 
 from __future__ import annotations
@@ -13,19 +14,21 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scipy.stats import binomtest
-from tqdm.auto import tqdm
-
 from thread_kit.distill.examples import Method
 from thread_kit.distill.oracle import OracleError, react_script, speak_thread
 from thread_kit.engines import Engine
 from thread_kit.envs.textcraft import Task, TextCraft
 from thread_kit.events import GeneratedSpan, Observed, Returned, Spawned
-from thread_kit.session import Session
-from thread_kit.side_by_side import together
-from thread_kit.trace import Episode, TraceError
+from thread_kit.lab.method import SessionMethod
+from thread_kit.lab.statistics import wilson
+from thread_kit.lab.suite import Suite
+from thread_kit.trace import Episode
 
-CALLS, NEW_TOKENS = 200, 300  # an episode, a call; the oracle's longest official task takes 112
+CALLS = {"thread": 200, "react": 40}
+"""Calls of the model an episode, at most: THREAD's own limit, and the one that ADaPT's code sets
+for ReAct on this benchmark. The oracle needs 112 and 28 on the longest official task."""
+
+NEW_TOKENS = 300  # a call
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,50 +57,34 @@ class Outcome:
 def evaluate(
     method: Method, engine: Engine, tasks: Sequence[Task], folder: Path, *, parallel: int = 1
 ) -> list[Outcome]:
-    """Play `tasks` greedily in the form of `method`; traces and `results.jsonl` go to `folder`.
+    """Play `tasks` greedily in the form of `method`; `results.jsonl` and all else goes to `folder`.
 
-    parallel: episodes at a time, in the batches of the one engine. Faster in all, but an episode
-    then takes longer: measure seconds with 1.
+    `episodes.jsonl` is the file of the suite, beside it are the traces. parallel: episodes at a
+    time, in the batches of the one engine. Faster in all, but an episode then takes longer: measure
+    seconds with 1. Raises RuntimeError for an episode that could not be started.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {task: folder / f"{task.split}-{task.number:03}.jsonl" for task in tasks}
-    model = engine.describe()
-    done = {task: found for task, path in paths.items() if (found := _kept(path, model))}
-    left = [task for task in tasks if task not in done]
-    by_number = {(task.split, task.number): task for task in left}
-    sessions = (_session(method, engine, task, paths[task]) for task in left)
-    with tqdm(desc=method, total=len(tasks), initial=len(done), unit="task") as bar:
-        for session in together(sessions, parallel):
-            played = session.episode.header["task"]
-            done[by_number[played["split"], played["number"]]] = session.episode
-            solved = sum(episode.reward == 1 for episode in done.values())
-            bar.set_description(f"{method}: {solved} of {len(done)} solved")
-            bar.update()
-    outcomes = [outcome(method, task, done[task]) for task in tasks]
+    suite = Suite(
+        folder / "episodes.jsonl",
+        methods=[SessionMethod(method, fixed={"variables": method == "thread"})],
+        models={engine.name: engine},
+        environment=TextCraft,
+        tasks=[{"split": task.split, "number": task.number} for task in tasks],
+        traces=True,
+        options={"calls": CALLS[method], "new_tokens": NEW_TOKENS},
+    )
+    played = {
+        (row["task"]["split"], row["task"]["number"]): row
+        for row in suite.run(at_once=parallel).rows
+    }
+    outcomes = []
+    for task in tasks:
+        row = played[task.split, task.number]
+        if row["trace"] is None:
+            raise RuntimeError(f"{task} could not be started: {row['error']}")
+        outcomes.append(outcome(method, task, Episode.load(folder / row["trace"])))
     lines = "".join(json.dumps(asdict(one)) + "\n" for one in outcomes)
     (folder / "results.jsonl").write_text(lines, encoding="utf-8")
     return outcomes
-
-
-def _kept(path: Path, model: dict[str, Any]) -> Episode | None:
-    """The episode of an earlier run, if it came to its end and was of the same model."""
-    if not path.exists():
-        return None
-    try:
-        episode = Episode.load(path)
-        if not episode.status.is_live and episode.header["model"] == model:
-            return episode
-    except TraceError:
-        pass
-    path.unlink()
-    return None
-
-
-def _session(method: Method, engine: Engine, task: Task, path: Path) -> Session:
-    env = TextCraft(task.split, task.number)
-    return Session(
-        engine, env, variables=method == "thread", calls=CALLS, new_tokens=NEW_TOKENS, path=path
-    )
 
 
 def outcome(method: Method, task: Task, episode: Episode) -> Outcome:
@@ -175,14 +162,14 @@ def by_depth(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 def _row(name: str, group: Sequence[Outcome]) -> dict[str, Any]:
     solved = sum(one.solved for one in group)
-    low, high = binomtest(solved, len(group)).proportion_ci(method="wilson")
+    low, high = wilson(solved, len(group))
     return {
         "tasks": name,
         "n": len(group),
         "solved": solved,
         "rate": round(solved / len(group), 3),
-        "low": round(float(low), 3),
-        "high": round(float(high), 3),
+        "low": round(low, 3),
+        "high": round(high, 3),
         "generated": median(one.generated for one in group),
         "evaluated": median(one.evaluated for one in group),
         "seconds": round(median(one.seconds for one in group), 1),

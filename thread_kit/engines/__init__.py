@@ -10,12 +10,13 @@ engine's own business, so that the answer can never depend on it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from thread_kit.dialect import Stop
 from thread_kit.engines.fair import FairLock
+from thread_kit.sequence import Span
 
 
 class EngineError(RuntimeError):
@@ -100,14 +101,20 @@ class Engine(ABC):
         max_tokens: int,
         temperature: float = 0.0,
         seed: tuple[int, ...] = (0,),
+        given: Span | None = None,
+        forbid: Collection[str] = (),
     ) -> None:
         """Ask for a continuation of `tokens`; `step` brings it.
 
         thread: any number, as long as no two threads that are alive share it.
         stops: the strings that end the call, each with what it means; the string is kept.
         temperature: 0 takes the likeliest token; above it, `seed` and place decide the draw.
+        given: what the call has written already, without a stop string: it goes on behind it, and
+            its `Call` holds both. max_tokens counts both.
+        forbid: strings that must not be completed before the next line break.
 
-        Raises EngineBusyError where as many calls run already as there is room for.
+        Raises EngineBusyError where as many calls run already as there is room for, EngineError
+        where this engine cannot forbid anything.
         """
 
     @staticmethod
@@ -116,6 +123,13 @@ class Engine(ABC):
             raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
         if not tokens:
             raise ValueError("there are no tokens to continue")
+
+    def _cannot_forbid(self, marks: Collection[str]) -> None:
+        if marks:
+            raise EngineError(
+                f"{self.name} cannot be kept from writing {', '.join(marks)}: only a llama.cpp "
+                "model in this process can; load one, or write other text in its place"
+            )
 
     @abstractmethod
     def step(self) -> list[Prefilled | Sampled | Call]:
@@ -140,8 +154,11 @@ class Engine(ABC):
         """End a call at once; what it generated so far, or None if there is no such call."""
 
     @abstractmethod
-    def release(self, thread: int) -> None:
-        """The thread is over: free what the engine keeps for it."""
+    def release(self, thread: int, *, keep: bool = False) -> None:
+        """The thread is over: free what the engine keeps for it.
+
+        keep: leave it, as long as nobody needs the room, for a fork of the thread.
+        """
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import codecs
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from thread_kit.dialect import Stop, find_stop
 from thread_kit.engines import Call
+from thread_kit.sequence import Span
 
 
 @dataclass(slots=True)
@@ -33,6 +34,17 @@ class Growing:
         default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
     )
     _start: float = field(default_factory=time.perf_counter)
+
+    def give(self, given: Span) -> None:
+        """Begin with what is written already; it holds no stop string."""
+        self.tokens += given.tokens
+        self._bytes += given.text.encode("utf-8", "replace")
+        if len(self.tokens) >= self.max_tokens:
+            self.stop = Stop.LENGTH
+
+    def would_complete(self, piece: bytes, marks: Iterable[str]) -> bool:
+        """Would these bytes, behind what is written, complete one of the marks?"""
+        return find_stop(self._bytes + piece, len(piece), marks) is not None
 
     def add(self, token: int, piece: bytes) -> str:
         """Take in a token and the bytes that it spells; the text that it adds.

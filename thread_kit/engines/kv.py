@@ -29,11 +29,15 @@ class Memory(ABC):
 
 @dataclass(slots=True)
 class Held:
-    """A sequence of the cache: its number, the tokens in its cells, when it was last used."""
+    """A sequence of the cache: its number, the tokens in its cells, when it was last used.
+
+    over: its thread has ended; the cells are left for a fork, until somebody needs the room.
+    """
 
     sequence: int
     tokens: list[int] = field(default_factory=list)
     used: int = 0
+    over: bool = False
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
@@ -149,15 +153,22 @@ class KVCache:
             self._memory.cut(held.sequence, 0)
             self._free.append(held.sequence)
 
+    def retire(self, key: Key) -> None:
+        """Leave the cells of a thread that is over; they go first when room is needed."""
+        if key in self._held:
+            self._held[key].over = True
+
     def evict(self, busy: Collection[Key]) -> Key | None:
-        """Drop the coldest sequence that is not busy; its tokens are evaluated again if needed.
+        """Drop the coldest sequence that is not busy, those of ended threads before all others.
+
+        Its tokens are evaluated again if needed.
 
         Returns its key, or None if all are busy.
         """
         cold = [key for key in self._held if key not in busy]
         if not cold:
             return None
-        coldest = min(cold, key=lambda key: self._held[key].used)
+        coldest = min(cold, key=lambda key: (not self._held[key].over, self._held[key].used))
         self.drop(coldest)
         return coldest
 

@@ -14,7 +14,7 @@ import ctypes
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from thread_kit.engines.growing import Growing
 from thread_kit.engines.kv import Key, KVCache, Memory
 from thread_kit.engines.prompt_cache import PromptCache
 from thread_kit.resources import sha256_of
+from thread_kit.sequence import Span
 
 _log: list[str] = []
 
@@ -61,12 +62,18 @@ class _Call:
     """A call that is running: what the thread sees, and what it generates."""
 
     def __init__(
-        self, tokens: list[int], growing: Growing, temperature: float, seed: tuple[int, ...]
+        self,
+        tokens: list[int],
+        growing: Growing,
+        temperature: float,
+        seed: tuple[int, ...],
+        forbid: Collection[str],
     ) -> None:
         self.tokens = tokens
         self.growing = growing
         self.temperature = temperature
         self.seed = seed
+        self.forbid = forbid
 
 
 class LlamaEngine(Engine):
@@ -321,16 +328,21 @@ class LlamaEngine(Engine):
         max_tokens: int,
         temperature: float = 0.0,
         seed: tuple[int, ...] = (0,),
+        given: Span | None = None,
+        forbid: Collection[str] = (),
     ) -> None:
         self._must_begin(thread, tokens, self._running)
         growing = Growing(thread, stops, max_tokens, self.tokenize)
+        if given:
+            growing.give(given)
+            tokens = [*tokens, *given.tokens]
         with self.lock:
             self._must_be_open()
             if len(tokens) >= self.context_size:
                 growing.stop = Stop.CONTEXT
-            else:
+            elif growing.stop is None:
                 growing.reused = self._place(thread, list(tokens))
-            self._running[thread] = _Call(list(tokens), growing, temperature, seed)
+            self._running[thread] = _Call(list(tokens), growing, temperature, seed, forbid)
 
     def step(self) -> list[Prefilled | Sampled | Call]:
         self._must_be_open()
@@ -411,20 +423,34 @@ class LlamaEngine(Engine):
         if llama_cpp.llama_vocab_is_eog(self._vocab, token):
             return self._finish(thread, Stop.END_OF_STREAM)
         text = call.growing.add(token, self._piece(token))
+        if b"\n" in self._piece(token):
+            call.forbid = ()
         call.tokens.append(token)
         if call.growing.stop is None and len(call.tokens) >= self.context_size:
             call.growing.stop = Stop.CONTEXT
         return Sampled(thread, token, text)
 
-    def _sample(self, row: int, call: _Call) -> int:
+    def _logits(self, row: int) -> Any:
         pointer = llama_cpp.llama_get_logits_ith(self._context, row)
-        logits = np.ctypeslib.as_array(pointer, (self._n_vocab,))
-        if call.temperature <= 0:
+        return np.ctypeslib.as_array(pointer, (self._n_vocab,))
+
+    def _sample(self, row: int, call: _Call) -> int:
+        logits = self._logits(row)
+        if call.temperature <= 0 and not call.forbid:
             return int(logits.argmax())
-        # Seeded by place, so that a draw never depends on what else was in the batch.
-        draw = np.random.default_rng([*call.seed, len(call.tokens)])
-        noise = draw.gumbel(size=self._n_vocab)
-        return int((logits / call.temperature + noise).argmax())
+        if call.temperature > 0:
+            # Seeded by place, so that a draw never depends on what else was in the batch.
+            draw = np.random.default_rng([*call.seed, len(call.tokens)])
+            logits = logits / call.temperature + draw.gumbel(size=self._n_vocab)
+        token = int(logits.argmax())
+        if call.growing.would_complete(self._piece(token), call.forbid):
+            likeliest = np.argsort(-logits)
+            token = next(
+                int(one)
+                for one in likeliest
+                if not call.growing.would_complete(self._piece(int(one)), call.forbid)
+            )
+        return token
 
     def _finish(self, thread: int, stop: Stop | None = None) -> Call:
         return self._running.pop(thread).growing.finish(stop)
@@ -433,11 +459,13 @@ class LlamaEngine(Engine):
         with self.lock:
             return self._finish(thread, Stop.CANCELLED) if thread in self._running else None
 
-    def release(self, thread: int) -> None:
+    def release(self, thread: int, *, keep: bool = False) -> None:
         with self.lock:
             self._running.pop(thread, None)
             self._mail.pop(thread, None)
-            if self._context:
+            if self._context and keep:
+                self._cache.retire(thread)
+            elif self._context:
                 self._cache.drop(thread)
 
     # About

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from thread_kit.dialect import Stop
 from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled
 from thread_kit.engines.growing import Growing
 from thread_kit.engines.kv import common_prefix
+from thread_kit.sequence import Span
 
 
 class ScriptedEngine(Engine):
@@ -37,7 +38,7 @@ class ScriptedEngine(Engine):
         self.seen: list[str] = []
         self._speak = replies if callable(replies) else None
         self._replies = deque(() if callable(replies) else replies)
-        self._running: dict[int, tuple[deque[int], Growing, int]] = {}
+        self._running: dict[int, tuple[deque[int], Growing]] = {}
         self._prompt: list[int] = []
         self._cached: dict[int, list[int]] = {}
 
@@ -58,8 +59,14 @@ class ScriptedEngine(Engine):
         max_tokens: int,
         temperature: float = 0.0,
         seed: tuple[int, ...] = (0,),
+        given: Span | None = None,
+        forbid: Collection[str] = (),
     ) -> None:
+        self._cannot_forbid(forbid)
         growing = Growing(thread, stops, max_tokens, self.tokenize)
+        if given:
+            growing.give(given)
+            tokens = [*tokens, *given.tokens]
         self.seen.append("".join(map(chr, tokens)))
         if len(tokens) >= self.context_size:
             growing.stop = Stop.CONTEXT
@@ -72,13 +79,13 @@ class ScriptedEngine(Engine):
             growing.reused = common_prefix(self._cached.get(thread, self._prompt), list(tokens))
             growing.evaluated = len(tokens) - growing.reused
             self._cached[thread] = list(tokens)
-        self._running[thread] = reply, growing, self.context_size - len(tokens)
+        self._running[thread] = reply, growing
 
     def step(self) -> list[Prefilled | Sampled | Call]:
         return [self._one(thread) for thread in list(self._running)]
 
     def _one(self, thread: int) -> Sampled | Call:
-        reply, growing, room = self._running[thread]
+        reply, growing = self._running[thread]
         if growing.stop is not None or not reply:
             del self._running[thread]
             return growing.finish(Stop.END_OF_STREAM)
@@ -87,7 +94,7 @@ class ScriptedEngine(Engine):
         if growing.stop is None:
             self._cached[thread].append(token)
             growing.evaluated += 1
-            if len(growing.tokens) >= room:
+            if len(self._cached[thread]) >= self.context_size:
                 growing.stop = Stop.CONTEXT
         return Sampled(thread, token, text)
 
@@ -95,7 +102,7 @@ class ScriptedEngine(Engine):
         running = self._running.pop(thread, None)
         return running[1].finish(Stop.CANCELLED) if running else None
 
-    def release(self, thread: int) -> None:
+    def release(self, thread: int, *, keep: bool = False) -> None:
         self._running.pop(thread, None)
         self._cached.pop(thread, None)
 

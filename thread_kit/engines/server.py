@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import zlib
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
@@ -24,6 +24,7 @@ from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled
 from thread_kit.engines.growing import Growing
 from thread_kit.engines.spelling import Pieces, ServerTokens, Spelled, Spelling
 from thread_kit.engines.wire import Exchange, Wire
+from thread_kit.sequence import Span
 
 GLANCE = 0.1
 """Seconds that `advance` waits at most, so that a driver can look whether it is to stop."""
@@ -53,10 +54,14 @@ class _Finished:
 
 @dataclass(slots=True)
 class _Call:
-    """A call that is running: its request, and what has come of it that nobody has seen yet."""
+    """A call that is running: its request, and what has come of it that nobody has seen yet.
+
+    seen: all that the request sends; its last tokens are `given`, what the call begins with.
+    """
 
     seen: list[int]
     growing: Growing
+    given: Span | None = None
     exchange: Exchange = field(default_factory=Exchange)
     news: deque[Prefilled | _Written | _Finished | EngineError] = field(default_factory=deque)
     worker: threading.Thread | None = None
@@ -214,15 +219,22 @@ class ServerEngine(Engine):
         max_tokens: int,
         temperature: float = 0.0,
         seed: tuple[int, ...] = (0,),
+        given: Span | None = None,
+        forbid: Collection[str] = (),
     ) -> None:
         self._must_begin(thread, tokens, self._running)
+        self._cannot_forbid(forbid)
         with self.lock:
             self._must_be_open()
-            call = _Call(list(tokens), Growing(thread, stops, max_tokens, self.tokenize))
+            growing = Growing(thread, stops, max_tokens, self.tokenize)
+            if given:
+                growing.give(given)
+                tokens, max_tokens = [*tokens, *given.tokens], max_tokens - len(given)
+            call = _Call(list(tokens), growing, given)
             room = self.context_size - len(tokens)
             if room <= 0:
-                call.growing.stop = Stop.CONTEXT
-            else:
+                growing.stop = Stop.CONTEXT
+            elif growing.stop is None:
                 # Seeded by place as well, so that a thread's calls do not repeat their draws.
                 number = zlib.crc32(repr((*seed, len(tokens))).encode()) & 0x7FFFFFFF
                 body = self._body(tokens, min(max_tokens, room), temperature, number)
@@ -260,7 +272,8 @@ class ServerEngine(Engine):
         self, thread: int, call: _Call, body: dict[str, Any], cut: Stop
     ) -> Iterator[Prefilled | _Written | _Finished]:
         reused, evaluated = 0, len(call.seen)
-        said, counted = b"", 0
+        said = call.given.text.encode("utf-8", "replace") if call.given else b""
+        counted = 0
         for event in self._wire.stream(body, call.exchange):
             progress = event.get("prompt_progress")
             if progress and progress["processed"] < progress["total"]:
@@ -343,7 +356,8 @@ class ServerEngine(Engine):
         if isinstance(news, _Finished):
             return self._finish(thread, news.stop)
         text = growing.add(news.token, news.piece)
-        if growing.stop is None and len(call.seen) + len(growing.tokens) >= self.context_size:
+        new = len(growing.tokens) - len(call.given or ())
+        if growing.stop is None and len(call.seen) + new >= self.context_size:
             growing.stop = Stop.CONTEXT
         return Sampled(thread, news.token, text)
 
@@ -361,7 +375,7 @@ class ServerEngine(Engine):
         with self.lock:
             return self._finish(thread, Stop.CANCELLED) if thread in self._running else None
 
-    def release(self, thread: int) -> None:
+    def release(self, thread: int, *, keep: bool = False) -> None:
         with self.lock:
             if thread in self._running:
                 self._drop(thread)

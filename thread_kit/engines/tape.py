@@ -16,7 +16,7 @@ is asked only from the first difference on. What it evaluates there includes wha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +24,7 @@ from typing import Any, Self
 from thread_kit.dialect import Stop
 from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled
 from thread_kit.engines.tape_file import Answer, Request, TapeFile
+from thread_kit.sequence import Provenance, Span
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class TapeEngine(Engine):
         self.context_size = self._tape.header["context"]
         self._playing: dict[int, _Playing] = {}
         self._recording: dict[int, _Recording] = {}
-        self._waiting: dict[int, Request] = {}  # for the answer to an equal call
+        self._waiting: dict[int, tuple[Request, str]] = {}  # for the answer to an equal call
         self._unseen: list[tuple[int, ...]] = []  # prompts that only the tape has evaluated
         self._open = True
 
@@ -118,29 +119,39 @@ class TapeEngine(Engine):
         max_tokens: int,
         temperature: float = 0.0,
         seed: tuple[int, ...] = (0,),
+        given: Span | None = None,
+        forbid: Collection[str] = (),
     ) -> None:
         self._must_begin(thread, tokens, {**self._playing, **self._recording, **self._waiting})
         with self.lock:
             self._must_be_open()
-            self._begin(thread, Request.of(tokens, stops, max_tokens, temperature, seed))
+            seen = [*tokens, *given.tokens] if given else tokens
+            known = len(given) if given else 0
+            request = Request.of(seen, stops, max_tokens, temperature, seed, known, forbid)
+            self._begin(thread, request, given.text if given else "")
 
-    def _begin(self, thread: int, request: Request) -> None:
+    def _begin(self, thread: int, request: Request, text: str = "") -> None:
         answer = self._tape.calls.get(request)
         if answer is not None:
-            self._playing[thread] = _Playing(answer, deque(answer.news), "", [])
+            begun = request.tokens[len(request.tokens) - request.given :]
+            self._playing[thread] = _Playing(answer, deque(answer.news), text, list(begun))
         elif self._engine is None:
             raise self._tape.missing_call(request)
         elif any(one.request == request for one in self._recording.values()):
-            self._waiting[thread] = request
+            self._waiting[thread] = request, text
         else:
             self._show_prompt(request.tokens)
+            seen = len(request.tokens) - request.given
+            given = Span(Provenance.GENERATED, text, request.tokens[seen:])
             self._engine.begin(
                 thread,
-                request.tokens,
+                request.tokens[:seen],
                 stops={mark: Stop(stop) for mark, stop in request.stops},
                 max_tokens=request.max_tokens,
                 temperature=request.temperature,
                 seed=request.seed,
+                given=given if request.given else None,
+                forbid=request.forbid,
             )
             self._recording[thread] = _Recording(request, [])
 
@@ -154,10 +165,10 @@ class TapeEngine(Engine):
 
     def _go_on(self, thread: int) -> None:
         """A call that waits for an equal one goes on, if that one is over."""
-        request = self._waiting.get(thread)
+        request, text = self._waiting.get(thread, (None, ""))
         if request and not any(one.request == request for one in self._recording.values()):
             del self._waiting[thread]
-            self._begin(thread, request)
+            self._begin(thread, request, text)
 
     def step(self) -> list[Prefilled | Sampled | Call]:
         self._must_be_open()
@@ -234,13 +245,13 @@ class TapeEngine(Engine):
             self._recording.pop(thread, None)
         return self._engine.cancel(thread) if self._engine else None
 
-    def release(self, thread: int) -> None:
+    def release(self, thread: int, *, keep: bool = False) -> None:
         with self.lock:
             self._playing.pop(thread, None)
             self._waiting.pop(thread, None)
             self._recording.pop(thread, None)
         if self._engine is not None:
-            self._engine.release(thread)
+            self._engine.release(thread, keep=keep)
 
     def describe(self) -> dict[str, Any]:
         """The facts of the model that was recorded: a replay's trace is the recording's."""

@@ -30,13 +30,15 @@ _MALFORMED = (ValueError, TypeError, KeyError, IndexError, AttributeError, Recur
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What decides the answer to a call."""
+    """What decides the answer to a call; the last `given` of the tokens are its own already."""
 
     tokens: tuple[int, ...]
     stops: tuple[tuple[str, str], ...]
     max_tokens: int
     temperature: float
     seed: tuple[int, ...]
+    given: int = 0
+    forbid: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -46,13 +48,16 @@ class Request:
         max_tokens: int,
         temperature: float,
         seed: Iterable[int],
+        given: int = 0,
+        forbid: Iterable[str] = (),
     ) -> Request:
         named = tuple(sorted((mark, str(stop)) for mark, stop in stops.items()))
-        return cls(tuple(tokens), named, max_tokens, float(temperature), tuple(seed))
+        sampling = float(temperature), tuple(seed)
+        return cls(tuple(tokens), named, max_tokens, *sampling, given, tuple(sorted(forbid)))
 
     def differences(self, other: Request) -> list[str]:
         """What differs from another request, apart from the tokens: 'name: this, not that'."""
-        names = ("stops", "max_tokens", "temperature", "seed")
+        names = ("stops", "max_tokens", "temperature", "seed", "given", "forbid")
         pairs = [(name, getattr(self, name), getattr(other, name)) for name in names]
         return [f"{name}: {_plain(a)}, not {_plain(b)}" for name, a, b in pairs if a != b]
 
@@ -125,6 +130,8 @@ class TapeFile:
                     data["max_tokens"],
                     data["temperature"],
                     tuple(data["seed"]),
+                    data.get("given", 0),
+                    tuple(data.get("forbid", ())),
                 )
                 answer = data["answer"]
                 answer["news"] = tuple((a, b) for a, b in answer["news"])
@@ -177,6 +184,8 @@ class TapeFile:
             "max_tokens": request.max_tokens,
             "temperature": request.temperature,
             "seed": request.seed,
+            **({"given": request.given} if request.given else {}),
+            **({"forbid": request.forbid} if request.forbid else {}),
             "answer": {name: getattr(answer, name) for name in Answer.__slots__},
         }
         self._write("call", data)

@@ -50,6 +50,10 @@ class Env(ABC):
         """Execute one action (E(a) in THREAD paper, Algorithm 2)."""
 
     @abstractmethod
+    def again(self) -> Env:
+        """The same task from its start, in an environment of its own: for a fork of an episode."""
+
+    @abstractmethod
     def oracle(self) -> list[str] | None:
         """Actions that solve the task from its start, or None if no solution is known."""
 

@@ -171,6 +171,12 @@ class TextCraft(Env):
         self._truncated = self._actions == self.max_actions and not self._terminated
         return self._answer(observation, float(reward))
 
+    def again(self) -> TextCraft:
+        """See Env."""
+        if "split" not in self.task:
+            return TextCraft.custom(self.goal, self.commands)
+        return TextCraft(self.task["split"], self.task["number"], max_actions=self.max_actions)
+
     def oracle(self) -> list[str] | None:
         """Actions that solve the task from its start, planned from the printed commands alone.
 

@@ -34,6 +34,17 @@ STATUS = dict.fromkeys(Status, CUT) | {
 USAGE = {"reused": "#56b4e9", "evaluated": "#0072b2", "generated": "#009e73"}
 """What tokens cost: found in the cache, read by the model, written by it."""
 
+SERIES = (
+    ("#0072b2", "circle", "solid"),
+    ("#d55e00", "square", "dash"),
+    ("#009e73", "x", "dot"),
+    ("#cc79a7", "diamond", "dashdot"),
+    ("#e69f00", "triangle-up", "longdash"),
+    ("#56b4e9", "star", "longdashdot"),
+    ("#999999", "cross", "solid"),
+)
+"""Colour, mark and dash of what is compared in a figure; the shapes say what the colour says."""
+
 NEUTRAL = "#7f7f7f"
 """Lines and labels that have to be seen on white and on black."""
 
@@ -58,4 +69,4 @@ def css() -> str:
     return "\n".join(rules) + "\n"
 
 
-__all__ = ["NEUTRAL", "PROVENANCE", "STATUS", "USAGE", "css", "status_colour", "tint"]
+__all__ = ["NEUTRAL", "PROVENANCE", "SERIES", "STATUS", "USAGE", "css", "status_colour", "tint"]

@@ -1,0 +1,41 @@
+"""What an episode asked of the model, against the least that it could have asked."""
+
+from __future__ import annotations
+
+from thread_kit.events import GeneratedSpan
+from thread_kit.trace import Episode
+
+
+def distinct_tokens(episode: Episode) -> int:
+    """The tokens that a model has to evaluate for this episode if it evaluates none twice.
+
+    Two tokens are the same where all before them are the same too, in whichever threads. The last
+    token of a call is evaluated only if the thread goes on. `Usage.evaluated`, divided by this, is
+    1.00 where nothing was evaluated twice; less, where a cache from before the episode helped.
+    """
+    children: dict[tuple[int, int], int] = {}  # (a prefix's number, the next token): its number
+    for number, end in _evaluated(episode).items():
+        one = episode.threads[number]
+        prompt = episode.prompt(number).tokens
+        node = 0
+        for token in [*prompt, *one.context.tokens, *one.sequence.tokens[:end]]:
+            node = children.setdefault((node, token), len(children) + 1)
+    return len(children)
+
+
+def _evaluated(episode: Episode) -> dict[int, int]:
+    """For each thread that called the model, how many tokens of its sequence were evaluated."""
+    ends: dict[int, int] = {}
+    length = dict.fromkeys(episode.threads, 0)
+    for event in episode.events:
+        span = getattr(event, "span", None)
+        if span is None:
+            continue
+        thread = getattr(event, "thread", 0)
+        length[thread] += len(span)
+        if isinstance(event, GeneratedSpan):
+            ends[thread] = max(length[thread] - 1, 0)
+    return ends
+
+
+__all__ = ["distinct_tokens"]

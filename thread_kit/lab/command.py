@@ -1,0 +1,132 @@
+"""`python -m thread_kit suite`: run a suite where there is no screen, and print its table."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thread_kit.envs import Env
+from thread_kit.envs.textcraft import SPLITS, TextCraft, tasks
+from thread_kit.lab.method import Method, SessionMethod
+from thread_kit.models import EMBEDDED, load_model, taught_by
+from thread_kit.prompts import Prompt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thread_kit.lab.results import Results
+
+METHODS: dict[str, Callable[[Prompt], Method]] = {"thread": partial(SessionMethod, "thread")}
+"""The methods by name, each made of the few-shot prompt that fits the model."""
+
+ENVS: dict[str, tuple[Callable[..., Env], Callable[[str], list[Any]]]] = {
+    "textcraft": (TextCraft, tasks)
+}
+"""The environments by name, and what lists the tasks of a split."""
+
+
+def add_command(commands: Any) -> None:
+    """Add `suite` to the subparsers of the command line."""
+    suite = commands.add_parser("suite", help="run methods on many tasks; goes on where it stopped")
+    suite.set_defaults(do=run)
+    suite.add_argument("--methods", nargs="+", choices=METHODS, default=["thread"])
+    suite.add_argument("--models", nargs="+", default=[EMBEDDED], help="names, or GGUF files")
+    suite.add_argument("--env", choices=ENVS, default="textcraft", help="benchmark")
+    suite.add_argument("--split", choices=SPLITS, default="test", help="test: the official tasks")
+    suite.add_argument("--tasks", type=int, metavar="N", help="so many, evenly spread; else all")
+    suite.add_argument("--seeds", type=int, default=1, metavar="N", help="runs over all tasks")
+    suite.add_argument("--out", type=Path, required=True, metavar="FILE", help="results (JSONL)")
+    suite.add_argument("--traces", action="store_true", help="keep every episode's trace, too")
+    suite.add_argument("--retry", action="store_true", help="play again what broke down")
+    suite.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes side by side")
+    suite.add_argument("--prompt", help="few-shot: a name, or a path ending in .txt, or none")
+    suite.add_argument("--adapter", help="a name, or a GGUF adapter, or none (default: by model)")
+    suite.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all")
+    suite.add_argument("--context", type=int, default=8192, metavar="TOKENS", help="KV cache size")
+    suite.add_argument("--calls", type=int, default=200, metavar="N", help="an episode, at most")
+    suite.add_argument("--new-tokens", type=int, default=1000, metavar="N", help="a call, at most")
+    suite.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the suite of the command line, model by model, and print what came of it."""
+    # Imported here, so that the other commands start without pandas and scipy.
+    from thread_kit.lab.results import Results
+    from thread_kit.lab.suite import Suite
+
+    environment, listed = ENVS[options.env]
+    chosen = [
+        {"split": task.split, "number": task.number}
+        for task in spread(listed(options.split), options.tasks)
+    ]
+    rows = []
+    for model in options.models:
+        adapter, prompt = taught_by(
+            model, adapter=options.adapter, prompt=options.prompt, benchmark=options.env
+        )
+        load = partial(
+            load_model,
+            model,
+            adapter=adapter,
+            gpu_layers=options.gpu_layers,
+            context=options.context,
+        )
+        suite = Suite(
+            options.out,
+            methods=[METHODS[name](prompt) for name in options.methods],
+            models={Path(model).stem if model.endswith(".gguf") else model: load},
+            environment=environment,
+            tasks=chosen,
+            seeds=range(options.seeds),
+            traces=options.traces,
+            options={
+                "calls": options.calls,
+                "new_tokens": options.new_tokens,
+                "temperature": options.temperature,
+            },
+        )
+        print(suite, flush=True)
+        rows += suite.run(at_once=options.at_once, retry=options.retry).rows
+    report(Results(rows), seeds=options.seeds)
+
+
+def spread(items: list[Any], n: int | None) -> list[Any]:
+    """`n` items, evenly spread, since a benchmark's order can run from hard to easy; None: all.
+
+    Raises ValueError if there are not so many.
+    """
+    if n is None:
+        return items
+    if not 1 <= n <= len(items):
+        raise ValueError(f"--tasks {n}: this split has 1 to {len(items)}")
+    return [items[at * len(items) // n] for at in range(n)]
+
+
+def report(results: Results, *, seeds: int) -> None:
+    """Print the tables of a suite: rates with intervals, pairs of methods, the published ones."""
+    from thread_kit.lab.published import beside
+    from thread_kit.lab.statistics import compare, repeats, success
+
+    frame = results.frame
+    print(results)
+    _print("Solved (95% Wilson intervals; medians of tokens, calls and seconds)", success(frame))
+    solvable = frame.loc[frame["solvable"].eq(True), "task"].nunique()
+    print(f"\nThe oracle solves {solvable} of these {frame['task'].nunique()} tasks.")
+    if frame["method"].nunique() > 1:
+        _print("Methods on the same tasks (paired bootstrap, exact McNemar, Holm)", compare(frame))
+    if seeds > 1:
+        _print("Over runs, in percent (as Table 7 of THREAD paper)", repeats(frame))
+    table = beside(frame)
+    played = set(frame["method"].str.casefold())
+    table = table[table["method"].str.casefold().isin(played)].drop(columns="note")
+    _print("Beside the published numbers, which are other models' unless it says so", table)
+
+
+def _print(title: str, table: pd.DataFrame) -> None:
+    print(f"\n{title}\n{table.to_string(index=False, float_format='{:.3g}'.format)}")
+
+
+__all__ = ["add_command", "report", "run", "spread"]

@@ -1,0 +1,170 @@
+"""One episode of a suite: how it is started, and the row that comes of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from thread_kit.engines import Engine
+from thread_kit.envs import Env
+from thread_kit.events import Event
+from thread_kit.lab.ledger import Key, to_json
+from thread_kit.lab.method import Method, Run
+from thread_kit.lab.solvability import solvable
+from thread_kit.trace import Episode
+
+IDENTITY = ("name", "sha256", "adapter", "model")
+"""Of what an engine says of itself, what makes it another model; not where or how fast it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to play. Travels to other processes, so all of it has to be picklable.
+
+    environment(**task) makes the environment of an episode.
+    done: the keys of the episodes that need not be played again.
+    traces: the folder for them, or None.
+    at_once: how many episodes shared the engine's batches (their seconds are not comparable).
+    """
+
+    method: Method
+    model: str
+    environment: Callable[..., Env]
+    task: Mapping[str, Any]
+    seed: int
+    options: Mapping[str, Any]
+    done: Collection[Key] = ()
+    traces: Path | None = None
+    at_once: int = 1
+
+
+class Playing:
+    """A job under way: iterates events as a session does. What it raises becomes its row's error.
+
+    key: known from the start, since it says whether the job is done already.
+    """
+
+    def __init__(self, job: Job, engine: Engine) -> None:
+        self.job = job
+        self.error = ""
+        self.is_done = False
+        self.key = _key(job, {})
+        self._solvable: bool | None = None
+        self._trace: Path | None = None
+        self._run: Run | None = None
+        self._events: Iterator[Event] = iter(())
+        try:
+            self._open(engine)
+        except Exception as error:
+            self.error = _said(error)
+            self.is_done = self.key in job.done
+            self.close()
+
+    def _open(self, engine: Engine) -> None:
+        self._run = self._start(engine, None)
+        self.key = _key(self.job, self._run.episode.header)
+        self.is_done = self.key in self.job.done
+        if self.is_done:
+            self.close()
+            return
+        self._solvable = solvable(self.job.environment, self.job.task)
+        if self.job.traces is not None:
+            self.close()
+            self._trace = self.job.traces / _file_name(self.key)
+            self._trace.unlink(missing_ok=True)  # of an episode that was killed
+            self._run = self._start(engine, self._trace)
+        self._events = iter(self._run)
+
+    def _start(self, engine: Engine, path: Path | None) -> Run:
+        job = self.job
+        env = job.environment(**job.task)
+        return job.method(engine, env, seed=job.seed, path=path, **job.options)
+
+    def __iter__(self) -> Iterator[Event]:
+        return self
+
+    def __next__(self) -> Event:
+        try:
+            return next(self._events)
+        except StopIteration:
+            raise
+        except Exception as error:
+            self.error = _said(error)
+            raise StopIteration from error
+
+    def close(self) -> None:
+        """Give the episode up."""
+        if self._run is not None:
+            self._run.close()
+
+    def row(self) -> dict[str, Any]:
+        """What came of the episode, for the ledger. Tokens; seconds; JSON values only."""
+        job, episode = self.job, self._run.episode if self._run else Episode()
+        used, header = episode.usage, episode.header
+        return {
+            **self.key._asdict(),
+            "task": dict(job.task),
+            "environment": header.get("environment"),
+            "solved": episode.reward == 1,
+            "reward": episode.reward,
+            "status": str(episode.status) if self._run else "not started",
+            "detail": episode.detail,
+            "error": self.error,
+            "solvable": self._solvable,
+            "threads": len(episode.threads),
+            "depth": episode.depth,
+            "mean_depth": fmean([one.depth for one in episode.threads.values()] or [0]),
+            "actions": sum(len(one.actions) for one in episode.threads.values()),
+            "calls": used.calls,
+            "prompt_tokens": used.prompt,
+            "reused": used.reused,
+            "evaluated": used.evaluated,
+            "generated": used.generated,
+            "seconds": round(episode.seconds, 3),
+            "at_once": job.at_once,
+            "trace": f"{self._trace.parent.name}/{self._trace.name}" if self._trace else None,
+            "limits": header.get("limits"),
+            "temperature": header.get("sampling", {}).get("temperature"),
+            "engine": header.get("model"),
+        }
+
+
+def _key(job: Job, header: Mapping[str, Any]) -> Key:
+    """The key of a job; without a header, that of one that could not be started."""
+    prompts = settings = ""
+    if header:
+        engine = header.get("model") or {}
+        prompts = _hash(sorted(header.get("prompts") or {}))
+        settings = _hash(
+            {
+                "engine": {name: engine[name] for name in IDENTITY if name in engine},
+                "limits": header.get("limits"),
+                "scope": header.get("scope"),
+                "temperature": header.get("sampling", {}).get("temperature"),
+            }
+        )
+    return Key(job.method.name, job.model, prompts, settings, to_json(job.task), job.seed)
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(to_json(value).encode()).hexdigest()[:16]
+
+
+def _file_name(key: Key) -> str:
+    """For people, and with a hash, since different keys can look alike once they are a name."""
+    parts = [key.method, key.model, *json.loads(key.task).values(), key.seed]
+    words = "-".join(re.sub(r"[^\w.]+", "_", str(part)) for part in parts)
+    return f"{words[:150]}-{_hash(key)[:8]}.jsonl"
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+__all__ = ["Job", "Playing"]

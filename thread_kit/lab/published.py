@@ -1,0 +1,145 @@
+"""The numbers that the papers print, and ours beside them.
+
+The data are data/published/*.csv, one number a line with its table, row, model and n; the README
+there says what is quoted and what is inferred. Nothing is measured here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from thread_kit.lab.statistics import success, wilson
+from thread_kit.resources import resource
+
+PAPERS = {
+    "THREAD v2": "thread-v2.csv",
+    "THREAD v1": "thread-v1.csv",
+    "StateFlow": "stateflow.csv",
+    "ADaPT": "adapt.csv",
+}
+"""The papers by the name under which they are cited here, and the file that quotes each."""
+
+RATES = ("success rate", "accuracy")
+"""The metrics that are a share of tasks, so that an interval follows from value and n."""
+
+
+def published(
+    *,
+    paper: str | None = None,
+    benchmark: str | None = None,
+    method: str | None = None,
+    model: str | None = None,
+) -> pd.DataFrame:
+    """The published numbers, one a row; each argument keeps only the rows that have it.
+
+    Capital letters do not matter: "thread" finds THREAD. Raises ValueError for a value that no row
+    has, naming those that there are.
+    """
+    frames = [
+        pd.read_csv(
+            resource(f"data/published/{file}"), keep_default_na=False, na_values={"stderr": ""}
+        ).assign(paper=name)
+        for name, file in PAPERS.items()
+    ]
+    found = pd.concat(frames, ignore_index=True)
+    found.insert(0, "paper", found.pop("paper"))
+    asked = {"paper": paper, "benchmark": benchmark, "method": method, "model": model}
+    for column, wanted in asked.items():
+        if wanted is not None:
+            kept = found[found[column].str.casefold() == wanted.casefold()]
+            if kept.empty:
+                known = ", ".join(found[column].unique())
+                raise ValueError(f"no published number has {column} {wanted!r}; known: {known}")
+            found = kept
+    return found.reset_index(drop=True)
+
+
+def beside(
+    ours: pd.DataFrame,
+    *,
+    benchmark: str | None = None,
+    method: str | None = None,
+    model: str | None = None,
+    same_model: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """Success rates of our episodes and the published ones of the benchmark, in percent.
+
+    ours: a suite's frame, one row an episode. benchmark: None takes the environment's name.
+    method, model: of the published rows; None takes all. The earlier version of THREAD paper is
+    left out, since the later one repeats its numbers.
+    same_model: our name of a model -> the published one, where both are the same weights. Only with
+    it, and with the same split and number of tasks, is a row of ours called a reproduction.
+
+    kind: "own run", "reproduction" or "published". low, high: Wilson's interval (95%), for
+    published rates computed here from value and n, where n tasks were played once. Raises
+    ValueError for a benchmark, method or model that was never published.
+    """
+    if benchmark is None:
+        benchmark = str(ours["environment"].iloc[0])
+    theirs = published(benchmark=benchmark, method=method, model=model)
+    theirs = theirs[
+        theirs["metric"].isin(RATES) & (theirs["group"] == "All") & (theirs["paper"] != "THREAD v1")
+    ]
+    rows = _ours(ours, theirs, same_model or {}) + [_theirs(row) for _, row in theirs.iterrows()]
+    return pd.DataFrame(rows)
+
+
+def _ours(
+    ours: pd.DataFrame, theirs: pd.DataFrame, same_model: Mapping[str, str]
+) -> list[dict[str, object]]:
+    by = [name for name in ("method", "model", "split") if name in ours]
+    rows: list[dict[str, object]] = []
+    for _, row in success(ours, by).iterrows():
+        name = same_model.get(row["model"])
+        split, tasks = row.get("split", ""), int(row["tasks"])
+        same = theirs[(theirs["model"] == name) & (theirs["split"] == split)]
+        same = same[same["method"].str.casefold() == row["method"].casefold()]
+        if name is None:
+            kind, note = "own run", "another model than any that is published here"
+        elif same.empty:
+            kind, note = "own run", f"nothing is published of {row['method']} with {name} on these"
+        elif not (same["n"] == tasks).any():
+            kind, note = "own run", f"{tasks} tasks, published are {same['n'].iloc[0]}"
+        else:
+            kind, note = "reproduction", f"the weights of {name}"
+        if "solvable" in row:
+            note += f"; the oracle solves {row['solvable']} of these {tasks} tasks"
+        rows.append(
+            {
+                "kind": kind,
+                "method": row["method"],
+                "model": row["model"],
+                "split": split,
+                "n": int(row["n"]),
+                "success": 100 * row["rate"],
+                "low": 100 * row["low"],
+                "high": 100 * row["high"],
+                "source": "this file",
+                "note": note,
+            }
+        )
+    return rows
+
+
+def _theirs(row: pd.Series) -> dict[str, object]:
+    value, n = float(row["value"]), int(row["n"])
+    low = high = float("nan")
+    if "runs" not in row["note"] and "attempts" not in row["note"]:
+        low, high = wilson(round(value * n / 100), n)
+    return {
+        "kind": "published",
+        "method": row["method"],
+        "model": row["model"],
+        "split": row["split"],
+        "n": n,
+        "success": value,
+        "low": 100 * low,
+        "high": 100 * high,
+        "source": f"{row['paper']}, {row['table']}",
+        "note": row["note"],
+    }
+
+
+__all__ = ["PAPERS", "RATES", "beside", "published"]
