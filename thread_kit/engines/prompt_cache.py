@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from thread_kit.resources import cache_folder
+
 HEAD = b"thread-kit prompt 1\n"
 DIGEST = 32  # bytes of a sha256
 LIMIT = 2 * 2**30  # bytes of all files together
@@ -31,8 +33,7 @@ class PromptCache:
     """
 
     def __init__(self, folder: Path | None = None, limit: int = LIMIT) -> None:
-        cache = Path(os.environ.get("THREAD_KIT_CACHE", "~/.cache/thread-kit")).expanduser()
-        self.folder = folder or cache / "prompts"
+        self.folder = folder or cache_folder() / "prompts"
         self.limit = limit
 
     def path(self, about: Mapping[str, Any]) -> Path:

@@ -1,0 +1,499 @@
+"""ALFWorld: the real engine in its process, generated games, the official ones at hand."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs import alfworld_engine
+from thread_kit.envs.alfworld import LISTED, AlfWorld, data_folder, tasks
+from thread_kit.envs.alfworld_engine import Engine, EngineError
+from thread_kit.envs.alfworld_games import KINDS, ROOMS, generated
+from thread_kit.envs.alfworld_oracle import solve
+from thread_kit.envs.alfworld_wording import goal_of, worded
+from thread_kit.prompts import EMPTY
+from thread_kit.session import Session
+from thread_kit.trace import Episode
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = Path(os.environ.get("THREAD_KIT_SHARED", ROOT.parent / "shared"))
+HALF = SHARED / "data" / "alfworld" / "valid_unseen_67.tar.xz"
+ALL = "THREAD_KIT_ALFWORLD"  # the folder that has json_2.1.1: every game in it is played
+
+needs_engine = pytest.mark.alfworld
+
+MUG = "You are in the middle of a room. Looking quickly around you, you see a cabinet 8, a cabinet"
+
+
+@pytest.fixture(scope="module")
+def _games(tmp_path_factory):
+    return tmp_path_factory.mktemp("games")
+
+
+@pytest.fixture(autouse=True)
+def _games_are_made_once(_games, monkeypatch):
+    monkeypatch.setenv("THREAD_KIT_CACHE", str(_games))
+
+
+@pytest.fixture
+def env():
+    """Put a mug in the fridge; one stands on diningtable 1."""
+    env = AlfWorld("generated", "pick-105")
+    env.reset()
+    return env
+
+
+def run(env, *actions):
+    """The observations of `actions`."""
+    return [env.step(action).observation for action in actions]
+
+
+# What needs no engine
+
+
+GAME = {
+    "pddl_domain": "",
+    "grammar": '{"rhs": "Your task is to: put a hot mug in desk."}',
+    "pddl_problem": "",
+    "solvable": True,
+}
+
+
+def official(folder, *names, **changes):
+    """Files that look like downloaded games, under ALFWorld's data folder."""
+    for name in names:
+        path = folder / "json_2.1.1" / "valid_unseen" / name / "game.tw-pddl"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps({**GAME, **changes}))
+
+
+HOT = "pick_heat_then_place_in_recep-Mug-None-Desk-10"
+TWO = "pick_two_obj_and_place-CD-None-Safe-308"
+
+
+def test_official_games_are_listed_by_name_without_what_alfworld_leaves_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    official(tmp_path, f"{TWO}/trial_1", f"{HOT}/trial_2", f"{HOT}/trial_1")
+    official(tmp_path, "pick_and_place_with_movable_recep-Mug-Bowl-Desk-10/trial_1")
+    official(tmp_path, "pick_heat_then_place_in_recep-BreadSliced-None-Desk-10/trial_1")
+    official(tmp_path, f"{HOT}/trial_3", solvable=False)
+    listed = [(task.name, task.type) for task in tasks()]
+    assert listed == [
+        (f"{HOT}/trial_1", "heat"),
+        (f"{HOT}/trial_2", "heat"),
+        (f"{TWO}/trial_1", "pick2"),
+    ]
+    assert AlfWorld(game=2).task["game"] == f"{TWO}/trial_1"
+    env = AlfWorld(game=f"{HOT}/trial_2")
+    assert (env.type, env.goal, env.max_actions) == ("heat", "put a hot mug in desk", 50)
+    assert env.task == {"split": "valid_unseen", "game": f"{HOT}/trial_2", "wording": "papers"}
+    assert repr(env) == f"AlfWorld(valid_unseen, {HOT}/trial_2: put a hot mug in desk)"
+    path = tasks()[0].path
+    assert AlfWorld(game=path).task == {"split": "", "game": f"{HOT}/trial_1", "wording": "papers"}
+    with pytest.raises(ValueError, match=r"no game 3 in split 'valid_unseen'; choose 0 to 2"):
+        AlfWorld(game=3)
+    with pytest.raises(ValueError, match=r"no game 'x' among the 3 of split 'valid_unseen'"):
+        AlfWorld(game="x")
+
+
+def test_the_data_folder_is_alfworlds_own(monkeypatch):
+    monkeypatch.delenv("ALFWORLD_DATA")
+    assert data_folder() == Path.home() / ".cache" / "alfworld"
+
+
+def test_without_the_official_games_the_error_says_how_to_get_them():
+    with pytest.raises(FileNotFoundError, match=r"alfworld-download.*ALFWORLD_DATA.*'heat-0'"):
+        AlfWorld()
+
+
+def test_generated_games_are_listed_by_type_and_seed():
+    listed = tasks("generated")
+    assert len(listed) == 6 * LISTED
+    assert [task.name for task in listed[:2]] == ["pick-0", "pick-1"]
+    assert {task.type for task in listed} == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"split": "test"}, "unknown split 'test'; choose one of valid_unseen, valid_seen"),
+        ({"wording": "old"}, "unknown wording 'old'; choose one of papers, classic, engine"),
+        ({"max_actions": 0}, "max_actions is 0; give 1 or more"),
+        ({"split": "generated", "game": "fry-1"}, "no generated game 'fry-1'.*'heat-12'"),
+        ({"split": "generated", "game": "heat-01"}, "no generated game 'heat-01'"),
+        ({"split": "generated", "game": 60}, "no game 60 in split 'generated'; choose 0 to 59"),
+    ],
+)
+def test_what_cannot_be_played_is_told_at_once(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        AlfWorld(**arguments)
+
+
+def test_a_file_that_is_no_game_is_named(tmp_path):
+    path = tmp_path / HOT / "trial_1" / "game.tw-pddl"
+    path.parent.mkdir(parents=True)
+    for content in ("nothing", "[]", '{"grammar": ""}'):
+        path.write_text(content)
+        with pytest.raises(ValueError, match=r"game\.tw-pddl is no game file of ALFWorld"):
+            AlfWorld(game=path)
+    path.write_text(json.dumps({**GAME, "grammar": "{}"}))
+    with pytest.raises(ValueError, match="no line 'Your task is to"):
+        AlfWorld(game=path)
+    with pytest.raises(ValueError, match="the folders of a game file say its task type"):
+        AlfWorld(game=tmp_path / "game.tw-pddl")
+
+
+@pytest.mark.parametrize("kind", ["fry", ""])
+def test_an_unknown_type_of_game_is_refused(kind):
+    with pytest.raises(ValueError, match=r"unknown task type .* choose one of pick, clean"):
+        generated(kind, 1)
+
+
+@pytest.mark.parametrize("seed", [-1, "1", 1.0])
+def test_a_seed_is_a_number_from_0(seed):
+    with pytest.raises(ValueError, match="a number from 0"):
+        generated("pick", seed)
+
+
+def test_a_missing_engine_is_an_error_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(alfworld_engine, "NEEDED", ("no_such_package",))
+    with pytest.raises(
+        ImportError, match=re.escape('pip install -c constraints.txt ".[alfworld]"')
+    ):
+        Engine()
+
+
+def test_wording_changes_no_game_that_is_worded_already():
+    once = worded(GAME, "classic")
+    assert worded(once, "classic") == once
+    assert worded(GAME, "engine") is GAME
+
+
+# Generated games
+
+
+@needs_engine
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_generated_game_of_each_type_is_won_by_its_oracle_in_every_wording(kind):
+    plans = {}
+    for wording in ("papers", "engine"):
+        env = AlfWorld("generated", f"{kind}-6", wording=wording)
+        assert env.type == kind
+        context = env.reset()
+        assert not env.won
+        assert context.startswith("You are in the middle of a room. Looking quickly around you, ")
+        assert context.endswith(f"\nYour task is to: {env.goal}.")
+        plans[wording] = env.oracle()
+        steps = [env.step(action) for action in plans[wording]]
+        assert [step.reward for step in steps] == [0.0] * (len(steps) - 1) + [1.0]
+        assert env.won
+        assert not any("Nothing happens" in step.observation for step in steps)
+    both = zip(plans["papers"], plans["engine"], strict=True)
+    assert all(old == re.sub(r"^move (.+) to ", r"put \1 in/on ", new) for old, new in both)
+
+
+@needs_engine
+def test_a_generated_game_says_that_it_is_and_has_its_solution_in_its_file():
+    game = json.loads(generated("clean", 3).read_text())
+    assert game["generated"] == {"type": "clean", "seed": 3, "version": 1}
+    assert game["solvable"]
+    assert solve(game) == game["walkthrough"]
+
+
+@needs_engine
+def test_a_name_is_the_same_game_in_every_process(tmp_path, monkeypatch):
+    known = generated("cool", 4).read_bytes()
+    monkeypatch.setenv("THREAD_KIT_CACHE", str(tmp_path))
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    assert generated("cool", 4).read_bytes() == known
+    # Raise VERSION when this changes: results are kept by the names of games.
+    problem = json.loads(known)["pddl_problem"]
+    assert hashlib.sha256(problem.encode()).hexdigest()[:16] == "aa34baedb385410c"
+
+
+@needs_engine
+def test_what_lies_in_a_household_is_in_its_room_and_where_the_package_lets_it_lie():
+    problem = json.loads(generated("pick", 5).read_text())["pddl_problem"]
+    fact = re.compile(r"^\((\w+) (\S+) (\S+)\)$", re.MULTILINE)
+    facts = fact.findall(problem)
+    kind = {one: t for name, one, t in facts if name in ("objectType", "receptacleType")}
+    allowed = {(place, thing) for name, place, thing in facts if name == "canContain"}
+    lying = [(kind[place], kind[thing]) for name, thing, place in facts if name == "inReceptacle"]
+    assert lying
+    assert set(lying) <= allowed
+    things = {thing.removesuffix("Type") for _, thing in lying}
+    assert any(things <= set(room.things) for room in ROOMS.values())
+
+
+# Episodes
+
+
+@needs_engine
+def test_an_episode_in_the_papers_wording(env):
+    assert env.again().reset().startswith(MUG)
+    steps = [
+        env.step(action)
+        for action in (
+            "go to cabinet 8",
+            "open cabinet 8",
+            "go to diningtable 1",
+            "take mug 1 from diningtable 1",
+            "inventory",
+            "go to fridge 1",
+            "put mug 1 on fridge 1",
+            "open fridge 1",
+            "put mug 1 in/on fridge 1",
+        )
+    ]
+    assert [step.observation for step in steps] == [
+        "The cabinet 8 is closed.",
+        "You open the cabinet 8. The cabinet 8 is open. In it, you see nothing.",
+        "On the diningtable 1, you see a mug 1.",
+        "You pick up the mug 1 from the diningtable 1.",
+        "You are carrying: a mug 1.",
+        "The fridge 1 is closed.",
+        "Nothing happens.",
+        "You open the fridge 1. The fridge 1 is open. In it, you see nothing.",
+        "You put the mug 1 in/on the fridge 1.",
+    ]
+    assert [step.reward for step in steps] == [0.0] * 8 + [1.0]
+    assert [step.terminated for step in steps] == [False] * 8 + [True]
+    assert steps[-1].info == {"actions": 9, "won": True}
+
+
+@needs_engine
+def test_the_other_wordings_say_where_one_arrives():
+    classic = AlfWorld("generated", "pick-105", wording="classic")
+    assert re.fullmatch(
+        r"You arrive at loc \d+\. The fridge 1 is closed\.", *run(classic, "go to fridge 1")
+    )
+    engine = AlfWorld("generated", "pick-105", wording="engine")
+    assert run(engine, "go to diningtable 1", "take mug 1 from diningtable 1", "go to shelf 2") == [
+        "You arrive at diningtable 1. On the diningtable 1, you see a mug 1.",
+        "You pick up the mug 1 from the diningtable 1.",
+        "You arrive at shelf 2. On the shelf 2, you see nothing.",
+    ]
+    assert "move mug 1 to shelf 2" in engine.admissible
+    assert run(engine, "put mug 1 in/on shelf 2", "move mug 1 to shelf 2") == [
+        "Nothing happens.",
+        "You move the mug 1 to the shelf 2.",
+    ]
+
+
+@needs_engine
+def test_admissible_actions_are_those_that_do_something(env):
+    assert "go to fridge 1" in env.admissible
+    assert "open fridge 1" not in env.admissible
+    env.step("go to fridge 1")
+    assert "open fridge 1" in env.admissible
+    fresh = AlfWorld("generated", "pick-105")
+    assert fresh.admissible == ()  # it has not begun
+
+
+@needs_engine
+def test_every_action_counts_and_the_last_one_ends_the_episode():
+    env = AlfWorld("generated", "pick-105", max_actions=2)
+    assert not env.step("dance").truncated
+    assert env.step("look").truncated
+    late = env.step("look")
+    assert late.observation == "The task is over."
+    assert (late.reward, late.terminated, late.truncated) == (0.0, False, True)
+    assert late.info == {"actions": 2, "won": False}
+    assert env.admissible == ()
+
+
+@needs_engine
+def test_the_limit_is_one_for_the_oracle_too():
+    plan = AlfWorld("generated", "pick-105", max_actions=None).oracle()
+    env = AlfWorld("generated", "pick-105", max_actions=len(plan))
+    assert env.oracle() == plan
+    last = [env.step(action) for action in plan][-1]
+    assert (last.reward, last.terminated, last.truncated) == (1.0, True, False)
+    assert AlfWorld("generated", "pick-105", max_actions=len(plan) - 1).oracle() is None
+
+
+@needs_engine
+def test_reset_and_again_start_anew_and_leave_each_other_alone(env):
+    start = env.again().reset()
+    run(env, "go to diningtable 1", "take mug 1 from diningtable 1")
+    other = env.again()
+    assert run(other, "go to diningtable 1") == ["On the diningtable 1, you see a mug 1."]
+    assert run(env, "inventory") == ["You are carrying: a mug 1."]
+    assert env.reset() == start
+    assert env.step("inventory") == (
+        "You are not carrying anything.",
+        0.0,
+        False,
+        False,
+        {"actions": 1, "won": False},
+    )
+    assert run(other, "inventory") == ["You are not carrying anything."]
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    "text", ["", " \n", "go to\nfridge 1", "\udc80", "x" * 100_000, "{r.name}"]
+)
+def test_text_that_is_no_action_does_nothing(env, text):
+    assert run(env, text, "  go to fridge 1\n") == ["Nothing happens.", "The fridge 1 is closed."]
+
+
+@needs_engine
+def test_a_session_plays_it_and_the_trace_has_what_came_of_it(env, tmp_path):
+    plan = env.oracle()
+    replies = (*(f"> {action} =>" for action in plan), "print('Done.')\n#END#")
+    path = tmp_path / "episode.jsonl"
+    Session(ScriptedEngine(replies), env, prompt=EMPTY, path=path).run()
+    episode = Episode.load(path)
+    assert episode.header["task"] == env.task
+    assert "You put the mug 1 in/on the fridge 1." in episode.seen(0)
+    assert episode.header["versions"]["alfworld"] == "0.4.2"
+
+
+# The process
+
+
+def is_alive(pid):
+    """Whether a process runs; one that has ended and is yet to be waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def ends(pid):
+    """Whether a process is gone, within the time that a loaded machine may need."""
+    patience = time.monotonic() + 60
+    while is_alive(pid) and time.monotonic() < patience:
+        time.sleep(0.05)
+    return not is_alive(pid)
+
+
+@needs_engine
+def test_the_process_ends_with_the_episode_with_close_and_with_its_last_holder(env):
+    pids = []
+    for over in ("won", "closed", "dropped"):
+        one = env.again()
+        one.reset()
+        pids.append(one._engine._process.pid)
+        assert is_alive(pids[-1])
+        if over == "won":
+            for action in one.oracle():
+                one.step(action)
+        elif over == "closed":
+            one.close()
+            one.close()
+            with pytest.raises(EngineError, match="the engine is closed"):
+                one.step("look")
+        del one
+        gc.collect()
+        assert ends(pids[-1]), over
+
+
+@needs_engine
+@pytest.mark.skipif(not Path("/proc").exists(), reason="no /proc")
+def test_the_process_ends_when_its_host_is_killed():
+    code = (
+        "from thread_kit.envs.alfworld_engine import Engine\n"
+        "engine = Engine(); print(engine._process.pid, flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as host:
+        pid = int(host.stdout.readline())
+        assert is_alive(pid)
+        host.kill()
+        assert ends(pid)
+
+
+@needs_engine
+def test_a_process_that_dies_is_an_error_that_says_so(env):
+    os.kill(env._engine._process.pid, signal.SIGKILL)
+    with pytest.raises(EngineError, match=r"died \(exit code -9\); it said last: "):
+        env.step("look")
+    assert env.reset().startswith(MUG)  # and one can begin again
+
+
+@needs_engine
+def test_a_silent_process_is_ended_and_the_error_says_what_helps():
+    with Engine(seconds=0.01) as engine:  # it cannot even start in that time
+        with pytest.raises(TimeoutError, match=r"within 0\.01 seconds.*A larger `seconds`"):
+            engine.ask(do="plan")
+        assert not engine.is_open
+
+
+@needs_engine
+def test_what_the_engine_refuses_is_an_error_with_its_reason_and_it_lives_on():
+    game = json.loads(generated("pick", 105).read_text())
+    with Engine() as engine:
+        with pytest.raises(EngineError, match="refuses: ValueError: not a request"):
+            engine.ask(do="dance")
+        with pytest.raises(EngineError, match="refuses: "):
+            engine.ask(do="start", game={**game, "grammar": "nonsense"})
+        assert engine.ask(do="start", game=game)["won"] is False
+
+
+@needs_engine
+def test_a_goal_that_nothing_reaches_is_refused_by_the_planner():
+    game = json.loads(generated("pick", 105).read_text())
+    unreachable = re.sub(r"\(pickupable \S+\)\n", "", game["pddl_problem"])
+    with pytest.raises(EngineError, match="refuses: "):
+        solve({**game, "pddl_problem": unreachable})
+
+
+# The official games
+
+
+@pytest.fixture(scope="module")
+def official_folder(tmp_path_factory):
+    """All games of the folder that `ALL` names; else one a type of the half at hand."""
+    if folder := os.environ.get(ALL):
+        return Path(folder)
+    if not HALF.exists():
+        pytest.skip(f"no official games: {HALF.name} is not in the shared folder; or set {ALL}")
+    folder = tmp_path_factory.mktemp("official")
+    with tarfile.open(HALF) as archive:
+        archive.extractall(folder, filter="data")
+    seen = Counter()
+    for path in sorted(folder.glob("*/*/*/*/game.tw-pddl")):
+        prefix = path.parent.parent.name.partition("-")[0]
+        seen[prefix] += 1
+        if seen[prefix] > 1:
+            path.unlink()
+    return folder
+
+
+@needs_engine
+def test_official_games_load_in_the_papers_wording_and_the_oracle_wins(
+    official_folder, monkeypatch
+):
+    monkeypatch.setenv("ALFWORLD_DATA", str(official_folder))
+    played = Counter()
+    for task in tasks("valid_unseen"):
+        env = AlfWorld("valid_unseen", task.name)
+        room, goal = env.reset().split("\n")
+        assert re.fullmatch(
+            r"You are in the middle of a room\. Looking quickly around you, you see "
+            r"(a \w+ \d+, )+and a \w+ \d+\.",
+            room,
+        )
+        assert goal == f"Your task is to: {goal_of(json.loads(task.path.read_text()))}."
+        plan = env.oracle()
+        steps = [env.step(action) for action in plan]
+        assert steps[-1].reward == 1.0, task
+        assert not any(re.search("arrive|move", step.observation) for step in steps), task
+        played[task.type] += 1
+    assert set(played) == set(KINDS)

@@ -1,0 +1,31 @@
+"""An expert for ALFWorld: the planner of the engine, which sees the whole household.
+
+Unlike TextCraft's oracle it knows what the model cannot see (where things lie), so its plan tells
+how few actions win a game, not how one finds out. Fast Downward plans the cheapest way by the
+rules' own costs (1 an action; 5 to clean, heat, cool or use), not by the number of actions. A plan
+takes a second; up to half a minute where two things are to be brought into a large kitchen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thread_kit.envs.alfworld_engine import Engine
+
+
+def solve(game: dict[str, Any], seconds: float = 120.0) -> list[str] | None:
+    """Actions that win the game (what a game file holds) from its start, in the game's wording.
+
+    They have been played and have won; None if the planner finds none that do. Takes some seconds.
+    Raises ImportError without the engine, EngineError where it cannot load the game: one that it
+    sees to have no solution is such.
+    """
+    with Engine(seconds) as engine:
+        if engine.ask(do="start", game=game)["won"]:
+            return []
+        plan = engine.ask(do="plan")["plan"]
+        won = [engine.ask(do="step", action=action)["won"] for action in plan]
+    return plan if any(won) else None
+
+
+__all__ = ["solve"]

@@ -1,0 +1,120 @@
+"""The process that one ALFWorld game runs in; `alfworld_engine.py` starts it and speaks with it.
+
+The planner is a C++ library with global state that writes to the standard output, and it ends the
+process on what it does not understand. So each game has a process of its own, and everything that
+imports the packages `alfworld` and `textworld` runs here.
+
+The protocol: one JSON object a message, over a pipe. A request names what to do ("do"), the reply
+has what came of it, or "error": one line of text.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import sys
+from multiprocessing.connection import Connection
+from typing import Any
+
+from thread_kit.envs.alfworld_games import Lore, invent
+
+Message = dict[str, Any]
+
+
+class Game:
+    """A game in the engine."""
+
+    def __init__(self, game: Message) -> None:
+        from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
+        from textworld import EnvInfos
+        from textworld.envs.pddl import PddlEnv
+
+        # The demangler names things as people read them: "mug 1" for "Mug_bar__plus_00_dot_27...".
+        self._env = AlfredDemangler(PddlEnv(EnvInfos(won=True, admissible_commands=True)))
+        self._env.load(game)
+        self._state = self._env.reset()
+
+    def seen(self) -> Message:
+        return {
+            "observation": self._state["feedback"],
+            "admissible": self._state["admissible_commands"],
+            "won": bool(self._state["won"]),
+        }
+
+    def step(self, action: str) -> Message:
+        self._state, _, _ = self._env.step(action)
+        return self.seen()
+
+    def plan(self) -> list[str]:
+        """Commands that win from here, by the engine's planner; [] if it finds none."""
+        engine = self._env.unwrapped
+        return engine._pddl_state.replan(engine._entity_infos)
+
+
+def lore() -> Lore:
+    """What the package knows about households: what can hold what, the goals, the rules."""
+    from alfworld.gen.constants import MOVABLE_RECEPTACLES, VAL_ACTION_OBJECTS
+    from alfworld.gen.constants import OPENABLE_CLASS_LIST as OPENABLE
+    from alfworld.gen.constants import VAL_RECEPTACLE_OBJECTS as HOLDS
+    from alfworld.gen.goal_library import gdict
+
+    data = importlib.resources.files("alfworld") / "data"
+    return Lore(
+        domain=(data / "alfred.pddl").read_text("utf-8"),
+        grammar=(data / "alfred.twl2").read_text("utf-8"),
+        goals={kind: goal["pddl"].replace("#", "-") for kind, goal in gdict.items()},
+        phrases={kind: tuple(goal["templates"]) for kind, goal in gdict.items()},
+        holds={place: frozenset(things) for place, things in HOLDS.items()},
+        suits={how: frozenset(things) for how, things in VAL_ACTION_OBJECTS.items()},
+        openable=frozenset(OPENABLE),
+        vessels=frozenset(MOVABLE_RECEPTACLES),
+    )
+
+
+def generate(kind: str, seed: int) -> Message:
+    """A new game that the planner has solved, and that was won by playing what it planned."""
+    known = lore()
+    for attempt in range(100):
+        game = invent(kind, seed, attempt, known)
+        played = Game(game) if game else None
+        if not game or not played or played.seen()["won"]:
+            continue
+        plan = played.plan()
+        if any(played.step(action)["won"] for action in plan):
+            return {**game, "solvable": True, "walkthrough": plan}
+    raise RuntimeError(f"no solvable household came of {kind!r} and seed {seed}")
+
+
+def answer(request: Message, game: Game | None) -> tuple[Message, Game | None]:
+    """The reply to one request, and the game that is on from now."""
+    match request:
+        case {"do": "start", "game": data}:
+            game = Game(data)
+            return game.seen(), game
+        case {"do": "generate", "kind": kind, "seed": seed}:
+            return {"game": generate(kind, seed)}, game
+        case {"do": "step", "action": action} if game:
+            return game.step(action), game
+        case {"do": "plan"} if game:
+            return {"plan": game.plan()}, game
+    raise ValueError(f"not a request: {request}")
+
+
+def main(descriptor: int) -> None:
+    """Answer until whoever started this process hangs up."""
+    pipe = Connection(descriptor)
+    game: Game | None = None
+    while True:
+        try:
+            request = json.loads(pipe.recv_bytes())
+        except EOFError:
+            return
+        try:
+            reply, game = answer(request, game)
+        except Exception as error:
+            reply = {"error": f"{type(error).__name__}: {error}"}
+        pipe.send_bytes(json.dumps(reply).encode())
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
