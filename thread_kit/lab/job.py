@@ -14,7 +14,7 @@ from typing import Any
 from thread_kit.engines import Engine
 from thread_kit.envs import Env
 from thread_kit.events import Event
-from thread_kit.lab.ledger import Key, to_json
+from thread_kit.lab.ledger import Key, canonical
 from thread_kit.lab.method import Method, Run
 from thread_kit.lab.solvability import solvable
 from thread_kit.trace import Episode
@@ -149,11 +149,11 @@ def _key(job: Job, header: Mapping[str, Any]) -> Key:
                 "temperature": header.get("sampling", {}).get("temperature"),
             }
         )
-    return Key(job.method.name, job.model, prompts, settings, to_json(job.task), job.seed)
+    return Key(job.method.name, job.model, prompts, settings, canonical(job.task), job.seed)
 
 
 def _hash(value: Any) -> str:
-    return hashlib.sha256(to_json(value).encode()).hexdigest()[:16]
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
 
 
 def _file_name(key: Key) -> str:
