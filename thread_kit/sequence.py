@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
 
 class Provenance(StrEnum):
@@ -49,7 +50,7 @@ class Sequence:
 
     def __len__(self) -> int:
         """Number of tokens."""
-        return sum(map(len, self.spans))
+        return sum(len(span.tokens) for span in self.spans)
 
     @property
     def text(self) -> str:
@@ -57,7 +58,7 @@ class Sequence:
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        return tuple(token for span in self.spans for token in span.tokens)
+        return tuple(chain.from_iterable(span.tokens for span in self.spans))
 
     @property
     def last_line(self) -> str:

@@ -1,0 +1,148 @@
+"""`python -m thread_kit.bench`: measure, print the tables, keep the numbers as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import random
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from thread_kit.bench import growth, tables
+from thread_kit.bench.contenders import CONTENDERS, apart
+from thread_kit.bench.rates import rate
+from thread_kit.bench.workload import Played, Weights, Workload, workload
+from thread_kit.engines import EngineError
+from thread_kit.envs.textcraft import TextCraft
+from thread_kit.models import EMBEDDED, ModelError, load_model, taught_by
+from thread_kit.session import Session
+from thread_kit.trace import Episode, TraceError
+
+AT_ONCE = (1, 2, 4, 8)
+BIG = 1000  # threads of the episodes whose bookkeeping is measured
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status (2: the command cannot do what it was asked)."""
+    options = _parser().parse_args(arguments)
+    try:
+        _measure(options)
+    except (EngineError, ModelError, TraceError, ValueError, OSError) as error:
+        print(f"thread_kit.bench: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m thread_kit.bench",
+        description="Play an episode, then give its calls to KV-true threads and to what people "
+        "use instead of them; compare the kit's speed with llama.cpp's own.",
+    )
+    parser.add_argument("trace", nargs="?", help="a recorded episode, instead of playing one")
+    parser.add_argument("--model", default=EMBEDDED, help="a name, or a GGUF file")
+    parser.add_argument("--adapter", help="a name, or a GGUF adapter, or none (default: by model)")
+    parser.add_argument("--prompt", help="few-shot: a name, or a path ending in .txt, or none")
+    parser.add_argument("--task", type=int, default=110, help="of TextCraft's official 200")
+    parser.add_argument("--calls", type=int, default=200, help="of the episode, at most")
+    parser.add_argument("--context", type=int, default=8192, metavar="TOKENS", help="KV cache size")
+    parser.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all")
+    parser.add_argument("--rounds", type=int, default=3, help="of all contenders, in random order")
+    parser.add_argument("--out", type=Path, help="keep the numbers in this file (JSON)")
+    return parser
+
+
+def _measure(options: argparse.Namespace) -> None:
+    if options.rounds < 1:
+        raise ValueError(f"--rounds {options.rounds}: give at least 1")
+    adapter, prompt = taught_by(
+        options.model, adapter=options.adapter, prompt=options.prompt, benchmark="textcraft"
+    )
+    cpu_threads = os.cpu_count() or 1
+    weights = Weights.of(
+        options.model,
+        adapter,
+        context=options.context,
+        gpu_layers=options.gpu_layers,
+        cpu_threads=cpu_threads,
+    )
+    given = {"adapter": adapter, "context": options.context, "gpu_layers": options.gpu_layers}
+    with load_model(options.model, **given) as engine:
+        if options.trace:
+            name, episode = Path(options.trace).stem, Episode.load(options.trace)
+        else:
+            name = f"TextCraft test {options.task}"
+            task = TextCraft("test", options.task)
+            episode = Session(engine, task, prompt=prompt, calls=options.calls).run()
+        work = workload(episode, engine, name)
+        offloaded = engine.offloaded
+    print(f"{episode!r}\n{work.name}, forced through {weights}: {len(work.calls)} calls\n")
+
+    played = _contenders(weights, work, options.rounds)
+    result: dict[str, Any] = {
+        "workload": {
+            "name": work.name,
+            "calls": len(work.calls),
+            "threads": len(episode.threads),
+            "depth": episode.depth,
+            "prompt": len(work.prompt),
+            "generated": work.generated,
+            "reward": episode.reward,
+        },
+        "model": str(weights),
+        "machine": _machine(cpu_threads, offloaded),
+        "contenders": [one.row() for one in played],
+    }
+    print(f"{tables.contenders(result).to_string(index=False)}\n")
+    result["rates"] = [rate(weights, n).row() for n in tqdm(AT_ONCE, "rates", leave=False)]
+    print(f"{tables.rates(result).to_string(index=False)}\n")
+    result["bookkeeping"] = {shape: growth.bookkeeping(shape, BIG) for shape in growth.TREES}
+    print(f"{tables.bookkeeping(result).to_string(index=False)}\n")
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def _contenders(weights: Weights, work: Workload, rounds: int) -> list[Played]:
+    played: list[Played] = []
+    bar = tqdm(total=rounds * len(CONTENDERS), unit="run", leave=False)
+    order = random.Random(0)
+    for _ in range(rounds):
+        for contender in order.sample(CONTENDERS, len(CONTENDERS)):
+            bar.set_description(contender.__name__)
+            if contender.__name__ == "llama_server" and not _has("xllamacpp"):
+                bar.write("llama-server is left out: pip install xllamacpp")
+            else:
+                played.append(apart(contender, weights, work))
+            bar.update()
+    bar.close()
+    return played
+
+
+def _has(package: str) -> bool:
+    try:
+        importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _machine(cpu_threads: int, offloaded: tuple[int, int]) -> dict[str, Any]:
+    packages = ("llama-cpp-python", "xllamacpp")
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu_threads": cpu_threads,
+        "layers_offloaded": list(offloaded),
+        **{name: importlib.metadata.version(name) for name in packages if _has(name)},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

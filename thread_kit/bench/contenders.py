@@ -1,0 +1,161 @@
+"""KV-true threads, and what people use instead of them, on the same calls.
+
+Every contender is given all tokens that a thread sees, call by call, and writes as many as were
+recorded. It chooses each token itself; then the recorded one takes its place, so that one different
+token does not make another episode of it. (A server cannot be forced: see `server.py`.) Each runs
+in a process of its own, so that peak memory is its own, too.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+from thread_kit.bench.memory import peak_memory
+from thread_kit.bench.server import llama_server
+from thread_kit.bench.workload import Contender, Forced, Played, Weights, Workload
+from thread_kit.engines import Call
+from thread_kit.engines.llama import LlamaEngine
+
+WARM_UP = 64  # tokens evaluated before the clock starts
+
+
+class ForcedEngine(LlamaEngine):
+    """A LlamaEngine that writes what it is told; what it would have written is counted."""
+
+    def __init__(self, weights: Weights) -> None:
+        super().__init__(
+            weights.path,
+            adapter=weights.adapter,
+            context=weights.context,
+            gpu_layers=weights.gpu_layers,
+            cpu_threads=weights.cpu_threads,
+            sequences=256,
+            keep_prompts=False,
+        )
+        self._script: Iterator[int] = iter(())
+        self.differs = False
+
+    def play(self, thread: int, call: Forced) -> Call:
+        """One call, from begin to end."""
+        self._script, self.differs = iter(call.written), False
+        self.begin(thread, call.seen, stops={}, max_tokens=len(call.written))
+        while not (news := self.advance(thread)) or not isinstance(news[-1], Call):
+            pass
+        return news[-1]
+
+    def _sample(self, row: int, call: Any) -> int:
+        own, told = super()._sample(row, call), next(self._script)
+        self.differs |= own != told
+        return told
+
+
+def kv_true(weights: Weights, work: Workload) -> Played:
+    """This kit's engine: each thread keeps its cells while it waits."""
+    return _in_process("KV-true", weights, work, keep_threads=True, keep_prompt=True)
+
+
+def prompt_cached(weights: Weights, work: Workload) -> Played:
+    """The papers' own scheme: the few-shot prompt is kept, the rest is evaluated at each call."""
+    return _in_process("prompt cached", weights, work, keep_threads=False, keep_prompt=True)
+
+
+def nothing_cached(weights: Weights, work: Workload) -> Played:
+    """Everything that a thread sees is evaluated at each of its calls."""
+    return _in_process("nothing cached", weights, work, keep_threads=False, keep_prompt=False)
+
+
+def _in_process(
+    name: str, weights: Weights, work: Workload, *, keep_threads: bool, keep_prompt: bool
+) -> Played:
+    evaluated = same = 0
+    own_keys = itertools.count(10**9)
+    with ForcedEngine(weights) as engine:
+        engine.play(0, Forced(0, (1,) * WARM_UP, (1,)))
+        engine.release(0)
+        begun = time.perf_counter()
+        for step in work.steps:
+            if isinstance(step, int):
+                engine.release(step)
+                continue
+            if keep_prompt and work.prompt:  # costs nothing when it is there
+                done = [news.done for news in engine.prefill(work.prompt)]
+                evaluated += done[-1] - done[0]
+            thread = step.thread if keep_threads else next(own_keys)
+            evaluated += engine.play(thread, step).evaluated
+            same += not engine.differs
+            if not keep_threads:
+                engine.release(thread)
+        seconds = time.perf_counter() - begun
+    return Played(name, evaluated, seconds, same, peak_memory())
+
+
+def create_completion(weights: Weights, work: Workload) -> Played:
+    """llama-cpp-python's `Llama.create_completion`: one sequence, which keeps the last prefix."""
+    from llama_cpp import Llama
+
+    class ForcedLlama(Llama):
+        """Writes what it is told, and counts what it evaluates."""
+
+        script: Iterator[int] = iter(())
+        differs = False
+        evaluated = 0
+
+        def eval(self, tokens: Any) -> None:
+            self.evaluated += len(tokens)
+            super().eval(tokens)
+
+        def sample(self, *arguments: Any, **options: Any) -> int:
+            own, told = super().sample(*arguments, **options), next(self.script)
+            self.differs |= own != told
+            return told
+
+    llama = ForcedLlama(
+        str(weights.path),
+        lora_path=str(weights.adapter) if weights.adapter else None,
+        n_ctx=weights.context,
+        n_gpu_layers=weights.gpu_layers,
+        n_threads=weights.cpu_threads,
+        n_threads_batch=weights.cpu_threads,
+        verbose=False,
+    )
+    llama.eval([1] * WARM_UP)
+    llama.reset()
+    llama.evaluated, same = 0, 0
+    begun = time.perf_counter()
+    for call in work.calls:
+        llama.script, llama.differs = iter(call.written), False
+        llama.create_completion(list(call.seen), max_tokens=len(call.written), temperature=0)
+        same += not llama.differs
+    seconds = time.perf_counter() - begun
+    llama.close()
+    return Played("create_completion", llama.evaluated, seconds, same, peak_memory())
+
+
+def apart(contender: Contender, weights: Weights, work: Workload) -> Played:
+    """Run a contender in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(contender, weights, work).result()
+
+
+CONTENDERS: tuple[Contender, ...] = (
+    kv_true,
+    create_completion,
+    llama_server,
+    prompt_cached,
+    nothing_cached,
+)
+
+__all__ = [
+    "CONTENDERS",
+    "ForcedEngine",
+    "apart",
+    "create_completion",
+    "kv_true",
+    "nothing_cached",
+    "prompt_cached",
+]

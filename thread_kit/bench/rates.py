@@ -1,0 +1,191 @@
+"""How fast sessions write, beside a bare loop over llama.cpp with the same number of sequences.
+
+Both have a context of their own, with the same cells taken and the same text before them, and they
+take turns, some tokens each, so that a machine that slows down slows both. The loop does what any
+program must do: one `llama_decode` for one token of each sequence, and the likeliest token of each.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from statistics import median
+from typing import Any
+
+import llama_cpp
+import numpy as np
+
+from thread_kit.bench.workload import Weights
+from thread_kit.dialect import Dialect
+from thread_kit.engines.llama import LlamaEngine
+from thread_kit.events import Token
+from thread_kit.session import Session
+
+NEVER = Dialect(listen="\0=>", close="\0<=", end="\0END", start="\0START")
+"""Marks that no model writes: a call goes on until its tokens are spent."""
+
+TEXT = "A thread waits for what its child brings, and its cells stay where they are. " * 12
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How fast `at_once` sessions write, all together.
+
+    share: of the rate of the bare loop; the median over turns. low, high: its quartiles.
+    per_second: tokens, in all sessions. outside: the share of the sessions' time in which
+    llama.cpp computes nothing, because it waits for Python.
+    """
+
+    at_once: int
+    share: float
+    low: float
+    high: float
+    per_second: float
+    outside: float
+
+    def row(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+class TimedEngine(LlamaEngine):
+    """A LlamaEngine that knows how long llama.cpp itself has worked (seconds), and never stops."""
+
+    computing = 0.0
+
+    def _evaluate(self, work: Any) -> bool:
+        begun = time.perf_counter()
+        done = super()._evaluate(work)
+        llama_cpp.llama_synchronize(self._context)  # on a GPU, decode returns before it is done
+        self.computing += time.perf_counter() - begun
+        return done
+
+    def _sample(self, row: int, call: Any) -> int:
+        token = super()._sample(row, call)
+        ends = llama_cpp.llama_vocab_is_eog(self._vocab, token)
+        return call.tokens[0] if ends else token
+
+
+class BareLoop:
+    """llama.cpp by its C interface: `n` sequences that write one token each a step."""
+
+    def __init__(self, weights: Weights, n: int) -> None:
+        params = llama_cpp.llama_model_default_params()
+        params.n_gpu_layers = 2**31 - 1 if weights.gpu_layers < 0 else weights.gpu_layers
+        self._model = llama_cpp.llama_model_load_from_file(os.fsencode(weights.path), params)
+        self._vocab = llama_cpp.llama_model_get_vocab(self._model)
+        own = llama_cpp.llama_context_default_params()
+        own.n_ctx, own.n_seq_max, own.kv_unified = weights.context, max(n, 2), True
+        own.n_batch = own.n_ubatch = 512
+        own.n_threads = own.n_threads_batch = weights.cpu_threads
+        self._context = llama_cpp.llama_init_from_model(self._model, own)
+        if weights.adapter:
+            path = os.fsencode(weights.adapter)
+            adapter = llama_cpp.llama_adapter_lora_init(self._model, path)
+            one = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(adapter)
+            scale = (ctypes.c_float * 1)(1.0)
+            llama_cpp.llama_set_adapters_lora(self._context, one, 1, scale)
+        self._batch = llama_cpp.llama_batch_init(512, 0, 1)
+        self._width = llama_cpp.llama_vocab_n_tokens(self._vocab)
+        self._places = [0] * n
+        self._next = [0] * n
+
+    def read(self, sequence: int, tokens: tuple[int, ...]) -> None:
+        """Evaluate what one sequence begins with."""
+        for start in range(0, len(tokens), 512):
+            chunk = tokens[start : start + 512]
+            self._decode([(sequence, token) for token in chunk], every=False)
+        self._next[sequence] = self._likeliest(self._batch.n_tokens - 1)
+
+    def step(self) -> None:
+        """One token for each sequence."""
+        self._decode(list(enumerate(self._next)), every=True)
+        self._next = [self._likeliest(row) for row in range(len(self._next))]
+
+    def _decode(self, tokens: list[tuple[int, int]], *, every: bool) -> None:
+        batch = self._batch
+        for row, (sequence, token) in enumerate(tokens):
+            batch.token[row], batch.pos[row] = token, self._places[sequence]
+            batch.n_seq_id[row], batch.seq_id[row][0] = 1, sequence
+            batch.logits[row] = every or row == len(tokens) - 1
+            self._places[sequence] += 1
+        batch.n_tokens = len(tokens)
+        if code := llama_cpp.llama_decode(self._context, batch):
+            raise RuntimeError(f"llama.cpp could not evaluate a batch (code {code})")
+
+    def _likeliest(self, row: int) -> int:
+        logits = llama_cpp.llama_get_logits_ith(self._context, row)
+        return int(np.ctypeslib.as_array(logits, (self._width,)).argmax())
+
+    def close(self) -> None:
+        """Free everything."""
+        llama_cpp.llama_batch_free(self._batch)
+        llama_cpp.llama_free(self._context)
+        llama_cpp.llama_model_free(self._model)
+
+
+def rate(weights: Weights, at_once: int, *, turns: int = 12, tokens: int = 24) -> Rate:
+    """Let sessions and the bare loop write in turns: `tokens` for each sequence, `turns` times."""
+    engine = TimedEngine(
+        weights.path,
+        adapter=weights.adapter,
+        context=weights.context,
+        gpu_layers=weights.gpu_layers,
+        cpu_threads=weights.cpu_threads,
+        keep_prompts=False,
+    )
+    loop = BareLoop(weights, at_once)
+    try:
+        contexts = [f"{number}. {TEXT}" for number in range(at_once)]
+        for number, context in enumerate(contexts):
+            loop.read(number, engine.tokenize(NEVER.context(context), first=True))
+        writing = _written(engine, contexts, tokens * (turns + 1))
+        spent: list[tuple[float, float]] = []
+        computing = 0.0
+        for turn in range(turns + 1):
+            before = time.perf_counter()
+            for _ in range(tokens):
+                loop.step()
+            between, was = time.perf_counter(), engine.computing
+            for _ in islice(writing, tokens * at_once):
+                pass
+            if turn:  # in the first one the sessions read their contexts
+                computing += engine.computing - was
+                spent.append((between - before, time.perf_counter() - between))
+    finally:
+        loop.close()
+        engine.close()
+    ours = sum(session for _, session in spent)
+    shares = sorted(bare / session for bare, session in spent)
+    return Rate(
+        at_once,
+        median(shares),
+        shares[len(shares) // 4],
+        shares[-1 - len(shares) // 4],
+        turns * tokens * at_once / ours,
+        1 - computing / ours,
+    )
+
+
+def _written(engine: LlamaEngine, contexts: list[str], tokens: int) -> Iterator[Token]:
+    """The tokens of sessions side by side, as they come."""
+    sessions = [
+        Session(engine, context=context, dialect=NEVER, variables=False, new_tokens=tokens)
+        for context in contexts
+    ]
+    try:
+        while True:  # as `together` does it
+            for session in sessions:
+                event = next(session)
+                if isinstance(event, Token):
+                    yield event
+    finally:
+        for session in sessions:
+            session.close()
+
+
+__all__ = ["BareLoop", "Rate", "TimedEngine", "rate"]

@@ -1,0 +1,74 @@
+"""What was measured, as pandas tables. Ratios are taken within one run, against KV-true threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+import pandas as pd
+
+from thread_kit.bench.growth import growth as grown
+
+Result = Mapping[str, Any]
+"""What `python -m thread_kit.bench --out` wrote."""
+
+
+def contenders(result: Result) -> pd.DataFrame:
+    """A row a contender: tokens evaluated, time as a multiple of KV-true's in the same round.
+
+    low and high are the extremes over the rounds; as recorded: calls in which the contender's own
+    tokens were the recorded ones.
+    """
+    frame = pd.DataFrame(result["contenders"])
+    frame["round"] = frame.groupby("contender").cumcount()
+    base = frame[frame["contender"] == "KV-true"].set_index("round")
+    frame["times"] = frame["seconds"] / frame["round"].map(base["seconds"])
+    calls = result["workload"]["calls"]
+    rows = [
+        {
+            "contender": name,
+            "evaluated": int(group["evaluated"].iloc[0]),
+            "tokens, times": group["evaluated"].iloc[0] / base["evaluated"].iloc[0],
+            "time, times": median(group["times"]),
+            "low": group["times"].min(),
+            "high": group["times"].max(),
+            "peak MiB": round(group["peak"].max() / 2**20),
+            "as recorded": f"{group['as_recorded'].min()} of {calls}",
+        }
+        for name, group in frame.groupby("contender", sort=False)
+    ]
+    return pd.DataFrame(rows).sort_values("time, times", ignore_index=True).round(3)
+
+
+def rates(result: Result) -> pd.DataFrame:
+    """A row a number of sessions at once: their rate as a share of the bare loop's."""
+    names = {
+        "at_once": "at once",
+        "share": "share of bare loop",
+        "per_second": "tokens/s in all",
+        "outside": "outside llama.cpp",
+    }
+    return pd.DataFrame(result["rates"]).rename(columns=names).round(3)
+
+
+def bookkeeping(result: Result) -> pd.DataFrame:
+    """What the kit itself takes of an episode of 1,000 threads, by the tree's shape.
+
+    The model's part is what a call of the KV-true run took on average.
+    """
+    seconds = [r["seconds"] for r in result["contenders"] if r["contender"] == "KV-true"]
+    call = median(seconds) / result["workload"]["calls"]
+    rows = [
+        {"tree": shape, "ms a call": 1000 * own, "share of the episode": own / (own + call)}
+        for shape, own in result["bookkeeping"].items()
+    ]
+    return pd.DataFrame(rows).round(4)
+
+
+def growth() -> pd.DataFrame:
+    """Tokens evaluated by the shape of the tree, its number of threads and the scheme: counted."""
+    return pd.DataFrame(one.row() for one in grown())
+
+
+__all__ = ["Result", "bookkeeping", "contenders", "growth", "rates"]

@@ -1,0 +1,139 @@
+"""The calls of one episode, as work that every contender can be given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from thread_kit.engines import Engine
+from thread_kit.events import Ended, GeneratedSpan, Observed, Referred, Returned, Spawned
+from thread_kit.models import MODELS, find_adapter, find_file
+from thread_kit.sequence import Span
+from thread_kit.trace import Episode
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The model that all contenders load, in the same way.
+
+    context: cells of the KV cache, in tokens. cpu_threads: of llama.cpp.
+    """
+
+    path: Path
+    adapter: Path | None = None
+    context: int = 8192
+    gpu_layers: int = -1
+    cpu_threads: int = 1
+
+    @classmethod
+    def of(cls, model: str, adapter: str | None, **options: Any) -> Weights:
+        """Those of a model by name or path; raises ModelError for what is not there."""
+        path = find_file(MODELS[model]) if model in MODELS else Path(model).expanduser()
+        return cls(path, find_adapter(adapter) if adapter else None, **options)
+
+    def __str__(self) -> str:
+        adapter = f" with {self.adapter.stem}" if self.adapter else ""
+        return self.path.stem + adapter
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """One call: the tokens that the thread sees (q + c + Y), and those that it has to write."""
+
+    thread: int
+    seen: tuple[int, ...]
+    written: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The calls of an episode in order, and between them the number of each thread that ends.
+
+    prompt: the tokens of the few-shot prompt, with which every `seen` begins.
+    threads: how many are alive at the same time, at most.
+    """
+
+    name: str
+    prompt: tuple[int, ...]
+    steps: tuple[Forced | int, ...]
+    threads: int
+
+    @property
+    def calls(self) -> list[Forced]:
+        """The calls alone."""
+        return [step for step in self.steps if isinstance(step, Forced)]
+
+    @property
+    def generated(self) -> int:
+        """How many tokens are written in all."""
+        return sum(len(call.written) for call in self.calls)
+
+
+def workload(episode: Episode, engine: Engine, name: str) -> Workload:
+    """The work of a recorded episode, in the tokens of this engine.
+
+    Where the engine's model is the one that played the episode, they are the recorded tokens.
+    Raises ValueError for an episode with several few-shot prompts, or without calls.
+    """
+    shas = {event.prompt for event in episode.events if isinstance(event, Spawned)}
+    if len(shas) != 1 or not episode.usage.calls:
+        raise ValueError(
+            f"{episode!r}: take an episode with one few-shot prompt for all threads, and with calls"
+        )
+    prompt = engine.tokenize(episode.prompt(0).text, first=True) if episode.prompt(0) else ()
+    same = prompt == episode.prompt(0).tokens and _same_model(episode, engine.describe())
+
+    def tokens(span: Span, *, first: bool = False) -> tuple[int, ...]:
+        return span.tokens if same else engine.tokenize(span.text, first=first)
+
+    seen: dict[int, tuple[int, ...]] = {}
+    steps: list[Forced | int] = []
+    most = 0
+    for event in episode.events:
+        match event:
+            case Spawned(number, _, _, context):
+                seen[number] = prompt + tokens(context, first=not prompt)
+                most = max(most, len(seen))
+            case GeneratedSpan(number, span):
+                written = tokens(span)
+                if written:
+                    steps.append(Forced(number, seen[number], written))
+                seen[number] += written
+            case Ended(number):
+                steps.append(number)
+                del seen[number]
+            case Observed(number, span) | Referred(number, _, span) | Returned(number, _, span):
+                seen[number] += tokens(span)
+    return Workload(name, prompt, tuple(steps), most)
+
+
+def _same_model(episode: Episode, about: Mapping[str, Any]) -> bool:
+    played = episode.header.get("model", {})
+    return all(played.get(name) == about.get(name) for name in ("sha256", "adapter"))
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What a contender made of a workload.
+
+    evaluated: tokens that went through the model, generated ones among them. seconds: without
+    loading. as_recorded: calls in which its own choice of tokens was the recorded one.
+    peak: bytes of memory, the model's file among them.
+    """
+
+    contender: str
+    evaluated: int
+    seconds: float
+    as_recorded: int
+    peak: int
+
+    def row(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+Contender = Callable[[Weights, Workload], Played]
+
+__all__ = ["Contender", "Forced", "Played", "Weights", "Workload", "workload"]
