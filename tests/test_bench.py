@@ -15,6 +15,7 @@ from thread_kit.bench.contenders import (
     nothing_cached,
     prompt_cached,
 )
+from thread_kit.bench.exactness import drift
 from thread_kit.bench.figures import contenders_figure, growth_figure, rates_figure
 from thread_kit.bench.growth import (
     CONTEXT,
@@ -29,7 +30,7 @@ from thread_kit.bench.growth import (
     growth,
     tree,
 )
-from thread_kit.bench.rates import rate
+from thread_kit.bench.rates import keeping, rate
 from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Forced, Weights, Workload, workload
 from thread_kit.engines.scripted import ScriptedEngine
@@ -168,12 +169,30 @@ def test_the_server_has_a_slot_for_each_thread_and_keeps_what_it_read(weights, w
 
 
 @pytest.mark.model
+def test_drift_is_measured_at_every_token_and_nothing_differs_from_itself(weights, work):
+    kept, batched = drift(weights, work)
+    assert kept.places == work.generated
+    assert batched.places == len(work.calls[0].written)
+    for one in (kept, batched):
+        assert 0 <= one.equal <= 1
+        assert 0 <= one.median <= one.largest < 5
+        assert one.gap <= 2 * one.largest
+    first = Workload("one call", work.prompt, (work.calls[0], 0), 1)
+    assert drift(weights, first)[0].largest == 0, "the same batches give the same logits"
+
+
+@pytest.mark.model
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_sessions_and_the_bare_loop_write_in_turns(weights, at_once):
     found = rate(weights, at_once, turns=2, tokens=3)
     assert found.at_once == at_once
     assert 0 < found.low <= found.share <= found.high
     assert 0 <= found.outside < 1
+
+
+@pytest.mark.model
+def test_kept_cells_stay_where_they_are_while_a_session_writes(weights):
+    assert 0 < keeping(weights, 200, turns=2, tokens=3) < 3
 
 
 # Results

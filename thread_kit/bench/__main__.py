@@ -17,7 +17,8 @@ from tqdm import tqdm
 
 from thread_kit.bench import growth, tables
 from thread_kit.bench.contenders import CONTENDERS, apart
-from thread_kit.bench.rates import rate
+from thread_kit.bench.exactness import drift
+from thread_kit.bench.rates import keeping, rate
 from thread_kit.bench.workload import Played, Weights, Workload, workload
 from thread_kit.engines import EngineError
 from thread_kit.envs.textcraft import TextCraft
@@ -26,6 +27,7 @@ from thread_kit.session import Session
 from thread_kit.trace import Episode, TraceError
 
 AT_ONCE = (1, 2, 4, 8)
+KEPT = (1000, 2000, 4000)  # cells
 BIG = 1000  # threads of the episodes whose bookkeeping is measured
 
 
@@ -101,8 +103,15 @@ def _measure(options: argparse.Namespace) -> None:
         "contenders": [one.row() for one in played],
     }
     print(f"{tables.contenders(result).to_string(index=False)}\n")
+    result["exactness"] = [one.row() for one in drift(weights, work)]
+    print(f"{tables.exactness(result).to_string(index=False)}\n")
     result["rates"] = [rate(weights, n).row() for n in tqdm(AT_ONCE, "rates", leave=False)]
     print(f"{tables.rates(result).to_string(index=False)}\n")
+    kept = {str(cells): keeping(weights, cells) for cells in KEPT if cells < options.context // 2}
+    result["keeping"] = kept
+    for cells, share in kept.items():
+        print(f"beside {cells} kept cells of ended threads: {share:.1%} of the rate without")
+    print()
     result["bookkeeping"] = {shape: growth.bookkeeping(shape, BIG) for shape in growth.TREES}
     print(f"{tables.bookkeeping(result).to_string(index=False)}\n")
     if options.out:

@@ -37,19 +37,22 @@ class ForcedEngine(LlamaEngine):
             sequences=256,
             keep_prompts=False,
         )
-        self._script: Iterator[int] = iter(())
+        self._scripts: dict[int, Iterator[int]] = {}
         self.differs = False
 
-    def play(self, thread: int, call: Forced) -> Call:
-        """One call, from begin to end."""
-        self._script, self.differs = iter(call.written), False
-        self.begin(thread, call.seen, stops={}, max_tokens=len(call.written))
-        while not (news := self.advance(thread)) or not isinstance(news[-1], Call):
-            pass
-        return news[-1]
+    def play(self, *calls: tuple[int, Forced]) -> list[Call]:
+        """Calls under these keys, in the same batches, from begin to end; in the order of ends."""
+        self.differs = False
+        for key, call in calls:
+            self._scripts[key] = iter(call.written)
+            self.begin(key, call.seen, stops={}, max_tokens=len(call.written))
+        ended: list[Call] = []
+        while len(ended) < len(calls):
+            ended += [news for news in self.step() if isinstance(news, Call)]
+        return ended
 
     def _sample(self, row: int, call: Any) -> int:
-        own, told = super()._sample(row, call), next(self._script)
+        own, told = super()._sample(row, call), next(self._scripts[call.growing.thread])
         self.differs |= own != told
         return told
 
@@ -75,7 +78,7 @@ def _in_process(
     evaluated = same = 0
     own_keys = itertools.count(10**9)
     with ForcedEngine(weights) as engine:
-        engine.play(0, Forced(0, (1,) * WARM_UP, (1,)))
+        engine.play((0, Forced(0, (1,) * WARM_UP, (1,))))
         engine.release(0)
         begun = time.perf_counter()
         for step in work.steps:
@@ -86,7 +89,8 @@ def _in_process(
                 done = [news.done for news in engine.prefill(work.prompt)]
                 evaluated += done[-1] - done[0]
             thread = step.thread if keep_threads else next(own_keys)
-            evaluated += engine.play(thread, step).evaluated
+            (call,) = engine.play((thread, step))
+            evaluated += call.evaluated
             same += not engine.differs
             if not keep_threads:
                 engine.release(thread)

@@ -8,11 +8,11 @@ program must do: one `llama_decode` for one token of each sequence, and the like
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import islice
 from statistics import median
 from typing import Any
 
@@ -101,10 +101,11 @@ class BareLoop:
             self._decode([(sequence, token) for token in chunk], every=False)
         self._next[sequence] = self._likeliest(self._batch.n_tokens - 1)
 
-    def step(self) -> None:
-        """One token for each sequence."""
-        self._decode(list(enumerate(self._next)), every=True)
-        self._next = [self._likeliest(row) for row in range(len(self._next))]
+    def write(self, tokens: int) -> None:
+        """So many tokens for each sequence."""
+        for _ in range(tokens):
+            self._decode(list(enumerate(self._next)), every=True)
+            self._next = [self._likeliest(row) for row in range(len(self._next))]
 
     def _decode(self, tokens: list[tuple[int, int]], *, every: bool) -> None:
         batch = self._batch
@@ -130,35 +131,22 @@ class BareLoop:
 
 def rate(weights: Weights, at_once: int, *, turns: int = 12, tokens: int = 24) -> Rate:
     """Let sessions and the bare loop write in turns: `tokens` for each sequence, `turns` times."""
-    engine = TimedEngine(
-        weights.path,
-        adapter=weights.adapter,
-        context=weights.context,
-        gpu_layers=weights.gpu_layers,
-        cpu_threads=weights.cpu_threads,
-        keep_prompts=False,
-    )
     loop = BareLoop(weights, at_once)
     try:
-        contexts = [f"{number}. {TEXT}" for number in range(at_once)]
-        for number, context in enumerate(contexts):
-            loop.read(number, engine.tokenize(NEVER.context(context), first=True))
-        writing = _written(engine, contexts, tokens * (turns + 1))
-        spent: list[tuple[float, float]] = []
-        computing = 0.0
-        for turn in range(turns + 1):
-            before = time.perf_counter()
-            for _ in range(tokens):
-                loop.step()
-            between, was = time.perf_counter(), engine.computing
-            for _ in islice(writing, tokens * at_once):
-                pass
-            if turn:  # in the first one the sessions read their contexts
-                computing += engine.computing - was
-                spent.append((between - before, time.perf_counter() - between))
+        with _engine(weights) as engine:
+            contexts = [f"{number}. {TEXT}" for number in range(at_once)]
+            for number, context in enumerate(contexts):
+                loop.read(number, engine.tokenize(NEVER.context(context), first=True))
+            writing = _written(engine, contexts, tokens * (turns + 1))
+            _take(writing, tokens * at_once)  # here the sessions read their contexts
+            spent: list[tuple[float, float]] = []
+            engine.computing = 0.0
+            for _ in range(turns):
+                bare = _seconds(loop.write, tokens)
+                spent.append((bare, _seconds(_take, writing, tokens * at_once)))
+            computing = engine.computing
     finally:
         loop.close()
-        engine.close()
     ours = sum(session for _, session in spent)
     shares = sorted(bare / session for bare, session in spent)
     return Rate(
@@ -169,6 +157,54 @@ def rate(weights: Weights, at_once: int, *, turns: int = 12, tokens: int = 24) -
         turns * tokens * at_once / ours,
         1 - computing / ours,
     )
+
+
+def keeping(weights: Weights, cells: int, *, turns: int = 12, tokens: int = 24) -> float:
+    """The rate of a session beside so many kept cells of ended threads (`Session(keep_cells=...)`),
+    as a share of its rate without them; the median over turns.
+    """
+    shares = []
+    with _engine(weights) as full, _engine(weights) as empty:
+        text = full.tokenize(TEXT)
+        _read(full, [*itertools.islice(itertools.cycle(text), cells)])
+        pair = [_written(engine, [TEXT], tokens * (turns + 1)) for engine in (full, empty)]
+        for writing in pair:
+            _take(writing, tokens)
+        for _ in range(turns):
+            beside, alone = (_seconds(_take, writing, tokens) for writing in pair)
+            shares.append(alone / beside)
+    return median(shares)
+
+
+def _engine(weights: Weights) -> TimedEngine:
+    return TimedEngine(
+        weights.path,
+        adapter=weights.adapter,
+        context=weights.context,
+        gpu_layers=weights.gpu_layers,
+        cpu_threads=weights.cpu_threads,
+        keep_prompts=False,
+    )
+
+
+def _read(engine: LlamaEngine, tokens: list[int]) -> None:
+    """Fill cells, as a thread that is over leaves them."""
+    key = 10**9
+    engine.begin(key, tokens, stops={}, max_tokens=1)
+    while engine.step():
+        pass
+    engine.release(key, keep=True)
+
+
+def _take(writing: Iterator[Token], tokens: int) -> None:
+    for _ in itertools.islice(writing, tokens):
+        pass
+
+
+def _seconds(work: Callable[..., None], *arguments: Any) -> float:
+    begun = time.perf_counter()
+    work(*arguments)
+    return time.perf_counter() - begun
 
 
 def _written(engine: LlamaEngine, contexts: list[str], tokens: int) -> Iterator[Token]:
@@ -188,4 +224,4 @@ def _written(engine: LlamaEngine, contexts: list[str], tokens: int) -> Iterator[
             session.close()
 
 
-__all__ = ["BareLoop", "Rate", "TimedEngine", "rate"]
+__all__ = ["BareLoop", "Rate", "TimedEngine", "keeping", "rate"]

@@ -41,6 +41,12 @@ def contenders(result: Result) -> pd.DataFrame:
     return pd.DataFrame(rows).sort_values("time, times", ignore_index=True).round(3)
 
 
+def exactness(result: Result) -> pd.DataFrame:
+    """How far logits are from those of an evaluation from scratch, in logits (`exactness.py`)."""
+    names = {"equal": "equal to the bit", "other": "other tokens", "gap": "their largest gap"}
+    return pd.DataFrame(result["exactness"]).rename(columns=names).round(3)
+
+
 def rates(result: Result) -> pd.DataFrame:
     """A row a number of sessions at once: their rate as a share of the bare loop's."""
     names = {
@@ -71,4 +77,4 @@ def growth() -> pd.DataFrame:
     return pd.DataFrame(one.row() for one in grown())
 
 
-__all__ = ["Result", "bookkeeping", "contenders", "growth", "rates"]
+__all__ = ["Result", "bookkeeping", "contenders", "exactness", "growth", "rates"]
