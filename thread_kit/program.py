@@ -7,8 +7,8 @@ threads it gives to every method: budgets, trace, tree, costs, batches, rewind a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from typing import Any
 
@@ -55,27 +55,23 @@ Program = Callable[[Given], Steps]
 
 
 def threads(
+    given: Given,
     *,
     phi: exchange.Phi = exchange.phi_last_line,
     psi: exchange.Psi = exchange.psi_print,
     xi: exchange.Xi = exchange.xi_after_mark,
     abstract: exchange.Abstract = exchange.abstract_values,
-) -> Program:
-    """THREAD as a program: all threads run `thread` with these functions."""
-    psi = exchange.unless_replaced(psi)
-
-    def program(given: Given) -> Steps:
-        return thread(
-            phi=phi,
-            psi=psi,
-            xi=xi,
-            abstract=abstract,
-            dialect=given.dialect,
-            tokenize=given.tokenize,
-            futures=given.futures,
-        )
-
-    return program
+) -> Steps:
+    """THREAD as a program."""
+    return thread(
+        phi=phi,
+        psi=exchange.unless_replaced(psi),
+        xi=xi,
+        abstract=abstract,
+        dialect=given.dialect,
+        tokenize=given.tokenize,
+        futures=given.futures,
+    )
 
 
 def described(program: Any) -> Any:
@@ -88,10 +84,13 @@ def described(program: Any) -> Any:
             return program.name
         case None | bool() | int() | float() | str():
             return program
-        case dict():
+        case Mapping():
             return {str(name): described(part) for name, part in program.items()}
         case list() | tuple():
             return [described(part) for part in program]
+    if is_dataclass(program) and not isinstance(program, type):
+        parts = {one.name: described(getattr(program, one.name)) for one in fields(program)}
+        return {"name": type(program).__name__, **parts}
     return getattr(program, "__name__", None) or repr(program)
 
 

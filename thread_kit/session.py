@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from collections.abc import Sequence as SequenceOf
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -155,7 +156,7 @@ class Session:
             engine,
             env,
             self.episode,
-            program=program or threads(**self._functions),
+            program=program or partial(threads, **self._functions),
             dialect=self._dialect,
             prompts=(self._main_prompt, self._prompt),
             namespace=self._namespace,
