@@ -8,10 +8,9 @@ from functools import partial
 
 import pytest
 from episodes import of_kind
+from programs import EXECUTOR, NO, PLANNER, YES, Lock, by_title, play, run, titles, world
 
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.envs import Env, Step
-from thread_kit.envs.textcraft import TextCraft
 from thread_kit.events import Acted, GeneratedSpan, Restarted, Returned
 from thread_kit.lab.methods import BUILDERS, named
 from thread_kit.methods.adapt import adapt
@@ -21,77 +20,12 @@ from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import NO_ACTION, react
 from thread_kit.methods.try_again import try_again
 from thread_kit.prompt_check import speak_examples
-from thread_kit.prompts import Example, Prompt, load_prompt
+from thread_kit.prompts import load_prompt
 from thread_kit.rewind import fork
 from thread_kit.sequence import Provenance
 from thread_kit.session import Session
 from thread_kit.thread import Status
 from thread_kit.trace import Episode
-
-NOTE_BLOCK = (
-    "craft 1 bucket using 3 iron ingot",
-    "craft 4 warped planks using 1 warped stems",
-    "craft 1 note block using 8 planks, 1 redstone",
-    "craft 4 dark oak planks using 1 dark oak logs",
-    "craft 1 light gray bed using 3 light gray wool, 3 planks",
-    "craft 4 oak planks using 1 oak logs",
-)
-"""The world of every example."""
-
-PLANNER = Prompt("planner", (Example("plan", "#END#"),))
-EXECUTOR = Prompt("executor", (Example("execute", "#END#"),))
-
-
-class Lock(Env):
-    """Opens when `open` is done for the `tries`-th time since it was made."""
-
-    name = "lock"
-
-    def __init__(self, tries: int = 1) -> None:
-        self.task = {"tries": tries}
-        self.left = tries
-
-    def reset(self) -> str:
-        return "A lock.\nTask: open it."
-
-    def step(self, action: str) -> Step:
-        self.left -= action == "open"
-        opened = action == "open" and self.left <= 0
-        return Step("It opens." if opened else "Nothing happens.", float(opened), opened, False, {})
-
-    def again(self) -> Lock:
-        return Lock(self.task["tries"])
-
-    def oracle(self) -> list[str]:
-        return ["open"] * self.task["tries"]
-
-
-def play(program, speak, *, env=None, **options) -> Episode:
-    """An episode of a program; the engine says what `speak` gives."""
-    given = {"variables": False, "prompts": [PLANNER], **options}
-    return Session(ScriptedEngine(speak), env or Lock(), program=program, **given).run(
-        progress=False
-    )
-
-
-def titles(episode: Episode) -> list[str]:
-    return [one.title for one in episode.threads.values()]
-
-
-def by_title(replies: dict[str, list[str]]):
-    """What a thread says, by what it was asked: its last line of context, then whose turn it is."""
-    left = {title: list(said) for title, said in replies.items()}
-
-    def speak(text: str) -> str:
-        role = "plan " if text.startswith(PLANNER.text) else ""
-        title = text.rpartition("\n\nResponse:\n")[0].rpartition("\n")[2]
-        return left[role + title].pop(0)
-
-    return speak
-
-
-YES, NO = "Task completed!\n#END#", "Task failed!\n#END#"
-
 
 # ReAct
 
@@ -418,15 +352,6 @@ def test_a_program_and_the_parameters_of_thread_exclude_each_other():
 
 
 # In the real game
-
-
-def world() -> TextCraft:
-    return TextCraft.custom("note block", NOTE_BLOCK)
-
-
-def run(name: str, speak) -> Episode:
-    engine = ScriptedEngine(speak)
-    return named(name, "textcraft")(engine, world(), seed=0, path=None).run(progress=False)
 
 
 @pytest.mark.parametrize("name", BUILDERS)
