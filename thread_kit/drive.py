@@ -112,7 +112,6 @@ class _Running:
     reply: Any = None
     request: Request | None = None
     call: _Asked | None = None
-    waits_for: int | None = None
     is_held: bool = False
     shown: int = 0
     lengths: list[int] = field(default_factory=list)
@@ -123,7 +122,7 @@ class _Running:
 
     @property
     def is_ready(self) -> bool:
-        return self.call is None and self.waits_for is None and not self.is_held
+        return self.call is None and not self.is_held
 
 
 class Drive:
@@ -165,6 +164,9 @@ class Drive:
         self._past, self._keep = past, keep
         self._prefilled = False
         self._threads: dict[int, _Running] = {}  # in the order of their numbers
+        # Of these, the ones that wait for no other thread: few, where many listen.
+        self._awake: dict[int, _Running] = {}
+        self._asleep: dict[int, list[_Running]] = {}  # by the thread that they wait for
         self._finished: dict[int, Finished] = {}  # of threads that a future stands for
         self._done = False  # the environment's task is over
 
@@ -177,12 +179,12 @@ class Drive:
         yield from self._spawn(None, context)
         while self._threads:
             self._check()
-            ready = next((one for one in self._threads.values() if one.is_ready), None)
+            ready = [one for one in self._awake.values() if one.is_ready]
             if ready:
-                yield from self._turn(ready)
+                yield from self._turn(min(ready, key=lambda one: one.id))
             elif self._past.holds_calls:
                 yield from self._repeat()
-            elif any(one.request for one in self._threads.values() if one.call):
+            elif any(one.request for one in self._calling):
                 yield from self._go_on()
             else:
                 yield from self._step()
@@ -196,6 +198,14 @@ class Drive:
                 yield _generated(one, call)
             self.engine.release(one.key, keep=self._keep())
         self._threads.clear()
+        self._awake.clear()
+        self._asleep.clear()
+
+    @property
+    def _calling(self) -> list[_Running]:
+        """The threads that generate, in the order of their numbers."""
+        calling = (one for one in self._awake.values() if one.call)
+        return sorted(calling, key=lambda one: one.id)
 
     def _prefill(self) -> Iterator[Event]:
         again, self._prefilled = bool(self._past.prompted), True
@@ -283,7 +293,7 @@ class Drive:
         if parent:
             parent.child = child.id
             if future is None:
-                parent.waits_for = child.id
+                self._sleep(parent, child.id)
             else:
                 parent.futures[future] = child.id
         depth = self._limits.depth
@@ -292,7 +302,7 @@ class Drive:
             yield Ended(child.id, Status.OUT_OF_DEPTH, detail)
             self._hand_over(child, Finished(Sequence(), Status.OUT_OF_DEPTH, {}))
         else:
-            self._threads[child.id] = child
+            self._threads[child.id] = self._awake[child.id] = child
 
     def _prompt_of_child(self, parent: _Running | None) -> Prompt:
         """The same as its parent's; the main thread may have one of its own."""
@@ -314,7 +324,7 @@ class Drive:
         if child in self._finished:
             one.reply = self._read(one, child, self._finished[child])
         else:
-            one.waits_for = child
+            self._sleep(one, child)
             yield Waiting(one.id, child)
 
     def _define(self, one: _Running, variables: dict[str, Any]) -> Iterator[Event]:
@@ -372,7 +382,7 @@ class Drive:
     def _end(self, one: _Running, finished: Finished) -> Iterator[Event]:
         yield from self._show(one, finished.sequence)
         self.engine.release(one.key, keep=self._keep())
-        del self._threads[one.id]
+        del self._threads[one.id], self._awake[one.id]
         details = {
             Status.END_OF_STREAM: "the model ended its text without the end mark",
             Status.TRUNCATED: f"cut after {self._limits.new_tokens} new tokens in one call",
@@ -386,10 +396,14 @@ class Drive:
         """To the parent that listens; or to whoever waits for the future, now or later."""
         if one.is_future:
             self._finished[one.id] = finished
-        for waiting in self._threads.values():
-            if waiting.waits_for == one.id:
-                waiting.waits_for = None
-                waiting.reply = self._read(waiting, one.id, finished)
+        for waiting in self._asleep.pop(one.id, ()):
+            self._awake[waiting.id] = waiting
+            waiting.reply = self._read(waiting, one.id, finished)
+
+    def _sleep(self, one: _Running, child: int) -> None:
+        """Nothing happens in a thread until another one is over."""
+        del self._awake[one.id]
+        self._asleep.setdefault(child, []).append(one)
 
     def _read(self, one: _Running, child: int, finished: Finished) -> Finished:
         """A child as this thread reads it: a person may have changed what it returns."""
@@ -416,7 +430,7 @@ class Drive:
         """Begin a call, or hold the thread back until there is room for one more."""
         if not self._prefilled and not self._past.holds_calls:
             yield from self._prefill()
-        others = [other.call.room for other in self._threads.values() if other.call]
+        others = [other.call.room for other in self._calling if other.call]
         allowed = self._limits.room(self.episode.usage, others)
         if allowed is None:
             self._hold(one, request)
@@ -498,15 +512,15 @@ class Drive:
 
     def _go_on(self) -> Iterator[Event]:
         """Begin the calls that the past has left open."""
-        for one in list(self._threads.values()):
-            if one.call and isinstance(one.request, Generate):
+        for one in self._calling:
+            if isinstance(one.request, Generate):
                 request, one.call, one.request = one.request, None, None
                 yield from self._change(one)
                 yield from self._begin(one, request)
 
     def _step(self) -> Iterator[Event]:
         """One step of the engine, for all threads that generate."""
-        calling = {one.key: one for one in self._threads.values() if one.call}
+        calling = {one.key: one for one in self._calling}
         if not calling:
             raise RuntimeError("every thread waits for another one; this must not happen")
         found = self.engine.advance(*calling)
@@ -536,7 +550,7 @@ class Drive:
         if asked and event.stop is Stop.LENGTH and asked.spent is Status.OUT_OF_TOKENS:
             raise Over(asked.spent, f"{self.episode.usage.generated} new tokens are used up")
         one.reply = Generated(event.span, event.stop)
-        for other in self._threads.values():
+        for other in self._awake.values():
             other.is_held = False
 
 
