@@ -10,15 +10,22 @@ from thread_kit.prompts import Example, Prompt
 from thread_kit.session import Session
 from thread_kit.trace import Episode
 
-NOTE_BLOCK = (
-    "craft 1 bucket using 3 iron ingot",
-    "craft 4 warped planks using 1 warped stems",
-    "craft 1 note block using 8 planks, 1 redstone",
-    "craft 4 dark oak planks using 1 dark oak logs",
-    "craft 1 light gray bed using 3 light gray wool, 3 planks",
-    "craft 4 oak planks using 1 oak logs",
-)
-"""The world of every example."""
+GOALS = {
+    "note block": (
+        "craft 1 bucket using 3 iron ingot",
+        "craft 4 warped planks using 1 warped stems",
+        "craft 1 note block using 8 planks, 1 redstone",
+        "craft 4 dark oak planks using 1 dark oak logs",
+        "craft 1 light gray bed using 3 light gray wool, 3 planks",
+        "craft 4 oak planks using 1 oak logs",
+    ),
+    "bone block": (
+        "craft 3 bone meal using 1 bone",
+        "craft 1 bone block using 9 bone meal",
+        "craft 1 white dye using 1 bone meal",
+    ),
+}
+"""The worlds of the examples: goals and their commands."""
 
 PLANNER = Prompt("planner", (Example("plan", "#END#"),))
 EXECUTOR = Prompt("executor", (Example("execute", "#END#"),))
@@ -75,10 +82,11 @@ def by_title(replies: dict[str, list[str]]):
 YES, NO = "Task completed!\n#END#", "Task failed!\n#END#"
 
 
-def world() -> TextCraft:
-    return TextCraft.custom("note block", NOTE_BLOCK)
+def world(goal: str = "note block") -> TextCraft:
+    return TextCraft.custom(goal, GOALS[goal])
 
 
-def run(name: str, speak) -> Episode:
-    engine = ScriptedEngine(speak)
-    return named(name, "textcraft")(engine, world(), seed=0, path=None).run(progress=False)
+def run(name: str, speak, goal: str = "note block") -> Episode:
+    """An episode of a method by name, in the world of its examples."""
+    method = named(name, "textcraft")
+    return method(ScriptedEngine(speak), world(goal), seed=0, path=None).run(progress=False)

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 from episodes import of_kind
-from programs import EXECUTOR, NO, YES, play, run, titles
+from programs import EXECUTOR, GOALS, NO, YES, play, run, titles
 
 from thread_kit.events import Acted
 from thread_kit.lab.methods import named
@@ -73,13 +73,14 @@ def test_a_decomposer_has_only_so_many_calls():
     assert episode.status is Status.OUT_OF_CALLS
 
 
-def test_the_examples_of_all_handlers_craft_the_goal_together():
+def test_the_examples_of_all_handlers_craft_the_goals_together():
     method = named("decomp", "textcraft")
     prompts = [method.prompt, *method.fixed["prompts"]]
-    episode = run("decomp", speak_examples(prompts))
-    assert episode.reward == 1
-    shown = sum(len(prompt.examples) for prompt in prompts)
-    assert len(episode.threads) == shown
+    episodes = [run("decomp", speak_examples(prompts), goal) for goal in GOALS]
+    assert [episode.reward for episode in episodes] == [1, 1]
+    shown = {example.response for prompt in prompts for example in prompt.examples}
+    played = [one.sequence.text for episode in episodes for one in episode.threads.values()]
+    assert shown == set(played)
 
 
 # TDAG
@@ -134,22 +135,32 @@ def test_only_so_many_sub_tasks_are_done():
 
 
 AGENT_STEPS = {
+    "get 9 bone meal": [
+        "> get 3 bone =>",
+        *["> craft 3 bone meal using 1 bone =>"] * 3,
+        "think: I have 9 bone meal.\n" + YES,
+    ],
+    "craft 1 bone block using 9 bone meal": [
+        "> craft 1 bone block using 9 bone meal =>",
+        "think: I have 1 bone block.\n" + YES,
+    ],
     "get 8 planks": [
         "> get 2 oak logs =>",
         "> craft 4 oak planks using 1 oak logs =>",
         "> craft 4 oak planks using 1 oak logs =>",
-        "I have 8 oak planks.\n" + YES,
+        "think: I have 8 oak planks.\n" + YES,
     ],
-    "get 1 redstone": ["> get 1 redstone =>", "I have 1 redstone.\n" + YES],
+    "get 1 redstone": ["> get 1 redstone =>", "think: I have 1 redstone.\n" + YES],
     "craft 1 note block using 8 oak planks, 1 redstone": [
         "> craft 1 note block using 8 oak planks, 1 redstone =>",
-        "I have 1 note block.\n" + YES,
+        "think: I have 1 note block.\n" + YES,
     ],
 }
 """What the agents do; they share ReAct's prompt, which shows no agent's task."""
 
 
-def test_the_examples_of_decomposer_and_generator_lead_to_the_goal():
+@pytest.mark.parametrize(("goal", "threads"), [("note block", 7), ("bone block", 5)])
+def test_the_examples_of_decomposer_and_generator_lead_to_the_goal(goal, threads):
     method = named("tdag", "textcraft")
     generator, executor = method.fixed["prompts"]
     examples = speak_examples([method.prompt, generator])
@@ -161,6 +172,6 @@ def test_the_examples_of_decomposer_and_generator_lead_to_the_goal():
         task = text.rpartition("\n\nResponse:")[0].rpartition("Goal: ")[2].rstrip(".")
         return left[task].pop(0)
 
-    episode = run("tdag", speak)
+    episode = run("tdag", speak, goal)
     assert episode.reward == 1
-    assert len(episode.threads) == 7
+    assert len(episode.threads) == threads

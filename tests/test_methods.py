@@ -8,9 +8,12 @@ from functools import partial
 
 import pytest
 from episodes import of_kind
-from programs import EXECUTOR, NO, PLANNER, YES, Lock, by_title, play, run, titles, world
+from programs import EXECUTOR, GOALS, NO, PLANNER, YES, Lock, by_title, play, run, titles, world
 
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs import Env, Step
+from thread_kit.envs.textcraft import TextCraft
+from thread_kit.envs.textcraft_oracle import solve
 from thread_kit.events import Acted, GeneratedSpan, Restarted, Returned
 from thread_kit.lab.methods import BUILDERS, named
 from thread_kit.methods.adapt import adapt
@@ -20,7 +23,7 @@ from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import NO_ACTION, react
 from thread_kit.methods.try_again import try_again
 from thread_kit.prompt_check import speak_examples
-from thread_kit.prompts import load_prompt
+from thread_kit.prompts import Example, load_prompt
 from thread_kit.rewind import fork
 from thread_kit.sequence import Provenance
 from thread_kit.session import Session
@@ -362,17 +365,61 @@ def test_a_method_travels_to_other_processes(name):
     assert " at 0x" not in str(header)
 
 
+@pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("name", ["react", "try again", "reflexion"])
-def test_the_executors_first_example_crafts_its_goal(name):
-    episode = run(name, speak_examples([load_prompt("react/textcraft")]))
+def test_the_executors_whole_examples_craft_their_goals(name, goal):
+    episode = run(name, speak_examples([load_prompt("react/textcraft")]), goal)
     assert episode.reward == 1
+
+
+class Prepared(Env):
+    """A game in which the items of an example's inventory have been got or crafted already."""
+
+    name = "prepared"
+
+    def __init__(self, game: TextCraft, example: Example) -> None:
+        self.task = {}
+        self.game, self.example = game, example
+
+    def reset(self) -> str:
+        self.game.reset()
+        held = re.search(r"Inventory: (.*?)<=", self.example.response)[1]
+        for item, count in re.findall(r"\[(.+?)\] \((\d+)\)", held):
+            while f"[{item}] ({count})" not in self.game.step("inventory").observation:
+                for action in solve(item, self.game.commands) or [f"get {count} {item}"]:
+                    self.game.step(action)
+        return self.example.context
+
+    def step(self, action: str) -> Step:
+        return self.game.step(action)
+
+    def again(self) -> Prepared:
+        return Prepared(self.game.again(), self.example)
+
+    def oracle(self) -> None:
+        return None
+
+
+def test_the_executors_examples_are_true_in_the_game():
+    for example in load_prompt("react/textcraft").examples:
+        goal = next(goal for goal in GOALS if GOALS[goal][-1] in example.context)
+
+        def speak(text: str, example=example) -> str:
+            said = text.partition("#START#\n")[2]
+            assert example.response.startswith(said)
+            return example.response.removeprefix(said)
+
+        program = partial(react, start=("inventory",))
+        game = Prepared(world(goal), example)
+        session = Session(ScriptedEngine(speak), game, program=program, variables=False)
+        assert session.run(progress=False).threads[0].sequence.text == example.response
 
 
 def fetch_and_craft(text: str) -> str:
     """An executor that can fetch and craft, and plans nothing."""
-    task = re.findall(r"Goal: (.+)\.\n\nResponse:", text)[-1]
+    task = text.rpartition("\n\nResponse:")[0].rpartition("Goal: ")[2].rstrip(".")
     lately = text.rpartition("=>")[2]
-    if task.startswith("craft note block"):
+    if task in ("craft note block", "craft bone block"):
         return NO
     if lately.startswith(("Got", "Crafted")):
         times = int((re.search(r", (\d+) times", task) or [0, 1])[1])
@@ -383,12 +430,19 @@ def fetch_and_craft(text: str) -> str:
         return NO
     if task.startswith("fetch"):
         return f"> get {task.removeprefix('fetch ')} =>"
-    command = task.partition(", 2 times")[0].replace("8 planks", "8 oak planks")
+    command = re.sub(r", \d+ times$", "", task).replace("8 planks", "8 oak planks")
     return f"> {command} =>"
 
 
-@pytest.mark.parametrize("name", ["adapt", "plan-and-execute"])
-def test_the_planners_examples_lead_to_the_goal(name):
+@pytest.mark.parametrize(
+    ("name", "goal"),
+    [
+        ("adapt", "note block"),
+        ("plan-and-execute", "note block"),
+        ("plan-and-execute", "bone block"),
+    ],
+)
+def test_the_planners_examples_lead_to_the_goal(name, goal):
     method = named(name, "textcraft")
     planner = method.prompt if name == "plan-and-execute" else method.fixed["prompts"][0]
     examples = speak_examples([planner])
@@ -396,4 +450,4 @@ def test_the_planners_examples_lead_to_the_goal(name):
     def speak(text: str) -> str:
         return (examples if text.startswith(planner.text) else fetch_and_craft)(text)
 
-    assert run(name, speak).reward == 1
+    assert run(name, speak, goal).reward == 1

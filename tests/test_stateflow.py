@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 from episodes import of_kind
-from programs import Lock, play, run, world
+from programs import GOALS, Lock, play, run, world
 
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.events import Acted, Instructed
@@ -147,14 +147,15 @@ def test_a_machine_names_the_state_that_it_lacks():
 # TextCraft
 
 
+@pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("name", ["stateflow", "stateflow+reflexion"])
-def test_the_example_is_what_the_machine_and_the_game_make_of_it(name):
-    episode = run(name, speak_examples([load_prompt("stateflow/textcraft")]))
+def test_the_examples_are_what_the_machine_and_the_game_make_of_them(name, goal):
+    episode = run(name, speak_examples([load_prompt("stateflow/textcraft")]), goal)
     assert episode.reward == 1
     assert episode.status is Status.ENDED
 
 
-def test_the_example_visits_every_state():
+def test_the_examples_visit_every_state():
     shown = load_prompt("stateflow/textcraft").text
     texts = [
         output.text

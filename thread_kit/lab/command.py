@@ -96,24 +96,18 @@ def methods_of(options: argparse.Namespace, adapter: str | None, prompt: Prompt)
 
     Raises ValueError where an adapter would play what it does not teach.
     """
-    found: list[Method] = []
-    for name in options.methods:
-        if name == "thread":
-            found.append(SessionMethod("thread", prompt))
-        else:
-            chosen = options.adapter is not None
-            if adapter and not chosen:
-                raise ValueError(
-                    f"the model comes with the adapter {adapter}, which teaches it THREAD; to play "
-                    f"{name!r} give --adapter none, or an adapter that teaches it"
-                )
-            found.append(named(name, options.env, taught=adapter is not None))
-    if adapter and len(found) > 1:
+    others = [name for name in options.methods if not name.startswith("thread")]
+    if adapter and (options.adapter is None or len(options.methods) > 1) and others:
         raise ValueError(
-            f"the adapter {adapter} teaches one method; play the others in a suite of their own, "
-            "to the same file"
+            f"the adapter {adapter} does not teach the model {others[0]!r} as well; give --adapter "
+            "none for few-shot prompts, or play it by itself with an adapter that teaches it"
         )
-    return found
+    return [
+        SessionMethod("thread", prompt)
+        if name == "thread"
+        else named(name, options.env, taught=adapter is not None)
+        for name in options.methods
+    ]
 
 
 def spread(items: list[Any], n: int | None) -> list[Any]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from thread_kit.lab.ablations import ABLATIONS, SEPARATE, ablated, ablated_taught
 from thread_kit.lab.method import SessionMethod
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.decomp import decomp
@@ -67,7 +68,7 @@ def _react(benchmark: str) -> SessionMethod:
     return _method("react", program, load_prompt(f"react/{benchmark}"))
 
 
-def _taught_react(benchmark: str) -> SessionMethod:
+def _taught_react() -> SessionMethod:
     """Of a model that needs no examples: nothing is done before it begins."""
     return _method("react", partial(react, iterations=ALONE), EMPTY)
 
@@ -167,15 +168,17 @@ BUILDERS: dict[str, Callable[[str], SessionMethod]] = {
     "thread+reflexion": _thread_reflexion,
     "decomp": _decomp,
     "tdag": _tdag,
+    **{name: partial(ablated, name) for name in ABLATIONS},
 }
 """By the papers' names in small letters, so that published rows stand beside ours."""
 
 
-TAUGHT: dict[str, Callable[[str], SessionMethod]] = {
-    "thread": lambda benchmark: SessionMethod("thread", EMPTY),
+TAUGHT: dict[str, Callable[[], SessionMethod]] = {
+    "thread": partial(SessionMethod, "thread"),
     "react": _taught_react,
+    **{name: partial(ablated_taught, name) for name in ABLATIONS if name != SEPARATE},
 }
-"""The methods that an adapter can teach a model, which then needs no examples."""
+"""Those that an adapter can teach a model, which then needs no examples; and ablations of them."""
 
 
 def named(name: str, benchmark: str, *, taught: bool = False) -> SessionMethod:
@@ -184,11 +187,13 @@ def named(name: str, benchmark: str, *, taught: bool = False) -> SessionMethod:
     Raises ValueError for an unknown name, or where a benchmark lacks what the method needs;
     FileNotFoundError for a prompt that nobody has written.
     """
-    known = TAUGHT if taught else BUILDERS
-    if name not in known:
-        what = "is taught by an adapter" if taught else "there is"
-        raise ValueError(f"no method {name!r} {what}; known: {', '.join(known)}")
-    return known[name](benchmark)
+    if taught:
+        if name not in TAUGHT:
+            raise ValueError(f"no adapter teaches {name!r}; those taught: {', '.join(TAUGHT)}")
+        return TAUGHT[name]()
+    if name not in BUILDERS:
+        raise ValueError(f"there is no method {name!r}; known: {', '.join(BUILDERS)}")
+    return BUILDERS[name](benchmark)
 
 
 __all__ = ["BUILDERS", "TAUGHT", "named"]
