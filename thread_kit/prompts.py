@@ -55,8 +55,10 @@ def load_prompt(name_or_path: str | Path, dialect: Dialect = AGENT) -> Prompt:
 
     Raises FileNotFoundError; PromptError for a file that is empty, not UTF-8 or has no examples.
     """
-    path = Path(name_or_path)
-    if path.suffix != ".txt":
+    path, known_as = Path(name_or_path), str(name_or_path)
+    if path.suffix == ".txt":
+        known_as = path.stem
+    else:
         method, _, name = str(name_or_path).rpartition("/")
         folder = resource("prompts") / (method or "thread")
         path = folder / f"{name}.txt"
@@ -75,7 +77,7 @@ def load_prompt(name_or_path: str | Path, dialect: Dialect = AGENT) -> Prompt:
         raise PromptError(
             f"the prompt {path} is not UTF-8 text (byte {error.start}); save it as UTF-8"
         ) from error
-    return parse_prompt(text, path.stem, dialect)
+    return parse_prompt(text, known_as, dialect)
 
 
 def parse_prompt(text: str, name: str = "prompt", dialect: Dialect = AGENT) -> Prompt:
