@@ -56,7 +56,7 @@ def fork(
     observation: str | None = None,
     returned: str | None = None,
     variables: Mapping[str, Any] | None = None,
-    recorded: Mapping[str, Callable[..., Any]] | None = None,
+    recorded: Mapping[str, Callable[..., Any] | None] | None = None,
     **options: Any,
 ) -> Session:
     """A session that repeats the events before `at` and goes on from there.
@@ -72,7 +72,8 @@ def fork(
     observation: where it is an observation or the action before it: what is observed instead.
     returned: where a child returns: what the parent reads instead; its names still come up.
     variables: names and values that the thread of event `at` gets before it.
-    recorded: the functions (phi, psi, xi, abstract) of the past, where they are not this kit's own.
+    recorded: the functions (phi, psi, xi, abstract) of the past, where they are not this kit's own;
+        and its program, where it is another method's than THREAD.
     options: everything else that `Session` takes holds from the fork on: another phi, temperature,
         seed, budgets, path ... What is not given stays as it was.
 
@@ -303,11 +304,12 @@ def _same_tokens(episode: Episode, engine: Engine) -> bool:
 def _settings(
     episode: Episode,
     past: Past,
-    recorded: Mapping[str, Callable[..., Any]],
+    recorded: Mapping[str, Callable[..., Any] | None],
     options: dict[str, Any],
 ) -> dict[str, Any]:
     """The session's arguments: as the header has them, then `options`."""
-    fixed = [name for name in ("prompt", "main_prompt", "dialect", "scope") if name in options]
+    whole = ("prompt", "main_prompt", "prompts", "program", "dialect", "scope")
+    fixed = [name for name in whole if name in options]
     if fixed:
         raise ValueError(
             f"{', '.join(fixed)} cannot change in the middle of an episode; begin a new Session"
@@ -316,8 +318,7 @@ def _settings(
     prompts = [_prompt(sha, one, episode.dialect) for sha, one in header.get("prompts", {}).items()]
     scope = header.get("scope", "exported")
     settings = {
-        "prompt": prompts[-1] if prompts else EMPTY,
-        "main_prompt": prompts[0] if prompts else EMPTY,
+        **_roles(header, prompts, recorded),
         "dialect": episode.dialect,
         **({"variables": False} if scope == "none" else {"scope": scope}),
         **header.get("limits", {}),
@@ -333,6 +334,23 @@ def _settings(
             )
         settings[name] = past.switch(before, options.get(name, before))
     return settings
+
+
+def _roles(
+    header: dict[str, Any],
+    prompts: list[Prompt],
+    recorded: Mapping[str, Callable[..., Any] | None],
+) -> dict[str, Any]:
+    """The program of an episode and its prompts, in the order in which the header has them."""
+    first, last = (prompts[0], prompts[-1]) if prompts else (EMPTY, EMPTY)
+    if "program" not in header:
+        return {"prompt": last, "main_prompt": first}
+    if recorded.get("program") is None:
+        raise ValueError(
+            f"the episode was played by the program {header['program']}; give it: "
+            "recorded={'program': ...}"
+        )
+    return {"prompt": first, "prompts": prompts[1:], "program": recorded["program"]}
 
 
 def _prompt(sha: str, stored: dict[str, Any], dialect: Dialect) -> Prompt:

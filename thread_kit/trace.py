@@ -22,10 +22,12 @@ from thread_kit.events import (
     Event,
     ExecutedLine,
     GeneratedSpan,
+    Instructed,
     Observed,
     Prompted,
     Referred,
     Resolved,
+    Restarted,
     Returned,
     Spawned,
     Waiting,
@@ -164,8 +166,10 @@ class Episode:
                 self.threads[event.thread].actions.append(event)
                 self.threads[event.thread].status = Status.ACTING
                 self.reward = event.reward
-            case Observed():
+            case Observed() | Instructed():
                 self._append(event.thread, event.span)
+            case Restarted():
+                self.reward = None
             case Returned():
                 self._returned(event)
                 self.threads[event.thread].variables.update(event.variables)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from thread_kit.envs import Env
 from thread_kit.envs.textcraft import SPLITS, TextCraft, tasks
 from thread_kit.lab.method import Method, SessionMethod
+from thread_kit.lab.methods import BUILDERS, named
 from thread_kit.models import EMBEDDED, load_model, taught_by
 from thread_kit.prompts import Prompt
 
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from thread_kit.lab.results import Results
-
-METHODS: dict[str, Callable[[Prompt], Method]] = {"thread": partial(SessionMethod, "thread")}
-"""The methods by name, each made of the few-shot prompt that fits the model."""
 
 ENVS: dict[str, tuple[Callable[..., Env], Callable[[str], list[Any]]]] = {
     "textcraft": (TextCraft, tasks)
@@ -32,7 +30,7 @@ def add_command(commands: Any) -> None:
     """Add `suite` to the subparsers of the command line."""
     suite = commands.add_parser("suite", help="run methods on many tasks; goes on where it stopped")
     suite.set_defaults(do=run)
-    suite.add_argument("--methods", nargs="+", choices=METHODS, default=["thread"])
+    suite.add_argument("--methods", nargs="+", choices=BUILDERS, default=["thread"])
     suite.add_argument("--models", nargs="+", default=[EMBEDDED], help="names, or GGUF files")
     suite.add_argument("--env", choices=ENVS, default="textcraft", help="benchmark")
     suite.add_argument("--split", choices=SPLITS, default="test", help="test: the official tasks")
@@ -42,7 +40,7 @@ def add_command(commands: Any) -> None:
     suite.add_argument("--traces", action="store_true", help="keep every episode's trace, too")
     suite.add_argument("--retry", action="store_true", help="play again what broke down")
     suite.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes side by side")
-    suite.add_argument("--prompt", help="few-shot: a name, or a path ending in .txt, or none")
+    suite.add_argument("--prompt", help="THREAD's few-shot: a name, or a path (.txt), or none")
     suite.add_argument("--adapter", help="a name, or a GGUF adapter, or none (default: by model)")
     suite.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all")
     suite.add_argument("--context", type=int, default=8192, metavar="TOKENS", help="KV cache size")
@@ -76,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
         )
         suite = Suite(
             options.out,
-            methods=[METHODS[name](prompt) for name in options.methods],
+            methods=methods_of(options, adapter, prompt),
             models={Path(model).stem if model.endswith(".gguf") else model: load},
             environment=environment,
             tasks=chosen,
@@ -91,6 +89,25 @@ def run(options: argparse.Namespace) -> None:
         print(suite, flush=True)
         rows += suite.run(at_once=options.at_once, retry=options.retry).rows
     report(Results(rows), seeds=options.seeds)
+
+
+def methods_of(options: argparse.Namespace, adapter: str | None, prompt: Prompt) -> list[Method]:
+    """The methods that were asked for, few-shot; or the one that the adapter teaches the model.
+
+    Raises ValueError where an adapter would play what it does not teach.
+    """
+    others = [name for name in options.methods if not name.startswith("thread")]
+    if adapter and (options.adapter is None or len(options.methods) > 1) and others:
+        raise ValueError(
+            f"the adapter {adapter} does not teach the model {others[0]!r} as well; give --adapter "
+            "none for few-shot prompts, or play it by itself with an adapter that teaches it"
+        )
+    return [
+        SessionMethod("thread", prompt)
+        if name == "thread"
+        else named(name, options.env, taught=adapter is not None)
+        for name in options.methods
+    ]
 
 
 def spread(items: list[Any], n: int | None) -> list[Any]:
@@ -129,4 +146,4 @@ def _print(title: str, table: pd.DataFrame) -> None:
     print(f"\n{title}\n{table.to_string(index=False, float_format='{:.3g}'.format)}")
 
 
-__all__ = ["add_command", "report", "run", "spread"]
+__all__ = ["add_command", "methods_of", "report", "run", "spread"]

@@ -141,14 +141,15 @@ def _key(job: Job, header: Mapping[str, Any]) -> Key:
     if header:
         engine = header.get("model") or {}
         prompts = _hash(sorted(header.get("prompts") or {}))
-        settings = _hash(
-            {
-                "engine": {name: engine[name] for name in IDENTITY if name in engine},
-                "limits": header.get("limits"),
-                "scope": header.get("scope"),
-                "temperature": header.get("sampling", {}).get("temperature"),
-            }
-        )
+        what = {
+            "engine": {name: engine[name] for name in IDENTITY if name in engine},
+            "limits": header.get("limits"),
+            "scope": header.get("scope"),
+            "temperature": header.get("sampling", {}).get("temperature"),
+        }
+        if "program" in header:
+            what["program"] = header["program"]
+        settings = _hash(what)
     return Key(job.method.name, job.model, prompts, settings, canonical(job.task), job.seed)
 
 
