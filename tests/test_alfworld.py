@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from thread_kit.benchmarks import spread
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs import alfworld_engine
 from thread_kit.envs.alfworld import LISTED, AlfWorld, data_folder, tasks
@@ -25,7 +26,9 @@ from thread_kit.envs.alfworld_games import KINDS, ROOMS, generated
 from thread_kit.envs.alfworld_oracle import solve
 from thread_kit.envs.alfworld_relevant import relevant
 from thread_kit.envs.alfworld_wording import goal_of, worded
-from thread_kit.prompts import EMPTY
+from thread_kit.lab.method import Fitting, SessionMethod
+from thread_kit.lab.suite import Suite
+from thread_kit.prompts import EMPTY, load_prompt
 from thread_kit.session import Session
 from thread_kit.trace import Episode
 
@@ -385,6 +388,39 @@ def test_a_session_plays_it_and_the_trace_has_what_came_of_it(tmp_path, alfworld
     assert episode.header["task"] == env.task
     assert f"You turn on the {plan[-1].removeprefix('use ')}." in episode.seen(0)
     assert episode.header["versions"]["alfworld"] == "0.4.2"
+
+
+@needs_engine
+def test_in_a_suite_every_game_is_played_with_the_examples_of_its_type(tmp_path, alfworld_process):
+    def speak(text):
+        shown.append(text.partition("Your task is to: ")[2].partition(".")[0])
+        return "#END#"
+
+    shown = []
+    suite = Suite(
+        tmp_path / "results.jsonl",
+        methods=[
+            Fitting("thread", lambda examples: SessionMethod("thread", load_prompt(examples)))
+        ],
+        models={"silent": ScriptedEngine(speak)},
+        environment=AlfWorld,
+        tasks=[{"split": "generated", "game": game} for game in (SMALL, "pick-105")],
+    )
+    rows = suite.run(progress=False).rows
+    assert [row["error"] for row in rows] == ["", ""]
+    first_of_the_prompt = ["examine the cellphone with the desklamp", "put a mug in fridge"]
+    assert shown == first_of_the_prompt
+
+
+def test_a_part_of_the_games_has_as_many_of_each_type_as_there_are():
+    listed = tasks("generated")
+    chosen = spread(listed, 24)
+    assert Counter(task.type for task in chosen) == dict.fromkeys(KINDS, 4)
+    assert [task.name for task in chosen[:4]] == ["pick-0", "pick-2", "pick-5", "pick-7"]
+    few = [*listed[:1], *listed[10:30]]  # one of them to pick
+    assert Counter(task.type for task in spread(few, 7)) == {"pick": 1, "clean": 3, "heat": 3}
+    with pytest.raises(ValueError, match="this split has 1 to 60"):
+        spread(listed, 61)
 
 
 # The process

@@ -152,6 +152,11 @@ class AlfWorld(Env):
         return f"AlfWorld({where}{self.task['game']}: {self.goal})"
 
     @property
+    def examples(self) -> str:
+        """One prompt a task type, as in the papers: "alfworld-heat"."""
+        return f"{self.name}-{self.type}"
+
+    @property
     def admissible(self) -> tuple[str, ...]:
         """The actions that do something now, in the game's wording; () before reset and at the end.
 

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thread_kit.envs import Env
-from thread_kit.envs.textcraft import SPLITS, TextCraft, tasks
-from thread_kit.lab.method import Method, SessionMethod
+from thread_kit.arguments import add_benchmark, add_model, benchmark_of
+from thread_kit.benchmarks import spread
+from thread_kit.lab.method import Fitting, Method, SessionMethod
 from thread_kit.models import EMBEDDED, load_model, taught_by
-from thread_kit.prompts import Prompt
+from thread_kit.prompts import Prompt, load_prompt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 METHODS: dict[str, Callable[[Prompt], Method]] = {"thread": partial(SessionMethod, "thread")}
 """The methods by name, each made of the few-shot prompt that fits the model."""
 
-ENVS: dict[str, tuple[Callable[..., Env], Callable[[str], list[Any]]]] = {
-    "textcraft": (TextCraft, tasks)
-}
-"""The environments by name, and what lists the tasks of a split."""
-
 
 def add_command(commands: Any) -> None:
     """Add `suite` to the subparsers of the command line."""
@@ -34,21 +29,14 @@ def add_command(commands: Any) -> None:
     suite.set_defaults(do=run)
     suite.add_argument("--methods", nargs="+", choices=METHODS, default=["thread"])
     suite.add_argument("--models", nargs="+", default=[EMBEDDED], help="names, or GGUF files")
-    suite.add_argument("--env", choices=ENVS, default="textcraft", help="benchmark")
-    suite.add_argument("--split", choices=SPLITS, default="test", help="test: the official tasks")
+    add_benchmark(suite)
     suite.add_argument("--tasks", type=int, metavar="N", help="so many, evenly spread; else all")
     suite.add_argument("--seeds", type=int, default=1, metavar="N", help="runs over all tasks")
     suite.add_argument("--out", type=Path, required=True, metavar="FILE", help="results (JSONL)")
     suite.add_argument("--traces", action="store_true", help="keep every episode's trace, too")
     suite.add_argument("--retry", action="store_true", help="play again what broke down")
     suite.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes side by side")
-    suite.add_argument("--prompt", help="few-shot: a name, or a path ending in .txt, or none")
-    suite.add_argument("--adapter", help="a name, or a GGUF adapter, or none (default: by model)")
-    suite.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all")
-    suite.add_argument("--context", type=int, default=8192, metavar="TOKENS", help="KV cache size")
-    suite.add_argument("--calls", type=int, default=200, metavar="N", help="an episode, at most")
-    suite.add_argument("--new-tokens", type=int, default=1000, metavar="N", help="a call, at most")
-    suite.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+    add_model(suite)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -57,11 +45,8 @@ def run(options: argparse.Namespace) -> None:
     from thread_kit.lab.results import Results
     from thread_kit.lab.suite import Suite
 
-    environment, listed = ENVS[options.env]
-    chosen = [
-        {"split": task.split, "number": task.number}
-        for task in spread(listed(options.split), options.tasks)
-    ]
+    benchmark, split = benchmark_of(options)
+    chosen = [benchmark.arguments(task) for task in spread(benchmark.listed(split), options.tasks)]
     rows = []
     for model in options.models:
         adapter, prompt = taught_by(
@@ -76,9 +61,9 @@ def run(options: argparse.Namespace) -> None:
         )
         suite = Suite(
             options.out,
-            methods=[METHODS[name](prompt) for name in options.methods],
+            methods=[_method(name, prompt) for name in options.methods],
             models={Path(model).stem if model.endswith(".gguf") else model: load},
-            environment=environment,
+            environment=benchmark.environment,
             tasks=chosen,
             seeds=range(options.seeds),
             traces=options.traces,
@@ -93,16 +78,15 @@ def run(options: argparse.Namespace) -> None:
     report(Results(rows), seeds=options.seeds)
 
 
-def spread(items: list[Any], n: int | None) -> list[Any]:
-    """`n` items, evenly spread, since a benchmark's order can run from hard to easy; None: all.
+def _method(name: str, prompt: Prompt | None) -> Method:
+    """prompt: None for the examples that fit each task."""
+    if prompt is None:
+        return Fitting(name, partial(_shown, name))
+    return METHODS[name](prompt)
 
-    Raises ValueError if there are not so many.
-    """
-    if n is None:
-        return items
-    if not 1 <= n <= len(items):
-        raise ValueError(f"--tasks {n}: this split has 1 to {len(items)}")
-    return [items[at * len(items) // n] for at in range(n)]
+
+def _shown(name: str, examples: str) -> Method:
+    return METHODS[name](load_prompt(examples))
 
 
 def report(results: Results, *, seeds: int) -> None:
@@ -129,4 +113,4 @@ def _print(title: str, table: pd.DataFrame) -> None:
     print(f"\n{title}\n{table.to_string(index=False, float_format='{:.3g}'.format)}")
 
 
-__all__ = ["add_command", "report", "run", "spread"]
+__all__ = ["add_command", "report", "run"]
