@@ -43,6 +43,39 @@ def _folders_of_its_own(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("THREAD_KIT_MODELS", str(folder / "models"))
 
 
+class LastingEngine(alfworld_engine.Engine):
+    """One process for game after game: to start one takes as long as to load a game."""
+
+    def close(self) -> None:
+        pass  # it ends when the tests do
+
+
+@pytest.fixture(scope="session")
+def _alfworld(tmp_path_factory):
+    return tmp_path_factory.mktemp("alfworld-games"), []
+
+
+@pytest.fixture
+def alfworld_games(_alfworld, monkeypatch):
+    """Generated ALFWorld games are made once for all tests, in one process."""
+    folder, engines = _alfworld
+
+    def lasting(seconds=120.0):
+        if not engines:
+            engines.append(LastingEngine(seconds))
+        return engines[0]
+
+    monkeypatch.setenv("THREAD_KIT_CACHE", str(folder))
+    monkeypatch.setattr("thread_kit.envs.alfworld_games.Engine", lasting)
+    return lasting
+
+
+@pytest.fixture
+def alfworld_process(alfworld_games, monkeypatch):
+    """Episodes of ALFWorld are played in that process, too: one after the other."""
+    monkeypatch.setattr("thread_kit.envs.alfworld.Engine", alfworld_games)
+
+
 def _is_loopback(host: object) -> bool:
     if isinstance(host, bytes):
         host = host.decode("ascii", "replace")

@@ -17,14 +17,18 @@ from pathlib import Path
 
 import pytest
 
+from thread_kit.benchmarks import spread
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs import alfworld_engine
 from thread_kit.envs.alfworld import LISTED, AlfWorld, data_folder, tasks
 from thread_kit.envs.alfworld_engine import Engine, EngineError
 from thread_kit.envs.alfworld_games import KINDS, ROOMS, generated
 from thread_kit.envs.alfworld_oracle import solve
+from thread_kit.envs.alfworld_relevant import relevant
 from thread_kit.envs.alfworld_wording import goal_of, worded
-from thread_kit.prompts import EMPTY
+from thread_kit.lab.method import Fitting, SessionMethod
+from thread_kit.lab.suite import Suite
+from thread_kit.prompts import EMPTY, load_prompt
 from thread_kit.session import Session
 from thread_kit.trace import Episode
 
@@ -33,24 +37,23 @@ SHARED = Path(os.environ.get("THREAD_KIT_SHARED", ROOT.parent / "shared"))
 HALF = SHARED / "data" / "alfworld" / "valid_unseen_67.tar.xz"
 ALL = "THREAD_KIT_ALFWORLD"  # the folder that has json_2.1.1: every game in it is played
 
+GAMES = ("pick-105", "clean-101", "heat-101", "cool-102", "look-102", "pick2-101")
+"""One of each type; the prompts' examples are from them, too."""
+
+SMALL = "look-102"
+"""A bedroom: the engine loads it three times as fast as a kitchen."""
+
 needs_engine = pytest.mark.alfworld
 
 MUG = "You are in the middle of a room. Looking quickly around you, you see a cabinet 8, a cabinet"
 
 
-@pytest.fixture(scope="module")
-def _games(tmp_path_factory):
-    return tmp_path_factory.mktemp("games")
-
-
-@pytest.fixture(autouse=True)
-def _games_are_made_once(_games, monkeypatch):
-    monkeypatch.setenv("THREAD_KIT_CACHE", str(_games))
+pytestmark = pytest.mark.usefixtures("alfworld_games")
 
 
 @pytest.fixture
-def env():
-    """Put a mug in the fridge; one stands on diningtable 1."""
+def env(alfworld_process):
+    """Put a mug in the fridge; one stands on diningtable 1. It has just begun."""
     env = AlfWorld("generated", "pick-105")
     env.reset()
     return env
@@ -59,6 +62,10 @@ def env():
 def run(env, *actions):
     """The observations of `actions`."""
     return [env.step(action).observation for action in actions]
+
+
+def in_the_papers_wording(plan):
+    return [re.sub(r"^move (.+) to ", r"put \1 in/on ", action) for action in plan]
 
 
 # What needs no engine
@@ -186,47 +193,61 @@ def test_wording_changes_no_game_that_is_worded_already():
 
 
 @needs_engine
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_generated_game_of_each_type_is_won_by_its_oracle_in_every_wording(kind):
-    plans = {}
-    for wording in ("papers", "engine"):
-        env = AlfWorld("generated", f"{kind}-6", wording=wording)
-        assert env.type == kind
-        context = env.reset()
-        assert not env.won
-        assert context.startswith("You are in the middle of a room. Looking quickly around you, ")
-        assert context.endswith(f"\nYour task is to: {env.goal}.")
-        plans[wording] = env.oracle()
-        steps = [env.step(action) for action in plans[wording]]
-        assert [step.reward for step in steps] == [0.0] * (len(steps) - 1) + [1.0]
-        assert env.won
-        assert not any("Nothing happens" in step.observation for step in steps)
-    both = zip(plans["papers"], plans["engine"], strict=True)
-    assert all(old == re.sub(r"^move (.+) to ", r"put \1 in/on ", new) for old, new in both)
+@pytest.mark.parametrize("name", GAMES)
+def test_a_generated_game_of_each_type_is_won_by_its_oracle(name, alfworld_process):
+    env = AlfWorld("generated", name)
+    assert env.type == name.partition("-")[0]
+    context = env.reset()
+    assert not env.won
+    assert context.startswith("You are in the middle of a room. Looking quickly around you, ")
+    assert context.endswith(f"\nYour task is to: {env.goal}.")
+    game = json.loads(generated(env.type, int(name[-3:])).read_text())
+    assert game["generated"] == {"type": env.type, "seed": int(name[-3:]), "version": 1}
+    assert game["solvable"]
+    plan = in_the_papers_wording(game["walkthrough"])
+    steps = [env.step(action) for action in plan]
+    assert [step.reward for step in steps] == [0.0] * (len(steps) - 1) + [1.0]
+    assert env.won
+    assert not any("Nothing happens" in step.observation for step in steps)
 
 
 @needs_engine
-def test_a_generated_game_says_that_it_is_and_has_its_solution_in_its_file():
-    game = json.loads(generated("clean", 3).read_text())
-    assert game["generated"] == {"type": "clean", "seed": 3, "version": 1}
-    assert game["solvable"]
-    assert solve(game) == game["walkthrough"]
+def test_a_plan_for_what_matters_wins_as_cheaply_as_one_for_the_whole_household():
+    game = json.loads(generated("clean", 101).read_text())
+    small = {**game, "pddl_problem": relevant(game["pddl_problem"])}
+    assert len(small["pddl_problem"]) < len(game["pddl_problem"]) / 2
+    run = subprocess.run(
+        [sys.executable, "-c", PLANS],
+        input=json.dumps([game, small]),
+        capture_output=True,
+        text=True,
+    )
+    whole, less = json.loads(run.stdout.splitlines()[-1])
+    assert len(whole) == len(less) == len(game["walkthrough"])
+
+
+PLANS = """
+import json, sys
+from thread_kit.envs.alfworld_worker import Game
+plans = [Game(game).plan() for game in json.load(sys.stdin)]
+print("\\n" + json.dumps(plans))
+"""
 
 
 @needs_engine
 def test_a_name_is_the_same_game_in_every_process(tmp_path, monkeypatch):
-    known = generated("cool", 4).read_bytes()
+    known = generated("look", 102).read_bytes()
     monkeypatch.setenv("THREAD_KIT_CACHE", str(tmp_path))
     monkeypatch.setenv("PYTHONHASHSEED", "7")
-    assert generated("cool", 4).read_bytes() == known
+    assert generated("look", 102).read_bytes() == known
     # Raise VERSION when this changes: results are kept by the names of games.
     problem = json.loads(known)["pddl_problem"]
-    assert hashlib.sha256(problem.encode()).hexdigest()[:16] == "aa34baedb385410c"
+    assert hashlib.sha256(problem.encode()).hexdigest()[:16] == "358783c27a0aa871"
 
 
 @needs_engine
 def test_what_lies_in_a_household_is_in_its_room_and_where_the_package_lets_it_lie():
-    problem = json.loads(generated("pick", 5).read_text())["pddl_problem"]
+    problem = json.loads(generated("pick", 105).read_text())["pddl_problem"]
     fact = re.compile(r"^\((\w+) (\S+) (\S+)\)$", re.MULTILINE)
     facts = fact.findall(problem)
     kind = {one: t for name, one, t in facts if name in ("objectType", "receptacleType")}
@@ -243,7 +264,6 @@ def test_what_lies_in_a_household_is_in_its_room_and_where_the_package_lets_it_l
 
 @needs_engine
 def test_an_episode_in_the_papers_wording(env):
-    assert env.again().reset().startswith(MUG)
     steps = [
         env.step(action)
         for action in (
@@ -276,9 +296,9 @@ def test_an_episode_in_the_papers_wording(env):
 
 @needs_engine
 def test_the_other_wordings_say_where_one_arrives():
-    classic = AlfWorld("generated", "pick-105", wording="classic")
+    classic = AlfWorld("generated", SMALL, wording="classic")
     assert re.fullmatch(
-        r"You arrive at loc \d+\. The fridge 1 is closed\.", *run(classic, "go to fridge 1")
+        r"You arrive at loc \d+\. On the sofa 1, you see .+", *run(classic, "go to sofa 1")
     )
     engine = AlfWorld("generated", "pick-105", wording="engine")
     assert run(engine, "go to diningtable 1", "take mug 1 from diningtable 1", "go to shelf 2") == [
@@ -299,13 +319,12 @@ def test_admissible_actions_are_those_that_do_something(env):
     assert "open fridge 1" not in env.admissible
     env.step("go to fridge 1")
     assert "open fridge 1" in env.admissible
-    fresh = AlfWorld("generated", "pick-105")
-    assert fresh.admissible == ()  # it has not begun
+    assert env.again().admissible == ()  # it has not begun
 
 
 @needs_engine
 def test_every_action_counts_and_the_last_one_ends_the_episode():
-    env = AlfWorld("generated", "pick-105", max_actions=2)
+    env = AlfWorld("generated", SMALL, max_actions=2)
     assert not env.step("dance").truncated
     assert env.step("look").truncated
     late = env.step("look")
@@ -317,19 +336,23 @@ def test_every_action_counts_and_the_last_one_ends_the_episode():
 
 @needs_engine
 def test_the_limit_is_one_for_the_oracle_too():
-    plan = AlfWorld("generated", "pick-105", max_actions=None).oracle()
-    env = AlfWorld("generated", "pick-105", max_actions=len(plan))
+    game = json.loads(generated("look", 102).read_text())
+    plan = AlfWorld("generated", SMALL, max_actions=None).oracle()
+    assert plan == in_the_papers_wording(game["walkthrough"])
+    env = AlfWorld("generated", SMALL, max_actions=len(plan))
     assert env.oracle() == plan
     last = [env.step(action) for action in plan][-1]
     assert (last.reward, last.terminated, last.truncated) == (1.0, True, False)
-    assert AlfWorld("generated", "pick-105", max_actions=len(plan) - 1).oracle() is None
+    assert AlfWorld("generated", SMALL, max_actions=len(plan) - 1).oracle() is None
 
 
 @needs_engine
-def test_reset_and_again_start_anew_and_leave_each_other_alone(env):
-    start = env.again().reset()
-    run(env, "go to diningtable 1", "take mug 1 from diningtable 1")
+def test_reset_and_again_start_anew_and_leave_each_other_alone():
+    env = AlfWorld("generated", "pick-105")
     other = env.again()
+    start = other.reset()
+    assert start.startswith(MUG)
+    run(env, "go to diningtable 1", "take mug 1 from diningtable 1")
     assert run(other, "go to diningtable 1") == ["On the diningtable 1, you see a mug 1."]
     assert run(env, "inventory") == ["You are carrying: a mug 1."]
     assert env.reset() == start
@@ -344,23 +367,60 @@ def test_reset_and_again_start_anew_and_leave_each_other_alone(env):
 
 
 @needs_engine
-@pytest.mark.parametrize(
-    "text", ["", " \n", "go to\nfridge 1", "\udc80", "x" * 100_000, "{r.name}"]
-)
-def test_text_that_is_no_action_does_nothing(env, text):
-    assert run(env, text, "  go to fridge 1\n") == ["Nothing happens.", "The fridge 1 is closed."]
+def test_text_that_is_no_action_does_nothing(env):
+    for text in ("", " \n", "go to\nfridge 1", "\udc80", "x" * 100_000, "{r.name}"):
+        assert run(env, text, "  go to fridge 1\n") == [
+            "Nothing happens.",
+            "The fridge 1 is closed.",
+        ]
+        run(env, "go to shelf 1")
 
 
 @needs_engine
-def test_a_session_plays_it_and_the_trace_has_what_came_of_it(env, tmp_path):
-    plan = env.oracle()
+def test_a_session_plays_it_and_the_trace_has_what_came_of_it(tmp_path, alfworld_process):
+    env = AlfWorld("generated", SMALL)
+    written = json.loads(generated("look", 102).read_text())["walkthrough"]
+    plan = in_the_papers_wording(written)
     replies = (*(f"> {action} =>" for action in plan), "print('Done.')\n#END#")
     path = tmp_path / "episode.jsonl"
     Session(ScriptedEngine(replies), env, prompt=EMPTY, path=path).run()
     episode = Episode.load(path)
     assert episode.header["task"] == env.task
-    assert "You put the mug 1 in/on the fridge 1." in episode.seen(0)
+    assert f"You turn on the {plan[-1].removeprefix('use ')}." in episode.seen(0)
     assert episode.header["versions"]["alfworld"] == "0.4.2"
+
+
+@needs_engine
+def test_in_a_suite_every_game_is_played_with_the_examples_of_its_type(tmp_path, alfworld_process):
+    def speak(text):
+        shown.append(text.partition("Your task is to: ")[2].partition(".")[0])
+        return "#END#"
+
+    shown = []
+    suite = Suite(
+        tmp_path / "results.jsonl",
+        methods=[
+            Fitting("thread", lambda examples: SessionMethod("thread", load_prompt(examples)))
+        ],
+        models={"silent": ScriptedEngine(speak)},
+        environment=AlfWorld,
+        tasks=[{"split": "generated", "game": game} for game in (SMALL, "pick-105")],
+    )
+    rows = suite.run(progress=False).rows
+    assert [row["error"] for row in rows] == ["", ""]
+    first_of_the_prompt = ["examine the cellphone with the desklamp", "put a mug in fridge"]
+    assert shown == first_of_the_prompt
+
+
+def test_a_part_of_the_games_has_as_many_of_each_type_as_there_are():
+    listed = tasks("generated")
+    chosen = spread(listed, 24)
+    assert Counter(task.type for task in chosen) == dict.fromkeys(KINDS, 4)
+    assert [task.name for task in chosen[:4]] == ["pick-0", "pick-2", "pick-5", "pick-7"]
+    few = [*listed[:1], *listed[10:30]]  # one of them to pick
+    assert Counter(task.type for task in spread(few, 7)) == {"pick": 1, "clean": 3, "heat": 3}
+    with pytest.raises(ValueError, match="this split has 1 to 60"):
+        spread(listed, 61)
 
 
 # The process
@@ -383,24 +443,24 @@ def ends(pid):
 
 
 @needs_engine
-def test_the_process_ends_with_the_episode_with_close_and_with_its_last_holder(env):
-    pids = []
+def test_the_process_ends_with_the_episode_with_close_and_with_its_last_holder():
+    game = json.loads(generated("look", 102).read_text())
     for over in ("won", "closed", "dropped"):
-        one = env.again()
-        one.reset()
-        pids.append(one._engine._process.pid)
-        assert is_alive(pids[-1])
+        env = AlfWorld("generated", SMALL)
+        env.reset()
+        pid = env._engine._process.pid
+        assert is_alive(pid)
         if over == "won":
-            for action in one.oracle():
-                one.step(action)
+            for action in game["walkthrough"]:  # without a `move`, alike in every wording
+                env.step(action)
         elif over == "closed":
-            one.close()
-            one.close()
+            env.close()
+            env.close()
             with pytest.raises(EngineError, match="the engine is closed"):
-                one.step("look")
-        del one
+                env.step("look")
+        del env
         gc.collect()
-        assert ends(pids[-1]), over
+        assert ends(pid), over
 
 
 @needs_engine
@@ -420,24 +480,26 @@ def test_the_process_ends_when_its_host_is_killed():
 
 
 @needs_engine
-def test_a_process_that_dies_is_an_error_that_says_so(env):
+def test_a_process_that_dies_is_an_error_that_says_so():
+    env = AlfWorld("generated", SMALL)
+    start = env.reset()
     os.kill(env._engine._process.pid, signal.SIGKILL)
     with pytest.raises(EngineError, match=r"died \(exit code -9\); it said last: "):
         env.step("look")
-    assert env.reset().startswith(MUG)  # and one can begin again
+    assert env.reset() == start  # and one can begin again
 
 
 @needs_engine
 def test_a_silent_process_is_ended_and_the_error_says_what_helps():
     with Engine(seconds=0.01) as engine:  # it cannot even start in that time
         with pytest.raises(TimeoutError, match=r"within 0\.01 seconds.*A larger `seconds`"):
-            engine.ask(do="plan")
+            engine.ask(do="dance")
         assert not engine.is_open
 
 
 @needs_engine
 def test_what_the_engine_refuses_is_an_error_with_its_reason_and_it_lives_on():
-    game = json.loads(generated("pick", 105).read_text())
+    game = json.loads(generated("look", 102).read_text())
     with Engine() as engine:
         with pytest.raises(EngineError, match="refuses: ValueError: not a request"):
             engine.ask(do="dance")
@@ -448,7 +510,7 @@ def test_what_the_engine_refuses_is_an_error_with_its_reason_and_it_lives_on():
 
 @needs_engine
 def test_a_goal_that_nothing_reaches_is_refused_by_the_planner():
-    game = json.loads(generated("pick", 105).read_text())
+    game = json.loads(generated("look", 102).read_text())
     unreachable = re.sub(r"\(pickupable \S+\)\n", "", game["pddl_problem"])
     with pytest.raises(EngineError, match="refuses: "):
         solve({**game, "pddl_problem": unreachable})

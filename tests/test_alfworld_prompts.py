@@ -28,14 +28,7 @@ SHOWN = {
 needs_engine = pytest.mark.alfworld
 
 
-@pytest.fixture(scope="module")
-def _games(tmp_path_factory):
-    return tmp_path_factory.mktemp("games")
-
-
-@pytest.fixture(autouse=True)
-def _games_are_made_once(_games, monkeypatch):
-    monkeypatch.setenv("THREAD_KIT_CACHE", str(_games))
+pytestmark = pytest.mark.usefixtures("alfworld_process")
 
 
 @cache

@@ -9,6 +9,7 @@ from thread_kit.__main__ import main
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.textcraft import TextCraft
 from thread_kit.session import Session
+from thread_kit.trace import Episode
 
 
 @pytest.fixture
@@ -47,6 +48,11 @@ def test_show_prints_all_that_one_thread_saw(trace, capsys):
     [
         (["show", "nowhere.jsonl"], "nowhere.jsonl"),
         (["run", "--task", "200"], "choose 0 to 199"),
+        (["run", "--task", "mug"], "no task 'mug'; tasks have numbers here"),
+        (["run", "--split", "valid_unseen"], "of textcraft; choose one of test, dev, train"),
+        (["run", "--env", "alfworld"], "alfworld-download"),
+        (["run", "--env", "alfworld", "--split", "test"], "choose one of valid_unseen, "),
+        (["run", "--env", "alfworld", "--split", "generated", "--task", "fry-1"], "'fry-1'"),
         (["run", "--model", "gpt-9"], "known: smollm2-135m"),
         (["run", "--prompt", "no-such-prompt"], "no-such-prompt"),
     ],
@@ -80,6 +86,19 @@ def test_the_demo_solves_its_task_on_the_embedded_model(tmp_path, capsys):
     assert last.startswith("status=ended reward=1 threads=")
     assert main(["show", str(out)]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == last
+
+
+@pytest.mark.model
+@pytest.mark.alfworld
+def test_alfworld_is_played_with_the_examples_of_the_games_type(tmp_path, capsys, alfworld_games):
+    """The embedded model has been taught another game, so that it has to be shown this one."""
+    out = tmp_path / "episode.jsonl"
+    game = ["--env", "alfworld", "--split", "generated", "--task", "look-102"]
+    assert main(["run", *game, "--calls", "1", "--new-tokens", "2", "--out", str(out)]) == 0
+    assert "adapter" not in capsys.readouterr().out.splitlines()[0]
+    header = Episode.load(out).header
+    assert header["task"]["game"] == "look-102"
+    assert [one["name"] for one in header["prompts"].values()] == ["alfworld-look"]
 
 
 @pytest.mark.model

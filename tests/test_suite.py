@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from suites import SHOWN, THREAD, speak, suite, tasks
 
 from thread_kit.__main__ import main
+from thread_kit.benchmarks import spread
 from thread_kit.engines import EngineError
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs import Env, Step
 from thread_kit.envs.textcraft import TextCraft
-from thread_kit.lab.command import spread
 from thread_kit.lab.ledger import Key, Ledger, LedgerError, read_ledger
 from thread_kit.lab.method import SessionMethod
 from thread_kit.lab.results import Results

@@ -13,15 +13,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from thread_kit.envs.textcraft import SPLITS, TextCraft
+from thread_kit.arguments import add_benchmark, add_model, benchmark_of
 from thread_kit.lab.command import add_command
 from thread_kit.models import EMBEDDED, MODELS, ModelError, find_file, load_model, taught_by
-from thread_kit.prompts import PromptError
+from thread_kit.prompts import PromptError, load_prompt
 from thread_kit.session import Session
 from thread_kit.thread import Status
 from thread_kit.trace import Episode, TraceError
-
-ENVS = {"textcraft": TextCraft}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,19 +45,13 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run one episode and print its tree")
     run.set_defaults(do=_run)
-    run.add_argument("--env", choices=ENVS, default="textcraft", help="benchmark")
-    run.add_argument("--split", choices=SPLITS, default="test", help="test: the official tasks")
-    run.add_argument("--task", type=int, default=0, metavar="N", help="number within the split")
+    add_benchmark(run)
+    run.add_argument("--task", default="0", metavar="N", help="number within the split, or a name")
     run.add_argument("--model", default=EMBEDDED, help="a name (see `models`), or a GGUF file")
-    run.add_argument("--prompt", help="few-shot: a name, or a path ending in .txt, or none")
-    run.add_argument("--adapter", help="a name, or a GGUF adapter, or none (default: by model)")
     run.add_argument("--out", metavar="FILE", help="write the trace (JSONL) while it happens")
-    run.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all, if built so")
-    run.add_argument("--context", type=int, default=8192, metavar="TOKENS", help="KV cache size")
-    run.add_argument("--calls", type=int, default=200, metavar="N", help="model calls at most")
+    add_model(run)
     run.add_argument("--depth", type=int, default=30, metavar="N", help="levels of threads at most")
     run.add_argument("--seconds", type=float, metavar="S", help="time limit of the episode")
-    run.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
     run.add_argument("--seed", type=int, default=0, help="for a temperature above 0")
 
     add_command(commands)
@@ -75,7 +67,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> None:
-    env = ENVS[options.env](options.split, options.task)
+    benchmark, split = benchmark_of(options)
+    env = benchmark.environment(split=split, **benchmark.chosen(options.task))
     adapter, prompt = taught_by(
         options.model, adapter=options.adapter, prompt=options.prompt, benchmark=options.env
     )
@@ -85,8 +78,9 @@ def _run(options: argparse.Namespace) -> None:
     session = Session(
         engine,
         env,
-        prompt=prompt,
+        prompt=load_prompt(env.examples) if prompt is None else prompt,
         calls=options.calls,
+        new_tokens=options.new_tokens,
         depth=options.depth,
         seconds=options.seconds,
         temperature=options.temperature,

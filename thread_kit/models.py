@@ -29,6 +29,7 @@ class Model:
     context: tokens that the model was trained for.
     size: of the file, in megabytes.
     adapter: of the project (data/adapters), which the model is loaded with unless told otherwise.
+    taught: the benchmarks that this adapter has taught it.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Model:
     size: int
     package: bool = False
     adapter: str | None = None
+    taught: tuple[str, ...] = ()
 
 
 MODELS: dict[str, Model] = {
@@ -55,6 +57,7 @@ MODELS: dict[str, Model] = {
             98,
             package=True,
             adapter="thread-textcraft-135m",
+            taught=("textcraft",),
         ),
         Model(
             "qwen2.5-coder-1.5b",
@@ -92,18 +95,20 @@ def load_model(
 
 def taught_by(
     name_or_path: str, *, adapter: str | None, prompt: str | None, benchmark: str
-) -> tuple[str | None, Prompt]:
+) -> tuple[str | None, Prompt | None]:
     """What teaches a model the language of threads: an adapter or a few-shot prompt, never both.
 
-    The embedded model has been taught by an adapter; any other model is shown the benchmark's
-    examples. adapter, prompt: a choice of one's own, by name or by path; "none" is a choice, too.
-    Raises what `load_prompt` raises.
+    The embedded model has been taught some benchmarks by an adapter; for all else a model is shown
+    examples, and the prompt is None: those that fit the task (`Env.examples`). adapter, prompt: a
+    choice of one's own, by name or by path; "none" is a choice, too. Raises what `load_prompt`
+    raises.
     """
     model = MODELS.get(name_or_path)
-    own = model.adapter if model and not prompt else None
+    own = model.adapter if model and not prompt and benchmark in model.taught else None
     chosen = None if adapter == "none" else adapter or own
-    name = prompt or ("none" if chosen else benchmark)
-    return chosen, EMPTY if name == "none" else load_prompt(name)
+    if prompt and prompt != "none":
+        return chosen, load_prompt(prompt)
+    return chosen, EMPTY if prompt or chosen else None
 
 
 def find_adapter(name_or_path: str | Path) -> Path:

@@ -23,6 +23,7 @@ from thread_kit.bench.workload import Played, Weights, Workload, workload
 from thread_kit.engines import EngineError
 from thread_kit.envs.textcraft import TextCraft
 from thread_kit.models import EMBEDDED, ModelError, load_model, taught_by
+from thread_kit.prompts import load_prompt
 from thread_kit.session import Session
 from thread_kit.trace import Episode, TraceError
 
@@ -82,7 +83,8 @@ def _measure(options: argparse.Namespace) -> None:
         else:
             name = f"TextCraft test {options.task}"
             task = TextCraft("test", options.task)
-            episode = Session(engine, task, prompt=prompt, calls=options.calls).run()
+            shown = load_prompt(task.examples) if prompt is None else prompt
+            episode = Session(engine, task, prompt=shown, calls=options.calls).run()
         work = workload(episode, engine, name)
         offloaded = engine.offloaded
     print(f"{episode!r}\n{work.name}, forced through {weights}: {len(work.calls)} calls\n")

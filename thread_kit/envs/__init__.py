@@ -34,6 +34,11 @@ class Env(ABC):
     task: dict[str, Any]
 
     @property
+    def examples(self) -> str:
+        """The name of the few-shot prompts that fit the task; where all are alike, `name`."""
+        return self.name
+
+    @property
     def variables(self) -> dict[str, Any]:
         """What the environment's text says as plain data: variables of the main thread.
 

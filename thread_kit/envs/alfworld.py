@@ -146,13 +146,15 @@ class AlfWorld(Env):
         self._won = False
         self._truncated = False
         self._admissible: tuple[str, ...] = ()
-        if self._engine:
-            self._engine.close()
-        self._engine = None
 
     def __repr__(self) -> str:
         where = f"{self.task['split']}, " if self.task["split"] else ""
         return f"AlfWorld({where}{self.task['game']}: {self.goal})"
+
+    @property
+    def examples(self) -> str:
+        """One prompt a task type, as in the papers: "alfworld-heat"."""
+        return f"{self.name}-{self.type}"
 
     @property
     def admissible(self) -> tuple[str, ...]:
@@ -170,10 +172,11 @@ class AlfWorld(Env):
     def reset(self) -> str:
         """Start the game; returns the room and the task, the context of the main thread.
 
-        Takes some seconds. Raises EngineError or TimeoutError if the engine does not start.
+        Takes a second or two. Raises EngineError or TimeoutError if the engine does not start.
         """
         self._clear()
-        self._engine = Engine(self.seconds)
+        if self._engine is None or not self._engine.is_open:
+            self._engine = Engine(self.seconds)
         seen = self._engine.ask(do="start", game=self._game)
         self._admissible = tuple(seen["admissible"])
         # Without the greeting and empty lines, as in the papers: in a prompt file an empty line

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thread_kit.envs import Env
-from thread_kit.envs.textcraft import SPLITS, TextCraft, tasks
-from thread_kit.lab.method import Method, SessionMethod
+from thread_kit.arguments import add_benchmark, add_model, benchmark_of
+from thread_kit.benchmarks import spread
+from thread_kit.lab.method import Fitting, Method, SessionMethod
 from thread_kit.lab.methods import BUILDERS, named
 from thread_kit.models import EMBEDDED, load_model, taught_by
 from thread_kit.prompts import Prompt
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
 
     from thread_kit.lab.results import Results
 
-ENVS: dict[str, tuple[Callable[..., Env], Callable[[str], list[Any]]]] = {
-    "textcraft": (TextCraft, tasks)
-}
-"""The environments by name, and what lists the tasks of a split."""
-
 
 def add_command(commands: Any) -> None:
     """Add `suite` to the subparsers of the command line."""
@@ -32,21 +26,14 @@ def add_command(commands: Any) -> None:
     suite.set_defaults(do=run)
     suite.add_argument("--methods", nargs="+", choices=BUILDERS, default=["thread"])
     suite.add_argument("--models", nargs="+", default=[EMBEDDED], help="names, or GGUF files")
-    suite.add_argument("--env", choices=ENVS, default="textcraft", help="benchmark")
-    suite.add_argument("--split", choices=SPLITS, default="test", help="test: the official tasks")
+    add_benchmark(suite)
     suite.add_argument("--tasks", type=int, metavar="N", help="so many, evenly spread; else all")
     suite.add_argument("--seeds", type=int, default=1, metavar="N", help="runs over all tasks")
     suite.add_argument("--out", type=Path, required=True, metavar="FILE", help="results (JSONL)")
     suite.add_argument("--traces", action="store_true", help="keep every episode's trace, too")
     suite.add_argument("--retry", action="store_true", help="play again what broke down")
     suite.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes side by side")
-    suite.add_argument("--prompt", help="THREAD's few-shot: a name, or a path (.txt), or none")
-    suite.add_argument("--adapter", help="a name, or a GGUF adapter, or none (default: by model)")
-    suite.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all")
-    suite.add_argument("--context", type=int, default=8192, metavar="TOKENS", help="KV cache size")
-    suite.add_argument("--calls", type=int, default=200, metavar="N", help="an episode, at most")
-    suite.add_argument("--new-tokens", type=int, default=1000, metavar="N", help="a call, at most")
-    suite.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+    add_model(suite)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -55,11 +42,8 @@ def run(options: argparse.Namespace) -> None:
     from thread_kit.lab.results import Results
     from thread_kit.lab.suite import Suite
 
-    environment, listed = ENVS[options.env]
-    chosen = [
-        {"split": task.split, "number": task.number}
-        for task in spread(listed(options.split), options.tasks)
-    ]
+    benchmark, split = benchmark_of(options)
+    chosen = [benchmark.arguments(task) for task in spread(benchmark.listed(split), options.tasks)]
     rows = []
     for model in options.models:
         adapter, prompt = taught_by(
@@ -76,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
             options.out,
             methods=methods_of(options, adapter, prompt),
             models={Path(model).stem if model.endswith(".gguf") else model: load},
-            environment=environment,
+            environment=benchmark.environment,
             tasks=chosen,
             seeds=range(options.seeds),
             traces=options.traces,
@@ -91,9 +75,12 @@ def run(options: argparse.Namespace) -> None:
     report(Results(rows), seeds=options.seeds)
 
 
-def methods_of(options: argparse.Namespace, adapter: str | None, prompt: Prompt) -> list[Method]:
+def methods_of(
+    options: argparse.Namespace, adapter: str | None, prompt: Prompt | None
+) -> list[Method]:
     """The methods that were asked for, few-shot; or the one that the adapter teaches the model.
 
+    prompt: of THREAD; None for the examples that fit each task, as the other methods have them.
     Raises ValueError where an adapter would play what it does not teach.
     """
     others = [name for name in options.methods if not name.startswith("thread")]
@@ -102,24 +89,15 @@ def methods_of(options: argparse.Namespace, adapter: str | None, prompt: Prompt)
             f"the adapter {adapter} does not teach the model {others[0]!r} as well; give --adapter "
             "none for few-shot prompts, or play it by itself with an adapter that teaches it"
         )
-    return [
-        SessionMethod("thread", prompt)
-        if name == "thread"
-        else named(name, options.env, taught=adapter is not None)
-        for name in options.methods
-    ]
+    return [_method(name, adapter, prompt) for name in options.methods]
 
 
-def spread(items: list[Any], n: int | None) -> list[Any]:
-    """`n` items, evenly spread, since a benchmark's order can run from hard to easy; None: all.
-
-    Raises ValueError if there are not so many.
-    """
-    if n is None:
-        return items
-    if not 1 <= n <= len(items):
-        raise ValueError(f"--tasks {n}: this split has 1 to {len(items)}")
-    return [items[at * len(items) // n] for at in range(n)]
+def _method(name: str, adapter: str | None, prompt: Prompt | None) -> Method:
+    if name == "thread" and prompt is not None:
+        return SessionMethod(name, prompt)
+    if adapter:
+        return named(name, taught=True)
+    return Fitting(name, partial(named, name))
 
 
 def report(results: Results, *, seeds: int) -> None:
@@ -146,4 +124,4 @@ def _print(title: str, table: pd.DataFrame) -> None:
     print(f"\n{title}\n{table.to_string(index=False, float_format='{:.3g}'.format)}")
 
 
-__all__ = ["add_command", "methods_of", "report", "run", "spread"]
+__all__ = ["add_command", "methods_of", "report", "run"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -60,4 +60,17 @@ class SessionMethod:
         return Session(engine, env, prompt=self.prompt, seed=seed, path=path, **given)
 
 
-__all__ = ["Method", "Run", "SessionMethod"]
+@dataclass(frozen=True)
+class Fitting:
+    """A method that is made anew for each task, with the examples that fit it (`Env.examples`)."""
+
+    name: str
+    make: Callable[[str], Method]
+
+    def __call__(
+        self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any
+    ) -> Run:
+        return self.make(env.examples)(engine, env, seed=seed, path=path, **options)
+
+
+__all__ = ["Fitting", "Method", "Run", "SessionMethod"]

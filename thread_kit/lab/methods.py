@@ -181,7 +181,7 @@ TAUGHT: dict[str, Callable[[], SessionMethod]] = {
 """Those that an adapter can teach a model, which then needs no examples; and ablations of them."""
 
 
-def named(name: str, benchmark: str, *, taught: bool = False) -> SessionMethod:
+def named(name: str, benchmark: str = "", *, taught: bool = False) -> SessionMethod:
     """A method with its prompts for a benchmark; with none if the model was taught the method.
 
     Raises ValueError for an unknown name, or where a benchmark lacks what the method needs;

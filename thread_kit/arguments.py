@@ -1,0 +1,43 @@
+"""The arguments that `run` and `suite` share: benchmark, model, what an episode may cost."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from thread_kit.benchmarks import BENCHMARKS, Benchmark
+
+
+def add_benchmark(command: Any) -> None:
+    """--env and --split; `benchmark_of` reads them."""
+    splits = "; ".join(f"{name}: {', '.join(one.splits)}" for name, one in BENCHMARKS.items())
+    command.add_argument("--env", choices=BENCHMARKS, default="textcraft", help="benchmark")
+    command.add_argument("--split", help=f"{splits} (default: the first)")
+
+
+def benchmark_of(options: argparse.Namespace) -> tuple[Benchmark, str]:
+    """The benchmark that was asked for, and the split; raises ValueError if it has none such."""
+    benchmark = BENCHMARKS[options.env]
+    split = options.split or benchmark.splits[0]
+    if split not in benchmark.splits:
+        known = ", ".join(benchmark.splits)
+        raise ValueError(f"unknown split {split!r} of {options.env}; choose one of {known}")
+    return benchmark, split
+
+
+def add_model(command: Any) -> None:
+    """What a model is loaded with and taught by, and the limits of an episode."""
+    command.add_argument("--prompt", help="few-shot: a name, or a path ending in .txt, or none")
+    command.add_argument("--adapter", help="a name, or a GGUF adapter, or none (default: by model)")
+    command.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all that fit")
+    command.add_argument(
+        "--context", type=int, default=8192, metavar="TOKENS", help="KV cache size"
+    )
+    command.add_argument("--calls", type=int, default=200, metavar="N", help="an episode, at most")
+    command.add_argument(
+        "--new-tokens", type=int, default=1000, metavar="N", help="a call, at most"
+    )
+    command.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+
+
+__all__ = ["add_benchmark", "add_model", "benchmark_of"]
