@@ -41,6 +41,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -76,7 +77,8 @@ class BubblewrapSandbox(Sandbox):
 
     functions: by name, what the code may call in our process, such as a look-up of data. They get
         and return JSON values; what they raise is a LookupError to the code.
-    seconds, memory (bytes of address space): limits of one run. print_characters: where printed
+    seconds (of the processor, rounded up; four times that on the clock), memory (bytes of address
+        space): limits of one run. print_characters: where printed
         text is cut. variables_characters, state_bytes: what a namespace may grow to.
     scratch_bytes: size of the scratch folder. calls: of the functions, a run.
     weaker: run without bubblewrap; the module says what is then not covered.
@@ -180,7 +182,7 @@ class BubblewrapSandbox(Sandbox):
         server.send(frame)
         sent = None
         while True:
-            message, rest = wire.unpack(server.receive(self.seconds + _PATIENCE))
+            message, rest = wire.unpack(server.receive(4 * self.seconds + _PATIENCE))
             if message["is"] == "over":
                 return sent, message["why"]
             if message["kind"] == "call":
@@ -220,8 +222,10 @@ class BubblewrapSandbox(Sandbox):
         return Outcome(_MARK + state, printed, error, variables, pictures)
 
     def _reason(self, why: str) -> str:
+        late = f"TimeoutError: the code ran for more than {self.seconds:g} seconds"
         reasons = {
-            "late": f"TimeoutError: the code ran for more than {self.seconds:g} seconds",
+            "late": late,
+            f"signal {signal.SIGXCPU.value}": late,
             "large": f"MemoryError: the namespace takes more than {self.state_bytes:,} bytes",
             "files": "OSError: too many files in the scratch folder; what this line wrote is gone",
             "calls": f"RuntimeError: more than {self._settings['calls']:,} look-ups in one line",

@@ -353,9 +353,10 @@ class Drive:
 
     def _end(self, one: _Running, finished: Finished) -> Iterator[Event]:
         if one.id == 0 and finished.status.is_end and self.env and not self._done:
-            answer = self.env.answer(finished.sequence.text)
-            if answer is not None:
-                yield from self._step_env(one, self.env, answer)
+            texts = finished.printed or "", finished.sequence.text
+            answers = [answer for text in texts if (answer := self.env.answer(text)) is not None]
+            if answers:
+                yield from self._step_env(one, self.env, answers[0])
         self.engine.release(one.key, keep=self._keep())
         del self._threads[one.id]
         details = {

@@ -48,7 +48,7 @@ class Env(ABC):
         return None
 
     def answer(self, text: str) -> str | None:
-        """The action that hands in what the main thread wrote, for a task that is a question.
+        """The action that hands in what the main thread wrote or printed, if the task asks.
 
         None where a task is solved by acting, or where the text holds no answer.
         """

@@ -18,6 +18,7 @@ import hashlib
 import importlib
 import io
 import json
+import math
 import os
 import random
 import re
@@ -39,8 +40,10 @@ import cloudpickle
 from thread_kit.jail import seccomp
 from thread_kit.jail.wire import FrameError, pack, receive, send, unpack
 
-PRELOADED = ("numpy", "pandas", "scipy.stats", "matplotlib.pyplot")
+PRELOADED = {"np": "numpy", "pd": "pandas", "stats": "scipy.stats"}
+LOADED_WHEN_USED = {"plt": "matplotlib.pyplot"}  # as long to import as all the others
 GIVEN = "thread_kit_jail"  # the module in which the functions live that every namespace has
+WALL = 4  # a run may take so many times its seconds on the clock
 PICTURES = 4  # a line of code
 TEXT_CHARACTERS = 1_000  # of a value that is no plain data, such as a table
 ERROR_CHARACTERS = 500
@@ -71,7 +74,7 @@ def serve(requests: int, replies: int, scratch: Path, settings: dict[str, Any]) 
         os.close(theirs)
         os.close(answers_in)
         try:
-            why = _relay(request["seconds"], ours, answers_out, requests, replies, settings)
+            why = _relay(WALL * request["seconds"], ours, answers_out, requests, replies, settings)
         finally:
             os.close(ours)
             os.close(answers_out)
@@ -159,7 +162,6 @@ def _last_words(out: int, error: str) -> None:
 def _limit(seconds: float, settings: dict[str, Any]) -> None:
     limits = {
         resource.RLIMIT_AS: settings["memory"],
-        resource.RLIMIT_CPU: int(seconds) + 2,
         resource.RLIMIT_FSIZE: settings["file_bytes"],
         resource.RLIMIT_NOFILE: 64,
         resource.RLIMIT_CORE: 0,
@@ -168,6 +170,9 @@ def _limit(seconds: float, settings: dict[str, Any]) -> None:
         hard = resource.getrlimit(kind)[1]
         limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(kind, (limit, limit))
+    # Of the processor's time, so that a line is not stopped because the machine is busy.
+    whole = math.ceil(seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too large is an OSError
 
 
@@ -184,6 +189,9 @@ class _Run:
     def __call__(self, code: str, inputs: str, state: bytes) -> tuple[dict[str, Any], bytes]:
         namespace: dict[str, Any] = cloudpickle.loads(state) if state else {}
         namespace |= {"__name__": "__main__", "__builtins__": builtins, **self.given}
+        for name, module in LOADED_WHEN_USED.items():
+            if re.search(rf"\b{name}\b", code) and name not in namespace:
+                namespace[name] = importlib.import_module(module)
         plain = {"inf": float("inf"), "nan": float("nan"), "__builtins__": {"set": set}}
         namespace |= eval(inputs, plain)
         random.seed(0)  # Python seeds it anew in a forked process; numpy's stays as the server's
@@ -217,8 +225,7 @@ class _Run:
         functions += [_named(name, self._remote(name)) for name in self.settings["functions"]]
         for function in functions:
             setattr(module, function.__name__, function)
-        shorts = {"np": "numpy", "pd": "pandas", "stats": "scipy.stats", "plt": "matplotlib.pyplot"}
-        modules = {n: sys.modules[full] for n, full in shorts.items() if full in sys.modules}
+        modules = {n: sys.modules[full] for n, full in PRELOADED.items() if full in sys.modules}
         return {**modules, **{one.__name__: one for one in functions}}
 
     def _save(self, what: Any) -> str:
@@ -361,7 +368,7 @@ def main() -> None:
     os.chdir(scratch)
     warnings.simplefilter("ignore")
     loaded = {}
-    for name in PRELOADED:
+    for name in PRELOADED.values():
         try:
             loaded[name] = importlib.import_module(name)
         except ImportError:
@@ -371,9 +378,6 @@ def main() -> None:
         loaded["numpy"].random.seed(0)
     if "pandas" in loaded:
         loaded["pandas"].set_option("display.width", 120, "display.max_columns", 12)
-    if "matplotlib.pyplot" in loaded:  # builds its list of fonts once, and not in every run
-        loaded["matplotlib.pyplot"].figure().canvas.draw()
-        loaded["matplotlib.pyplot"].close("all")
     gc.freeze()
     send(replies, pack({"is": "ready", "libraries": sorted(loaded)}))
     serve(requests, replies, scratch, settings)
