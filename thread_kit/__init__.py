@@ -13,7 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from thread_kit.dialect import ASYNC
+    from thread_kit.bubblewrap import BubblewrapSandbox
+    from thread_kit.dialect import ASYNC, QA, QA_ASYNC
     from thread_kit.engines.llama import LlamaEngine
     from thread_kit.engines.scripted import ScriptedEngine
     from thread_kit.engines.server import ServerEngine
@@ -36,10 +37,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "ASYNC": "dialect",
     "AlfWorld": "envs.alfworld",
+    "BubblewrapSandbox": "bubblewrap",
     "MODELS": "models",
     "EMPTY": "prompts",
     "Episode": "trace",
     "LlamaEngine": "engines.llama",
+    "QA": "dialect",
+    "QA_ASYNC": "dialect",
     "ScriptedEngine": "engines.scripted",
     "ServerEngine": "engines.server",
     "Session": "session",
@@ -64,7 +68,10 @@ __all__ = [
     "ASYNC",
     "EMPTY",
     "MODELS",
+    "QA",
+    "QA_ASYNC",
     "AlfWorld",
+    "BubblewrapSandbox",
     "Episode",
     "LlamaEngine",
     "ScriptedEngine",

@@ -40,6 +40,9 @@ class Dialect:
     start: opens a response.
     actions: heads of a line that is an action in the environment.
     spawn: the thread spawns a child and goes on without waiting; None where every parent waits.
+    code: the text is a program with prose in it (appendix G.1, G.2). Blocks run as wholes, code may
+        stand behind what came back in the same line, an action is a line of code, and a child's
+        context is the whole line, less what others returned into it (`exchange.py`).
     """
 
     listen: str = "=>"
@@ -49,6 +52,7 @@ class Dialect:
     actions: tuple[str, ...] = ACTIONS
     after_close: str = "\n"
     spawn: str | None = None
+    code: bool = False
 
     @classmethod
     def of(cls, marks: Mapping[str, Any]) -> Dialect:
@@ -116,12 +120,16 @@ class Dialect:
 AGENT = Dialect()
 """Agent tasks (THREAD paper, appendix G.3 to G.5): what comes back ends the line."""
 
-QA = Dialect(after_close="")
+QA = Dialect(after_close="", code=True)
 """Question answering (appendix G.1, G.2): the line goes on after what came back."""
 
 
 ASYNC = Dialect(spawn="~>")
 """A parent may go on while its child runs (THREAD paper, section 2.2): `~>` does not wait."""
+
+
+QA_ASYNC = Dialect(after_close="", code=True, spawn="~>")
+"""Question answering in which `~>` does not wait."""
 
 
 def find_stop(text: bytes, new: int, stops: Iterable[str]) -> tuple[int, str] | None:
@@ -139,4 +147,4 @@ def find_stop(text: bytes, new: int, stops: Iterable[str]) -> tuple[int, str] | 
     return found
 
 
-__all__ = ["AGENT", "ASYNC", "QA", "Dialect", "Stop", "find_stop"]
+__all__ = ["AGENT", "ASYNC", "QA", "QA_ASYNC", "Dialect", "Stop", "find_stop"]

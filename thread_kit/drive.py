@@ -362,25 +362,45 @@ class Drive:
             yield replace(edit, variables=plain(ran.changed))
 
     def _act(self, one: _Running, action: str) -> Iterator[Event]:
-        if self.env is None:
+        if self._dialect.code:
+            yield from self._act_in_code(one, action)
+        elif self.env is None:
             one.reply = "There is no environment to act in."
         elif not one.acts:  # else what it finds would depend on who was faster
             one.reply = "There is no environment to act in for a thread that nobody waits for."
         elif self._done:
             one.reply = "The task is over."
         else:
-            observation, reward, terminated, truncated, info = self.env.step(action)
-            self._done = terminated or truncated
-            yield Acted(one.id, action, observation, reward, terminated, truncated, plain(info))
-            one.reply = observation
+            yield from self._step_env(one, self.env, action)
         spans = self.episode.threads[one.id].sequence
         number = sum(span.provenance is Provenance.OBSERVED for span in spans)
         if edit := self._past.edit("observation", one.id, number):
             yield replace(edit, was=one.reply)
             one.reply = edit.now
 
+    def _step_env(self, one: _Running, env: Env, action: str) -> Iterator[Event]:
+        observation, reward, terminated, truncated, info = env.step(action)
+        self._done = terminated or truncated
+        yield Acted(one.id, action, observation, reward, terminated, truncated, plain(info))
+        one.reply = observation
+
+    def _act_in_code(self, one: _Running, action: str) -> Iterator[Event]:
+        """An action that is a line of code: the thread observes what it printed, or its error."""
+        ran = one.namespace.run(action)
+        if not ran.executed:
+            one.reply = "Not a line of code that prints; an action is one, such as print(x)."
+            return
+        yield ExecutedLine(one.id, action, ran.printed, ran.error, plain(ran.changed))
+        seen = [text for text in (ran.printed, ran.error) if text]
+        one.reply = "\n".join(seen) or "Nothing was printed."
+
     def _end(self, one: _Running, finished: Finished) -> Iterator[Event]:
         yield from self._show(one, finished.sequence)
+        if one.id == 0 and finished.status.is_end and self.env and not self._done:
+            texts = finished.printed or "", finished.sequence.text
+            answers = [answer for text in texts if (answer := self.env.answer(text)) is not None]
+            if answers:
+                yield from self._step_env(one, self.env, answers[0])
         self.engine.release(one.key, keep=self._keep())
         del self._threads[one.id], self._awake[one.id]
         details = {

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from thread_kit.dialect import Dialect
-from thread_kit.sequence import Sequence
+from thread_kit.sequence import Provenance, Sequence
 
 if TYPE_CHECKING:
     from thread_kit.thread import Finished
@@ -27,6 +27,7 @@ Xi = Callable[[Sequence, Variables, Dialect], str]
 Abstract = Callable[[str, Variables], str]
 
 REFERENCE = re.compile(r"\{([^\W\d]\w*)\}")
+FUTURE = re.compile(r"\bt[1-9]\d*\b")
 
 
 def instantiate(text: str, variables: Variables) -> str:
@@ -80,6 +81,23 @@ def phi_last_line(sequence: Sequence, variables: Variables, dialect: Dialect) ->
     return f"{instantiate(line, variables)} {dialect.listen}"
 
 
+def phi_own_line(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
+    """phi in a dialect of code: the last line as the thread itself wrote it, instantiated.
+
+    "The slope in {a} is =>0.3<= and in {b} is =>" gives "The slope in A is ... and in B is =>": the
+    line is a sentence, so no comma cuts it (THREAD paper, G.1), and what another child returned is
+    left out, so that a child asks the same whether its elder was waited for or not.
+    """
+    own: list[str] = []
+    for span in sequence:
+        if span.provenance is Provenance.GENERATED:
+            own.append(span.text)
+        elif own:
+            own[-1] = f"{dialect.bare(own[-1]).rstrip()} ..."
+    line = dialect.bare("".join(own).rpartition("\n")[2]).strip()
+    return f"{instantiate(line, variables)} {dialect.listen}"
+
+
 def phi_full_sequence(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
     """Ablation 2 of THREAD paper, E.2: the child sees the parent's whole sequence, instantiated."""
     return f"{instantiate(dialect.bare(sequence.text).rstrip(), variables)} {dialect.listen}"
@@ -118,6 +136,17 @@ def xi_after_mark(sequence: Sequence, variables: Variables, dialect: Dialect) ->
     return instantiate(line[len(mark) :].strip(), variables)
 
 
+def xi_code(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
+    """xi in a dialect of code: what follows the action mark, as it stands; it is a line of code.
+
+    A name like `t1` that is no variable may stand for a child that nobody has waited for; said in a
+    comment, it is waited for (`thread.thread`).
+    """
+    code = xi_after_mark(sequence, {}, dialect)
+    futures = [name for name in dict.fromkeys(FUTURE.findall(code)) if name not in variables]
+    return " ".join([code, *(["#"] if futures else []), *(f"{{{name}}}" for name in futures)])
+
+
 def abstract_values(observation: str, variables: Variables) -> str:
     """The observation abstraction: values of string variables are shown as `{name}`.
 
@@ -138,9 +167,31 @@ def abstract_values(observation: str, variables: Variables) -> str:
     return re.sub(rf"(?<!\w)(?:{forms})(?!\w)", lambda m: f"{{{names[m[0]]}}}", observation)
 
 
+def as_comment(observation: str, variables: Variables) -> str:
+    """An observation of several lines as comments, so that a program stays one (THREAD paper, G.1).
+
+    No abstraction: in a table a value is the name of a column.
+    """
+    if "\n" not in observation:
+        return observation
+    return "\n".join(["", *(f"# {line}" for line in observation.split("\n")), "# "])
+
+
 def as_observed(observation: str, variables: Variables) -> str:
     """No abstraction: the observation as the environment gave it."""
     return observation
+
+
+def exchange_of(dialect: Dialect) -> dict[str, Callable[..., str]]:
+    """phi, psi, xi and the abstraction that a session has where it is given no others."""
+    if dialect.code:
+        return {"phi": phi_own_line, "psi": psi_print, "xi": xi_code, "abstract": as_comment}
+    return {
+        "phi": phi_last_line,
+        "psi": psi_print,
+        "xi": xi_after_mark,
+        "abstract": abstract_values,
+    }
 
 
 __all__ = [
@@ -150,15 +201,19 @@ __all__ = [
     "Variables",
     "Xi",
     "abstract_values",
+    "as_comment",
     "as_observed",
     "coming_up",
+    "exchange_of",
     "instantiate",
     "mentioned",
     "phi_full_sequence",
     "phi_last_line",
+    "phi_own_line",
     "psi_full_sequence",
     "psi_print",
     "references",
     "unless_replaced",
     "xi_after_mark",
+    "xi_code",
 ]

@@ -6,16 +6,24 @@ Lines are only parsed here and never run; `namespace.py` runs them in a sandbox.
 from __future__ import annotations
 
 import ast
+import codeop
+import re
+import textwrap
 import threading
 import warnings
 from collections.abc import Collection, Iterator
+from itertools import takewhile
 
 from thread_kit.exchange import REFERENCE
 
-__all__ = ["LINE_CHARACTERS", "bound", "executable", "parsed", "prints", "uses"]
+__all__ = ["LINE_CHARACTERS", "blocks", "bound", "executable", "parsed", "prints", "uses"]
 
 # Python's own parser recurses: 10,000 minus signs overflow the stack of a thread with 512 KiB.
 LINE_CHARACTERS = 4_000
+
+SIMPLE = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.Expr
+COMPOUND = ast.For | ast.While | ast.If | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef
+CLAUSE = re.compile(r"\s*(?:el(?:if\b.*|se\s*):|except\b.*:|finally\s*:|[)\]}])")
 
 _warnings_lock = threading.Lock()  # the filters of `warnings` belong to the whole process
 
@@ -29,10 +37,13 @@ def executable(line: str) -> bool:
     return parsed(line) is not None
 
 
-def parsed(line: str) -> ast.Module | None:
-    """The syntax tree of an `executable` line, None for prose."""
-    source = line.strip()
-    if len(source) > LINE_CHARACTERS or "\n" in source or "\r" in source:
+def parsed(line: str, *, block: bool = False) -> ast.Module | None:
+    """The syntax tree of an `executable` line, None for prose.
+
+    block: it may be what `blocks` made: several lines, and any statement.
+    """
+    source = textwrap.dedent(line).strip() if block else line.strip()
+    if len(source) > LINE_CHARACTERS or "\r" in source or ("\n" in source and not block):
         return None
     try:
         with _warnings_lock, warnings.catch_warnings():
@@ -40,9 +51,55 @@ def parsed(line: str) -> ast.Module | None:
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    kinds = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.Expr
+    kinds = SIMPLE | COMPOUND if block else SIMPLE
     all_known = all(isinstance(statement, kinds) for statement in tree.body)
     return tree if all_known and any(map(_acts, tree.body)) else None
+
+
+def blocks(lines: list[str]) -> list[str]:
+    """The lines, with those that make one statement of several lines put together.
+
+    "for x in y:" goes with the indented lines below it, "x = [" with those up to the bracket. What
+    is no code, or never complete, stays a line by itself. A statement that would be no line of code
+    by itself ends in a line break, which tells it from prose (`uses`).
+    """
+    found, rest = [], list(lines)
+    while rest:
+        length = _statement(rest)
+        block = "\n".join(rest[:length])
+        is_line = length == 1 and (parsed(block) or not parsed(block, block=True))
+        found.append(block if is_line else block + "\n")
+        del rest[:length]
+    return found
+
+
+def _statement(lines: list[str]) -> int:
+    """How many of the first lines are one statement."""
+    depth = len(lines[0]) - len(lines[0].lstrip())
+    below = takewhile(lambda line: not line.strip() or _goes_on(line, depth), lines[1:])
+    length = 1 + sum(1 for _ in below)
+    if length > 1 and parsed("\n".join(lines[:length]), block=True):
+        return length
+    for length in range(1, len(lines) + 1):
+        source = textwrap.dedent("\n".join(lines[:length])).strip()
+        if len(source) > LINE_CHARACTERS or not _may_go_on(source):
+            return length if length > 1 and parsed(source, block=True) else 1
+    return 1
+
+
+def _goes_on(line: str, depth: int) -> bool:
+    own = len(line) - len(line.lstrip())
+    return own > depth or (own == depth and bool(CLAUSE.match(line)))
+
+
+def _may_go_on(source: str) -> bool:
+    """Whether further lines could make this a statement."""
+    try:
+        with _warnings_lock, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return codeop.compile_command(source, symbol="exec") is None
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+        return False
 
 
 def _acts(statement: ast.stmt) -> bool:
@@ -69,6 +126,8 @@ def bound(tree: ast.Module) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.alias):
             yield node.asname or node.name
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
 
 
 def uses(line: str, names: Collection[str]) -> list[str]:
@@ -76,7 +135,7 @@ def uses(line: str, names: Collection[str]) -> list[str]:
 
     A line of prose uses nothing, whatever it speaks of.
     """
-    tree = parsed(line) if any(name in line for name in names) else None
+    tree = parsed(line, block="\n" in line) if any(name in line for name in names) else None
     if tree is None:
         return []
     found: set[str] = set()

@@ -12,6 +12,7 @@ import ast
 import json
 import keyword
 import re
+import textwrap
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -109,7 +110,8 @@ class PythonNamespace(Namespace):
 
     `scope` is what a child gets: "exported", a copy, of which only what psi names comes back, or
     "shared", this namespace itself, as in the papers' reference, where a child can overwrite its
-    parent's variables. `variables`: plain data to start with. Raises ValueError for another scope.
+    parent's variables. `variables`: plain data to start with. `blocks`: statements of several lines
+    are run, too (`Dialect.code`). Raises ValueError for another scope.
     """
 
     def __init__(
@@ -118,11 +120,13 @@ class PythonNamespace(Namespace):
         *,
         scope: Literal["exported", "shared"] = "exported",
         variables: Mapping[str, Any] | None = None,
+        blocks: bool = False,
     ) -> None:
         if scope not in ("exported", "shared"):
             raise ValueError(f"scope is 'exported' or 'shared', not {scope!r}")
         self.sandbox = sandbox
         self.scope = scope
+        self.blocks = blocks
         self._now = Snapshot()
         self._lock = threading.Lock()  # with scope="shared", children may run at the same time
         if variables:
@@ -136,11 +140,11 @@ class PythonNamespace(Namespace):
         return {name: _value(text) for name, text in self._now.texts.items()}
 
     def run(self, line: str) -> Ran:
-        tree = parsed(line)
+        tree = parsed(line, block=self.blocks)
         if tree is None:
             return Ran(line)
         with self._lock:
-            outcome = self.sandbox.execute(self._now.state, line.strip())
+            outcome = self.sandbox.execute(self._now.state, textwrap.dedent(line).strip())
             # A line that failed half-way bound only what is seen to differ.
             ran = self._keep(line, outcome, set() if outcome.error else set(bound(tree)))
         failed_print = ran.error if prints(tree) else None
@@ -162,7 +166,7 @@ class PythonNamespace(Namespace):
     def child(self) -> PythonNamespace:
         if self.scope == "shared":
             return self
-        child = PythonNamespace(self.sandbox, scope=self.scope)
+        child = PythonNamespace(self.sandbox, scope=self.scope, blocks=self.blocks)
         child.restore(self.snapshot())
         return child
 

@@ -22,7 +22,7 @@ from thread_kit.dialect import Stop
 from thread_kit.envs import Env
 from thread_kit.namespace import Namespace, PythonNamespace
 from thread_kit.prompts import Example, Prompt, PromptError
-from thread_kit.sandbox import MontySandbox
+from thread_kit.sandbox import MontySandbox, Sandbox
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.thread import (
     Act,
@@ -51,7 +51,7 @@ def check_prompt(
     env: where the actions are executed, in the order of the threads. stand_in: acts for a child
     that no example shows to the word.
     """
-    with MontySandbox() as sandbox:
+    with (env.sandbox() if env else None) or MontySandbox() as sandbox:
         return _Check(prompt, env, stand_in).run(sandbox)
 
 
@@ -93,6 +93,7 @@ def speak_examples(prompts: Iterable[Prompt]) -> Callable[[str], str]:
 class _Check:
     def __init__(self, prompt: Prompt, env: Env | None, stand_in: StandIn | None) -> None:
         self.prompt = prompt
+        self.exchange: dict[str, Any] = exchange.exchange_of(prompt.dialect)
         self.env = env
         self.stand_in = stand_in
         self.problems: list[str] = []
@@ -101,11 +102,12 @@ class _Check:
         self.playing: list[str] = []
         self.unwaited = 0  # of those that play, how many nobody waits for
 
-    def run(self, sandbox: MontySandbox) -> list[str]:
+    def run(self, sandbox: Sandbox) -> list[str]:
         listen = self.prompt.dialect.listen
         for example in self.prompt.examples:
             if not example.context.rstrip().endswith(listen):
-                self._play(example, PythonNamespace(sandbox))
+                blocks = self.prompt.dialect.code
+                self._play(example, PythonNamespace(sandbox, blocks=blocks))
         for example in self.prompt.examples:
             if example.context not in self.returns:
                 self._say(example, "no example spawns a thread with this context")
@@ -133,10 +135,7 @@ class _Check:
         futures = dict(given or {})
         steps = thread(
             futures=tuple(futures),
-            phi=exchange.phi_last_line,
-            psi=exchange.psi_print,
-            xi=exchange.xi_after_mark,
-            abstract=exchange.abstract_values,
+            **self.exchange,
             dialect=self.prompt.dialect,
             tokenize=lambda text: (),
         )
@@ -159,6 +158,11 @@ class _Check:
                     reply = Generated(span, self._stop(own, at == len(segments) - 1))
                 case Execute(lines):
                     reply = self._execute(example, lines, namespace)
+                case Act(action) if self.prompt.dialect.code:
+                    ran = namespace.run(action)
+                    if ran.error or not ran.executed:
+                        self._say(example, f"the action {action!r} fails: {ran.error}")
+                    reply = ran.printed or ""
                 case Act(action) if self.unwaited:
                     self._say(example, f"acts ({action!r}), although nobody waits for it")
                     reply = ""
@@ -208,7 +212,7 @@ class _Check:
             return played
         own, back = segment
         bare = Span(Provenance.GENERATED, own.rpartition("\n")[2], ())
-        form = exchange.phi_last_line(Sequence((bare,)), {}, self.prompt.dialect)
+        form = self.exchange["phi"](Sequence((bare,)), {}, self.prompt.dialect)
         pattern = "(.+)".join(map(re.escape, exchange.REFERENCE.split(form)[::2]))
         self.trusted.append((context, pattern, back))
         variables = self.stand_in(context, self.env) if self.stand_in and self.env else {}

@@ -68,13 +68,14 @@ class Outcome:
 
     `state` is the state to go on with. `variables` has the `repr` of each value by name, or is None
     if the code was undone (`state` is then the state from before). `error` reads like
-    "NameError: name 'x' is not defined".
+    "NameError: name 'x' is not defined". `pictures` are PNG files that the code saved, by path.
     """
 
     state: bytes | None = field(repr=False)
     printed: str
     error: str | None
     variables: dict[str, str] | None
+    pictures: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
 class Sandbox(ABC):

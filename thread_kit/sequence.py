@@ -97,5 +97,26 @@ class Sequence:
             lines.append(line)
         return lines
 
+    def own_runs(self, *, complete: bool = False) -> list[list[str]]:
+        """Runs of own complete lines, between what others wrote; for a dialect of code.
+
+        Here the rest of a line behind what came back is a line of its own, and what stands before
+        it is none. What is above a foreign text is thus never part of the same block of code as
+        what is below it.
+        """
+        runs: list[list[str]] = [[]]
+        line = ""
+        for span in self.spans:
+            if span.provenance is Provenance.GENERATED:
+                *whole, last = (line + span.text).split("\n")
+                runs[-1] += whole
+                line = last
+            elif span.text:
+                runs.append([])
+                line = ""
+        if complete and line:
+            runs[-1].append(line)
+        return runs
+
 
 __all__ = ["Provenance", "Sequence", "Span"]

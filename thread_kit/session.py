@@ -52,13 +52,14 @@ class Session:
         (ablation 3 of THREAD paper, E.2; task-general prompts, appendix D).
     program: what the main thread runs (`methods/`); None is THREAD.
     prompts: further few-shot prompts, which threads of the program are spawned with.
-    phi, psi, xi, abstract: the exchange (`exchange.py`) of THREAD.
+    phi, psi, xi, abstract: the exchange (`exchange.py`) of THREAD; None takes those of the dialect.
     dialect: the marks; None takes those of the prompt. With `ASYNC` a thread can go on while its
         child runs (THREAD paper, section 2.2).
     scope: "exported" gives a child a copy of the variables and brings back those that it names;
         "shared" is one namespace for all threads, as in the papers' own implementation.
     variables: False executes nothing (ablation 1 of THREAD paper, E.2).
-    sandbox: where the threads' code runs; None is a `MontySandbox` for this episode.
+    sandbox: where the threads' code runs; None is the environment's own for this episode, or a
+        `MontySandbox`.
     calls, new_tokens, tokens, depth, seconds: budgets. Calls of the model an episode; new tokens a
         call; new tokens an episode; levels below the main thread; seconds an episode. None is no
         limit. The defaults are the papers' (200 calls, 1000 tokens a call). Threads that run at the
@@ -83,10 +84,10 @@ class Session:
         main_prompt: Prompt | None = None,
         program: Program | None = None,
         prompts: SequenceOf[Prompt] = (),
-        phi: exchange.Phi = exchange.phi_last_line,
-        psi: exchange.Psi = exchange.psi_print,
-        xi: exchange.Xi = exchange.xi_after_mark,
-        abstract: exchange.Abstract = exchange.abstract_values,
+        phi: exchange.Phi | None = None,
+        psi: exchange.Psi | None = None,
+        xi: exchange.Xi | None = None,
+        abstract: exchange.Abstract | None = None,
         dialect: Dialect | None = None,
         scope: Literal["exported", "shared"] = "exported",
         variables: bool = True,
@@ -115,8 +116,11 @@ class Session:
         must_be_numbers({**limits, **sampling})
         self.engine = engine
         self.env = env
-        self._functions: dict[str, Any] = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
         self._program = program
+        self._dialect = dialect or prompt.dialect
+        given = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
+        own = {name: function for name, function in given.items() if function is not None}
+        self._functions: dict[str, Any] = {**exchange.exchange_of(self._dialect), **own}
         self._sandbox = sandbox
         self._calls, self._seconds = calls, seconds
         self.keep_cells = keep_cells
@@ -124,16 +128,20 @@ class Session:
         self.temperature, self.seed = temperature, seed
         self._prompt, self._main_prompt = prompt, main_prompt or prompt
         self._prompts = {one.sha256: one for one in (self._main_prompt, prompt, *prompts)}
-        self._dialect = dialect or prompt.dialect
         must_hold_futures(self._dialect, scope, variables)
         self._context = context if env is None else env.reset()
         self._own_sandbox: Sandbox | None = None
         self._namespace: Namespace = LiteralNamespace()
         if variables:
             if sandbox is None:
-                sandbox = self._own_sandbox = MontySandbox()
-            given = env.variables if env else {}
-            self._namespace = PythonNamespace(sandbox, scope=scope, variables=given)
+                sandbox = (env.sandbox() if env else None) or MontySandbox()
+                self._own_sandbox = sandbox
+            self._namespace = PythonNamespace(
+                sandbox,
+                scope=scope,
+                variables=env.variables if env else {},
+                blocks=self._dialect.code,
+            )
         header = {
             "model": engine.describe(),
             "environment": env.name if env else None,
@@ -304,7 +312,7 @@ class Session:
 
 def _marks(dialect: Dialect) -> dict[str, Any]:
     marks = {name: getattr(dialect, name) for name in Dialect.__slots__}
-    return {name: mark for name, mark in marks.items() if mark is not None}
+    return {name: mark for name, mark in marks.items() if mark not in (None, False)}
 
 
 def _name(function: Any) -> str:

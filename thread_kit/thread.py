@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from thread_kit.dialect import Dialect, Stop
 from thread_kit.exchange import Abstract, Phi, Psi, Xi, coming_up, instantiate, references
-from thread_kit.lines import uses
+from thread_kit.lines import blocks, uses
 from thread_kit.sequence import Provenance, Sequence, Span
 
 if TYPE_CHECKING:
@@ -294,10 +294,16 @@ def _free_name(taken: Collection[str]) -> str:
 
 
 def _code(Y: Sequence, stop: Stop, dialect: Dialect) -> list[str]:
-    """The thread's own complete lines, without the end mark and without actions."""
+    """The thread's own complete lines, without the end mark and without actions.
+
+    In a dialect of code the lines of one statement are one.
+    """
     over = stop in (Stop.END, Stop.END_OF_STREAM)
-    lines = [line.removesuffix(dialect.end) for line in Y.own_lines(complete=over)]
-    return [line for line in lines if line.strip() and not dialect.is_action(line)]
+    runs = Y.own_runs(complete=over) if dialect.code else [Y.own_lines(complete=over)]
+    for run in runs:
+        lines = [line.removesuffix(dialect.end) for line in run]
+        run[:] = [line for line in lines if line.strip() and not dialect.is_action(line)]
+    return [line for run in runs for line in (blocks(run) if dialect.code else run)]
 
 
 __all__ = [

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
+from thread_kit.sandbox import Sandbox
+
 
 class Step(NamedTuple):
     """What one action did, in gymnasium's order.
@@ -45,6 +47,17 @@ class Env(ABC):
         So that a thread need not copy a long text before it can compute with it.
         """
         return {}
+
+    def sandbox(self) -> Sandbox | None:
+        """A new sandbox with what the task's code needs; None where any will do."""
+        return None
+
+    def answer(self, text: str) -> str | None:
+        """The action that hands in what the main thread wrote or printed, if the task asks.
+
+        None where a task is solved by acting, or where the text holds no answer.
+        """
+        return None
 
     @abstractmethod
     def reset(self) -> str:

@@ -1,0 +1,215 @@
+"""The dialect of code: blocks, code behind what came back, actions that are code, two listens."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thread_kit.dialect import QA, QA_ASYNC
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.events import Acted, ExecutedLine, Observed
+from thread_kit.exchange import as_comment, phi_own_line, xi_code
+from thread_kit.lines import blocks, uses
+from thread_kit.sequence import Provenance, Sequence, Span
+from thread_kit.session import Session
+
+START = "#START#\n"
+
+
+def run(*replies, dialect=QA, **options):
+    with Session(
+        ScriptedEngine(replies), context="Which is larger?", dialect=dialect, **options
+    ) as one:
+        return one.run(progress=False)
+
+
+def executed(episode, thread=0):
+    return [one.line for one in episode.threads[thread].executed]
+
+
+# Blocks
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["x = 1", "y = 2"], ["x = 1", "y = 2"]),
+        (["for i in x:", "    print(i)", "y = 2"], ["for i in x:\n    print(i)\n", "y = 2"]),
+        (["x = [", "  1,", "]", "y = 2"], ["x = [\n  1,\n]\n", "y = 2"]),
+        (["x = f(1,", "2)", "y = 2"], ["x = f(1,\n2)\n", "y = 2"]),
+        (["if a:", "  b()", "else:", "  c()"], ["if a:\n  b()\nelse:\n  c()\n"]),
+        (
+            ["try:", "  b()", "except ValueError:", "  c()", "d()"],
+            ["try:\n  b()\nexcept ValueError:\n  c()\n", "d()"],
+        ),
+        (["for i in x: print(i)", "y = 2"], ["for i in x: print(i)\n", "y = 2"]),
+        (["  def f():", "      return 1", "  y = 2"], ["  def f():\n      return 1\n", "  y = 2"]),
+        (["The slope is:", "  x = 1"], ["The slope is:", "  x = 1"]),
+        (["I look at (all of", "x = 1"], ["I look at (all of", "x = 1"]),
+        (["x = [1,", "and so on", "y = 2"], ["x = [1,", "and so on", "y = 2"]),
+        (["x = '''a", "b'''"], ["x = '''a\nb'''\n"]),
+        (["Done", "yes or no"], ["Done", "yes or no"]),
+    ],
+)
+def test_the_lines_of_a_statement_go_together(lines, expected):
+    assert blocks(lines) == expected
+
+
+pieces = st.sampled_from(["x = 1", "for i in x:", "  f(i)", "x = [", "]", "else:", "Prose.", "'''"])
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(pieces, max_size=7))
+def test_blocks_lose_no_line_and_keep_the_order(lines):
+    assert "\n".join(block.removesuffix("\n") for block in blocks(lines)) == "\n".join(lines)
+
+
+def test_a_block_uses_what_stands_in_any_of_its_lines():
+    (block,) = blocks(["for i in [1]:", "    print(t1 + i)"])
+    assert uses(block, ["t1", "t2"]) == ["t1"]
+    assert uses("Look at t1:", ["t1"]) == []
+
+
+def test_blocks_run_once_and_in_order():
+    text = "total = 0\nfor n in [1, 2, 3]:\n    if n != 2:\n        total += n\nSo, look. =>"
+    episode = run(text, "print('ok')\n#END#", "\nx = [\n  total,\n]\nprint(x)\n#END#")
+    assert [line.count("\n") for line in executed(episode)] == [0, 3, 3, 0]
+    assert episode.threads[0].variables == {"total": 4, "n": 3, "x": [4]}
+
+
+def test_a_block_does_not_reach_over_what_came_back():
+    episode = run("if False:\n    x = 1\nLook. =>", "print('ok')\n#END#", "\n    y = 2\n#END#")
+    assert executed(episode) == ["if False:\n    x = 1\n", "    y = 2"]
+    assert episode.threads[0].variables == {"y": 2}
+
+
+def test_code_behind_what_came_back_in_the_same_line_runs():
+    episode = run("The mean is =>", "print(5)\n#END#", "x = 1\ny = x + 1\n#END#")
+    assert executed(episode) == ["x = 1", "y = x + 1"]
+
+
+def test_what_came_back_does_not_run():
+    episode = run("Look. =>", "print('x = 1\\ny = 2\\n')\n#END#", "\nz = 3\n#END#")
+    assert executed(episode) == ["z = 3"]
+
+
+texts = st.lists(st.sampled_from(["x = 1", "if x:", "  y()", "\n", "# > z()", "a."]), max_size=8)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.tuples(st.booleans(), texts.map("\n".join)), max_size=6))
+def test_own_runs_only_grow_at_their_end(some):
+    kinds = {True: Provenance.GENERATED, False: Provenance.RETURNED}
+    Y = Sequence()
+    runs = Y.own_runs()
+    for own, text in some:
+        Y += Span(kinds[own], text, ())
+        longer = Y.own_runs()
+        assert longer[: len(runs) - 1] == runs[:-1]
+        assert longer[len(runs) - 1][: len(runs[-1])] == runs[-1]
+        runs = longer
+
+
+# Actions
+
+
+def test_an_action_is_a_line_of_code_that_the_thread_observes():
+    episode = run("x = [1, 2]\n# > print(x, '{x}') =>", "\nprint(x[0])\n#END#")
+    (seen,) = [event for event in episode.events if isinstance(event, Observed)]
+    assert seen.span.text == "[1, 2] {x}<="
+    assert not [event for event in episode.events if isinstance(event, Acted)]
+    assert executed(episode) == ["x = [1, 2]", "print(x, '{x}')", "print(x[0])"]
+
+
+def test_what_an_action_prints_is_not_the_threads_answer():
+    episode = run("Ask. =>", "print('a')\n# > print('b') =>", "\n#END#", "#END#")
+    assert episode.threads[0].sequence.spans[1].text == "a<="
+
+
+@pytest.mark.parametrize(
+    ("action", "seen"),
+    [
+        ("print(nothing)", "NameError: name 'nothing' is not defined"),
+        ("x = 1", "Nothing was printed."),
+        (
+            "look at the table",
+            "Not a line of code that prints; an action is one, such as print(x).",
+        ),
+        ("print('a'); print(1 / 0)", "\n# a\n# ZeroDivisionError: division by zero\n# "),
+    ],
+)
+def test_an_action_that_goes_wrong_is_feedback(action, seen):
+    episode = run(f"# > {action} =>", "\n#END#")
+    (event,) = [event for event in episode.events if isinstance(event, Observed)]
+    assert event.span.text == f"{seen}<="
+
+
+def test_an_observation_of_several_lines_stays_a_comment():
+    assert as_comment("one", {"x": "one"}) == "one"
+    assert as_comment("a b\n1 2", {}) == "\n# a b\n# 1 2\n# "
+
+
+def test_an_action_waits_for_the_children_that_it_names():
+    sequence = Sequence((Span(Provenance.GENERATED, "# > print(t1 + t2) =>", ()),))
+    assert xi_code(sequence, {"t1": 1}, QA_ASYNC) == "print(t1 + t2) # {t2}"
+    episode = run(
+        "A is ~>", "\n# > print(t1, 'x') =>", "print(7)\n#END#", "\n#END#", dialect=QA_ASYNC
+    )
+    (seen,) = [event for event in episode.events if isinstance(event, Observed)]
+    assert seen.span.text == "7 x<="
+
+
+# Several children in one line
+
+
+def test_the_line_goes_on_behind_what_came_back_and_listens_again():
+    episode = run(
+        "In 2018, the slope in A is =>",
+        "print(0.5)\n#END#",
+        " and in B is =>",
+        "print(1.5)\n#END#",
+        ".\nprint('B')\n#END#",
+    )
+    assert episode.threads[0].sequence.text.startswith(
+        "In 2018, the slope in A is =>0.5<= and in B is =>1.5<=.\n"
+    )
+    assert episode.threads[1].title == "In 2018, the slope in A is"
+    assert episode.threads[2].title == "In 2018, the slope in A is ... and in B is"
+
+
+@pytest.mark.parametrize(("dialect", "at_once"), [(QA, 1), (QA_ASYNC, 3)])
+def test_the_children_of_a_line_are_asked_the_same_waited_for_or_not(dialect, at_once):
+    mark = dialect.spawn or dialect.listen
+    replies = {
+        "Which is larger?": [f"Slope in A {mark}", f" and in B {mark}", ".\n#END#"],
+        "Slope in A =>": ["print(0.5)\n#END#"],
+        "Slope in A ... and in B =>": ["print(1.5)\n#END#"],
+    }
+
+    def speak(seen: str) -> str:
+        context = dialect.asked(seen[seen.rindex("Prompt:") :].partition("#START#\n")[0] + START)
+        return replies[context].pop(0)
+
+    engine = ScriptedEngine(speak)
+    running = []
+    with Session(engine, context="Which is larger?", dialect=dialect) as session:
+        for _ in session:
+            running.append(len(engine._running))
+    children = session.episode.threads[1], session.episode.threads[2]
+    assert [child.title for child in children] == ["Slope in A", "Slope in A ... and in B"]
+    assert not any(replies.values())
+    assert max(running) == at_once
+
+
+def test_phi_keeps_the_line_whole_and_instantiates_it():
+    spans = [(Provenance.GENERATED, "x\nFor {a}, A is =>"), (Provenance.RETURNED, "{a}\n5<=")]
+    spans += [(Provenance.GENERATED, ", B is =>")]
+    sequence = Sequence(tuple(Span(kind, text, ()) for kind, text in spans))
+    assert phi_own_line(sequence, {"a": "1, 2"}, QA) == "For 1, 2, A is ..., B is =>"
+
+
+def test_only_code_is_recorded_as_executed():
+    episode = run("Hello\nx = 1\n#END#")
+    events = [event for event in episode.events if isinstance(event, ExecutedLine)]
+    assert [event.line for event in events] == ["x = 1"]
