@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import zip_longest
 from typing import Any
 
 from thread_kit.dialect import Dialect
@@ -33,6 +34,7 @@ from thread_kit.events import (
     Spawned,
     Token,
 )
+from thread_kit.lens import Lens
 from thread_kit.sequence import Span
 from thread_kit.trace import Episode, Thread
 from thread_kit.views.model import (
@@ -110,13 +112,15 @@ class Film:
 
     def _token(self, event: Token) -> None:
         self._written.add(event.thread)
-        self.frames.append({"thread": event.thread, "token": legible(event.text)})
+        frame = {"thread": event.thread, "token": legible(event.text)}
+        self.frames.append({**frame, "lens": _lens(event.lens)} if event.lens else frame)
 
     def _add(self, event: Event) -> None:
         if isinstance(event, GeneratedSpan):
             if event.thread not in self._written:
-                for token, text in zip(event.span.tokens, tokens_of(event), strict=True):
-                    self._token(Token(event.thread, token, text))
+                said = zip_longest(event.span.tokens, tokens_of(event), event.lens)
+                for token, text, lens in said:
+                    self._token(Token(event.thread, token, text, lens))
             self._written.discard(event.thread)
         changes = _plain([*self._changes(event), *self._differences()])
         self.frames.append(
@@ -137,9 +141,10 @@ class Film:
         match event:
             case Spawned():
                 yield from self._spawned(event, path, at)
-            case GeneratedSpan(span=span, lengths=lengths):
+            case GeneratedSpan(span=span, lengths=lengths, lens=lens):
                 yield ["set", [*path, "writing"], ""]
-                piece = _piece(span, at, lengths=list(lengths))
+                weighed = {"lens": list(map(_lens, lens))} if lens else {}
+                piece = _piece(span, at, lengths=list(lengths), **weighed)
                 yield ["push", [*path, "sequence"], [piece]]
             case ExecutedLine(printed=printed, error=error):
                 if printed is not None or error is not None:
@@ -165,13 +170,13 @@ class Film:
             for number in list(self.episode.threads) if shared else [event.thread]:
                 variables = variables_of(self.episode.threads[number])
                 yield ["set", ["threads", str(number), "variables"], variables]
-        for number in (thread, getattr(event, "parent", None)):
-            if number in self._heads:
-                head = _head(self.episode.threads[number])
-                was, self._heads[number] = self._heads[number], head
+        for touched in (thread, getattr(event, "parent", None)):
+            if touched in self._heads:
+                head = _head(self.episode.threads[touched])
+                was, self._heads[touched] = self._heads[touched], head
                 for name, value in head.items():
                     if was[name] != value:
-                        yield ["set", ["threads", str(number), name], value]
+                        yield ["set", ["threads", str(touched), name], value]
 
     def _spawned(self, event: Spawned, path: list[str], at: int) -> Iterator[Change]:
         one = self.episode.threads[event.thread]
@@ -210,6 +215,10 @@ def _piece(span: Span, event: int, **more: Any) -> dict[str, Any]:
     read = span.text.encode("utf-8", "replace").decode()
     exact = {} if read == piece["text"] else {"exact": read}
     return {**piece, "event": event, **exact, **more}
+
+
+def _lens(lens: Lens) -> Lens:
+    return lens._replace(top=tuple((legible(text), share) for text, share in lens.top))
 
 
 def _head(one: Thread) -> dict[str, Any]:
