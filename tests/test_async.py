@@ -1,7 +1,6 @@
 """Children that nobody waits for: order, waiting, what comes up, budgets, failures, traces."""
 
 import gc
-import json
 import random
 import threading
 from collections import Counter
@@ -10,6 +9,7 @@ from dataclasses import replace
 import pytest
 from checker import check
 from episodes import ended_within, is_on_disk, of_kind, outputs
+from films import bare, fold, state_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_thread import child, finish, generated, nothing
@@ -51,7 +51,7 @@ from thread_kit.thread import (
     Status,
 )
 from thread_kit.trace import Episode
-from thread_kit.views.deltas import changes, fold, state_of
+from thread_kit.views.film import Film
 from thread_kit.views.html import episode_html
 from thread_kit.views.plot import supplemental_work_figure
 from thread_kit.views.text import thread_text
@@ -795,17 +795,16 @@ def test_a_thread_in_text_says_what_its_futures_were(run):
 
 def test_every_view_can_be_taken_after_every_event(start):
     session = start(*TWO)
-    state = state_of(session.episode)
+    film = Film(session.episode)
+    state = film.about["start"]
     growing = 0
     for event in session:
-        found = changes(state, session.episode, event)
-        for change in json.loads(json.dumps(found)):
-            fold(state, change)
+        for frame in film.take(event):
+            fold(state, frame)
         growing = max(growing, sum(bool(one["writing"]) for one in state["threads"].values()))
         if event.passing:
             continue
-        shown = {n: {**one, "writing": ""} for n, one in state["threads"].items()}
-        assert {**state, "reading": None, "threads": shown} == state_of(session.episode)
+        assert bare(state) == state_of(session.episode)
         check(episode_html(session.episode))
         if 0 in session.episode.threads:
             supplemental_work_figure(session.episode)

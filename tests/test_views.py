@@ -29,7 +29,7 @@ from thread_kit.session import Session
 from thread_kit.thread import Status
 from thread_kit.trace import Episode
 from thread_kit.views import palette
-from thread_kit.views.deltas import state_of
+from thread_kit.views.film import Film
 from thread_kit.views.html import TEXT, episode_html
 from thread_kit.views.model import VALUE, Branch, view
 from thread_kit.views.plot import supplemental_work_figure, usage_figure
@@ -256,7 +256,7 @@ def test_nothing_that_a_model_or_an_environment_says_becomes_markup(one, two, th
     text = str(hostile) + thread_text(hostile, 0)
     assert not set(text) & set(map(chr, [*range(9), *range(11, 32), 0x7F, 0x202E]))
     text.encode()
-    json.dumps(state_of(hostile), ensure_ascii=False).encode()
+    json.dumps(Film(hostile).frames, ensure_ascii=False).encode()
     supplemental_work_figure(hostile).to_json().encode()
 
 

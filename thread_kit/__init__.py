@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from thread_kit.session import Session
     from thread_kit.side_by_side import together
     from thread_kit.trace import Episode, to_dataset
-    from thread_kit.views.live import watch
+    from thread_kit.views.player import watch
     from thread_kit.views.plot import supplemental_work_figure, usage_figure
     from thread_kit.views.text import thread_text
     from thread_kit.worker import Worker
@@ -61,7 +61,7 @@ _HOMES = {
     "to_dataset": "trace",
     "together": "side_by_side",
     "usage_figure": "views.plot",
-    "watch": "views.live",
+    "watch": "views.player",
 }
 
 __all__ = [

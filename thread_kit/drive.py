@@ -47,6 +47,7 @@ from thread_kit.events import (
     Waiting,
     plain,
 )
+from thread_kit.lens import UNKNOWN, Lens
 from thread_kit.namespace import Namespace
 from thread_kit.past import Past, ReplayError
 from thread_kit.program import Given, Program
@@ -94,7 +95,7 @@ class _Running:
     futures: the threads that names stand for, as long as this thread has not taken them.
     request: what it asked for and has to ask again: there was no room for one more call, or a call
         of the past stands for it so far.
-    lengths: characters that each token of its call adds.
+    lengths, lens: characters that each token of its call adds, and what the model weighed for it.
     """
 
     id: int
@@ -115,6 +116,7 @@ class _Running:
     is_held: bool = False
     shown: int = 0
     lengths: list[int] = field(default_factory=list)
+    lens: list[Lens] = field(default_factory=list)
     children: int = 0
     child: int = -1
     taken: tuple[str, int] | None = None
@@ -133,6 +135,7 @@ class Drive:
     check: called again and again; raises `Over` when somebody has stopped the session.
     past: what a fork repeats first.
     keep: whether the cells of a thread that ends are left for a fork.
+    lens: marks whose chances each token tells.
     """
 
     def __init__(
@@ -150,6 +153,7 @@ class Drive:
         check: Callable[[], None],
         past: Past,
         keep: Callable[[], bool],
+        lens: tuple[str, ...] = (),
     ) -> None:
         self.engine = engine
         self.env = env
@@ -161,7 +165,7 @@ class Drive:
         self._limits = limits
         self._temperature, self._seed = sampling["temperature"], sampling["seed"]
         self._check = check
-        self._past, self._keep = past, keep
+        self._past, self._keep, self._lens = past, keep, lens
         self._prefilled = False
         self._threads: dict[int, _Running] = {}  # in the order of their numbers
         # Of these, the ones that wait for no other thread: few, where many listen.
@@ -481,6 +485,7 @@ class Drive:
                 seed=(self._seed, *seed),
                 given=start.given if start and start.given else None,
                 forbid=self._dialect.listens if start and start.forbids else (),
+                lens=self._lens,
             )
         except EngineBusyError:
             if not others:
@@ -489,8 +494,12 @@ class Drive:
         else:
             one.call = _Asked(room, spent)
             one.lengths = list(start.lengths) if start else []
-            if start and start.given:
-                yield Token(one.id, start.given.tokens[-1], start.given.text)
+            one.lens = [UNKNOWN] * len(one.lengths) if self._lens else []
+            if start:
+                at = 0
+                for token, length in zip(start.given.tokens, start.lengths, strict=True):
+                    yield Token(one.id, token, start.given.text[at : at + length])
+                    at += length
 
     def _tokens_of(self, prompt: Prompt) -> list[int]:
         prompts = self.episode.header["prompts"]
@@ -551,9 +560,11 @@ class Drive:
             match news:
                 case Prefilled(int(key), done, total):
                     yield Prefilling(calling[key].id, done, total)
-                case Sampled(key, token, text):
+                case Sampled(key, token, text, lens):
                     calling[key].lengths.append(len(text))
-                    yield Token(calling[key].id, token, text)
+                    if lens:
+                        calling[key].lens.append(lens)
+                    yield Token(calling[key].id, token, text, lens)
                 case Call():
                     one = calling[news.thread]
                     yield from self._called(one, _generated(one, news))
@@ -577,8 +588,9 @@ class Drive:
 def _generated(one: _Running, call: Call) -> GeneratedSpan:
     span = Span(Provenance.GENERATED, call.text, call.tokens)
     lengths = _fitted(one.lengths, span)
+    lens = tuple(one.lens[: len(span)])
     return GeneratedSpan(
-        one.id, span, call.stop, call.reused, call.evaluated, call.seconds, lengths
+        one.id, span, call.stop, call.reused, call.evaluated, call.seconds, lengths, lens
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, ClassVar
 
 from thread_kit.dialect import Stop
+from thread_kit.lens import Lens
 from thread_kit.sequence import Provenance, Span
 from thread_kit.thread import Status
 
@@ -66,6 +67,7 @@ class Token(Event):
     thread: int
     token: int
     text: str
+    lens: Lens | None = None
     passing: ClassVar[bool] = True
 
 
@@ -74,6 +76,7 @@ class GeneratedSpan(Event):
     """One call of the model is over. Tokens reused from the cache and evaluated; seconds.
 
     lengths: characters that each token of the span adds; () in traces that do not say.
+    lens: what the model weighed for each token, where the session asked for it.
     """
 
     thread: int
@@ -83,6 +86,7 @@ class GeneratedSpan(Event):
     evaluated: int
     seconds: float
     lengths: tuple[int, ...] = ()
+    lens: tuple[Lens, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +311,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "bool": _plain(bool),
     "dict[str, Any]": _plain(dict),
     "tuple[int, ...]": lambda value: tuple(map(_plain(int), value)),
+    "tuple[Lens, ...]": lambda value: tuple(map(Lens.read, value)),
 }
 """How each kind of field is read back; whatever else stands there is refused."""
 

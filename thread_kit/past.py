@@ -90,7 +90,9 @@ class Past:
         """What must be the same when an event happens again."""
         data = to_json(event)
         if not self.same_tokens:
-            data = {name: value for name, value in data.items() if name not in ("at", "lengths")}
+            data = {
+                name: value for name, value in data.items() if name not in ("at", "lengths", "lens")
+            }
             if "context" in data or "span" in data:
                 name = "context" if "context" in data else "span"
                 data[name] = data[name][:2]
@@ -127,7 +129,7 @@ class Past:
         if self.same_tokens:
             return event
         span = replace(event.span, tokens=engine.tokenize(event.span.text))
-        return replace(event, span=span, lengths=spread(len(span.text), len(span)))
+        return replace(event, span=span, lengths=spread(len(span.text), len(span)), lens=())
 
     # What is changed
 

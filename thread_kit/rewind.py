@@ -323,6 +323,7 @@ def _settings(
         **({"variables": False} if scope == "none" else {"scope": scope}),
         **header.get("limits", {}),
         **header.get("sampling", {}),
+        **({"lens": True} if header.get("lens") else {}),
         **{name: value for name, value in options.items() if name not in header["exchange"]},
     }
     for name, written in header.get("exchange", {}).items():

@@ -68,6 +68,8 @@ class Session:
     path: where the trace is written while it happens (JSONL).
     keep_cells: threads that end leave their cells in the cache as long as nobody needs the room, so
         that a fork finds them. It makes the model a little slower: attention passes over them.
+    lens: tell for each token what the model weighed: the chances of the dialect's marks, and the
+        likeliest tokens (`lens.py`). It costs some time; a llama.cpp model in this process only.
     past: what a fork repeats first; `rewind.py` makes it.
 
     Raises EngineError, ValueError or OSError at the start for what cannot work at all; afterwards
@@ -101,6 +103,7 @@ class Session:
         seed: int = 0,
         path: str | Path | None = None,
         keep_cells: bool = False,
+        lens: bool = False,
         past: Past | None = None,
     ) -> None:
         limits: dict[str, float | None] = {
@@ -142,7 +145,7 @@ class Session:
                 variables=env.variables if env else {},
                 blocks=self._dialect.code,
             )
-        header = {
+        header: dict[str, Any] = {
             "model": engine.describe(),
             "environment": env.name if env else None,
             "task": env.task if env else None,
@@ -158,6 +161,8 @@ class Session:
             header["program"] = described(program)
         if self._past.origin:
             header["fork"] = self._past.origin
+        if lens:
+            header["lens"] = True
         self.episode = Episode(header)
         self._recorder = Recorder(path, self.episode.header) if path else None
         self._drive = Drive(
@@ -173,6 +178,7 @@ class Session:
             check=self._check,
             past=self._past,
             keep=lambda: self.keep_cells,
+            lens=(*self._dialect.stops, self._dialect.close) if lens else (),
         )
         self._spent = 0.0  # seconds in which this session worked; a pause does not count
         self._entered = 0.0

@@ -97,6 +97,7 @@ class Thread:
     future: the name that stands for this thread in its parent; None if the parent waited.
     waits_for: the thread whose end this one waits for, if it is a future.
     resolved: the futures that this thread instantiated, its own and inherited ones, in order.
+    edits: what a person changed in it, where a fork begins.
     """
 
     id: int
@@ -118,6 +119,7 @@ class Thread:
     future: str | None = None
     waits_for: int | None = None
     resolved: list[Resolved] = field(default_factory=list)
+    edits: list[Edited] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"Thread({self.id}, depth {self.depth}, {self.status}: {self.title!r})"
@@ -187,6 +189,7 @@ class Episode:
                 one.variables.update(event.variables)
             case Edited():
                 self.threads[event.thread].variables.update(event.variables)
+                self.threads[event.thread].edits.append(event)
             case Ended():
                 self.threads[event.thread].status = event.status
                 self.threads[event.thread].detail = event.detail

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from thread_kit.dialect import Stop
 from thread_kit.engines.fair import FairLock
+from thread_kit.lens import Lens
 from thread_kit.sequence import Span
 
 
@@ -38,11 +39,12 @@ class Prefilled:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """One new token, and the text that it adds."""
+    """One new token, the text that it adds, and what the model weighed, if it was asked."""
 
     thread: int
     token: int
     text: str
+    lens: Lens | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class Engine(ABC):
         seed: tuple[int, ...] = (0,),
         given: Span | None = None,
         forbid: Collection[str] = (),
+        lens: Collection[str] = (),
     ) -> None:
         """Ask for a continuation of `tokens`; `step` brings it.
 
@@ -112,9 +115,10 @@ class Engine(ABC):
         given: what the call has written already, without a stop string: it goes on behind it, and
             its `Call` holds both. max_tokens counts both.
         forbid: strings that must not be completed before the next line break.
+        lens: strings whose chances each `Sampled` tells (`lens.py`); it costs a little.
 
         Raises EngineBusyError where as many calls run already as there is room for, EngineError
-        where this engine cannot forbid anything.
+        where this engine cannot forbid anything, or does not tell chances.
         """
 
     @staticmethod
@@ -129,6 +133,13 @@ class Engine(ABC):
             raise EngineError(
                 f"{self.name} cannot be kept from writing {', '.join(marks)}: only a llama.cpp "
                 "model in this process can; load one, or write other text in its place"
+            )
+
+    def _cannot_tell(self, marks: Collection[str]) -> None:
+        if marks:
+            raise EngineError(
+                f"{self.name} does not tell what it weighed: only a llama.cpp model in this "
+                "process does; load one, or leave lens=True away"
             )
 
     @abstractmethod

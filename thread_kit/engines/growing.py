@@ -42,6 +42,11 @@ class Growing:
         if len(self.tokens) >= self.max_tokens:
             self.stop = Stop.LENGTH
 
+    @property
+    def written(self) -> bytes:
+        """What the call has written so far."""
+        return self._bytes
+
     def would_complete(self, piece: bytes, marks: Iterable[str]) -> bool:
         """Would these bytes, behind what is written, complete one of the marks?"""
         return find_stop(self._bytes + piece, len(piece), marks) is not None

@@ -33,6 +33,7 @@ from thread_kit.engines import Call, Engine, EngineBusyError, EngineError, Prefi
 from thread_kit.engines.growing import Growing
 from thread_kit.engines.kv import Key, KVCache, Memory
 from thread_kit.engines.prompt_cache import PromptCache
+from thread_kit.lens import Lens, Spellings, chances, likeliest
 from thread_kit.resources import sha256_of
 from thread_kit.sequence import Span
 
@@ -68,12 +69,14 @@ class _Call:
         temperature: float,
         seed: tuple[int, ...],
         forbid: Collection[str],
+        lens: Collection[str],
     ) -> None:
         self.tokens = tokens
         self.growing = growing
         self.temperature = temperature
         self.seed = seed
         self.forbid = forbid
+        self.lens = lens
 
 
 class LlamaEngine(Engine):
@@ -96,6 +99,7 @@ class LlamaEngine(Engine):
 
     _model: Any = None
     _context: Any = None
+    _spellings: Spellings | None = None
 
     def __init__(
         self,
@@ -330,6 +334,7 @@ class LlamaEngine(Engine):
         seed: tuple[int, ...] = (0,),
         given: Span | None = None,
         forbid: Collection[str] = (),
+        lens: Collection[str] = (),
     ) -> None:
         self._must_begin(thread, tokens, self._running)
         growing = Growing(thread, stops, max_tokens, self.tokenize)
@@ -342,7 +347,7 @@ class LlamaEngine(Engine):
                 growing.stop = Stop.CONTEXT
             elif growing.stop is None:
                 growing.reused = self._place(thread, list(tokens))
-            self._running[thread] = _Call(list(tokens), growing, temperature, seed, forbid)
+            self._running[thread] = _Call(list(tokens), growing, temperature, seed, forbid, lens)
 
     def step(self) -> list[Prefilled | Sampled | Call]:
         self._must_be_open()
@@ -422,13 +427,27 @@ class LlamaEngine(Engine):
         token = self._sample(self._rows[row], call)
         if llama_cpp.llama_vocab_is_eog(self._vocab, token):
             return self._finish(thread, Stop.END_OF_STREAM)
+        lens = self._look(self._rows[row], call, token) if call.lens else None
         text = call.growing.add(token, self._piece(token))
         if b"\n" in self._piece(token):
             call.forbid = ()
         call.tokens.append(token)
         if call.growing.stop is None and len(call.tokens) >= self.context_size:
             call.growing.stop = Stop.CONTEXT
-        return Sampled(thread, token, text)
+        return Sampled(thread, token, text, lens)
+
+    def _look(self, row: int, call: _Call, token: int) -> Lens:
+        """What the model weighed for this token (`lens.py` says what is measured)."""
+        shares = chances(self._logits(row))
+        if self._spellings is None:
+            self._spellings = Spellings([self._piece(one) for one in range(self._n_vocab)])
+        marks = {}
+        for mark in call.lens:
+            first = self._piece(self.tokenize(mark)[0])
+            leading = self._spellings.leading_to(mark.encode(), first, call.growing.written)
+            marks[mark] = round(float(shares[leading].sum()), 4)
+        top = tuple((self.piece(one), round(float(shares[one]), 4)) for one in likeliest(shares))
+        return Lens(round(float(shares[token]), 4), marks, top)
 
     def _logits(self, row: int) -> Any:
         pointer = llama_cpp.llama_get_logits_ith(self._context, row)

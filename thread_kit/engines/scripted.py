@@ -61,8 +61,10 @@ class ScriptedEngine(Engine):
         seed: tuple[int, ...] = (0,),
         given: Span | None = None,
         forbid: Collection[str] = (),
+        lens: Collection[str] = (),
     ) -> None:
         self._cannot_forbid(forbid)
+        self._cannot_tell(lens)
         growing = Growing(thread, stops, max_tokens, self.tokenize)
         if given:
             growing.give(given)

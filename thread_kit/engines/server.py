@@ -221,9 +221,11 @@ class ServerEngine(Engine):
         seed: tuple[int, ...] = (0,),
         given: Span | None = None,
         forbid: Collection[str] = (),
+        lens: Collection[str] = (),
     ) -> None:
         self._must_begin(thread, tokens, self._running)
         self._cannot_forbid(forbid)
+        self._cannot_tell(lens)
         with self.lock:
             self._must_be_open()
             growing = Growing(thread, stops, max_tokens, self.tokenize)

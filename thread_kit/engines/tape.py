@@ -121,7 +121,9 @@ class TapeEngine(Engine):
         seed: tuple[int, ...] = (0,),
         given: Span | None = None,
         forbid: Collection[str] = (),
+        lens: Collection[str] = (),
     ) -> None:
+        self._cannot_tell(lens)
         self._must_begin(thread, tokens, {**self._playing, **self._recording, **self._waiting})
         with self.lock:
             self._must_be_open()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from thread_kit.events import Acted, Edited, ExecutedLine
 from thread_kit.sequence import Provenance, Span
 from thread_kit.trace import Episode, Thread, Usage
 from thread_kit.views.wording import costs, count, legible, shorten
@@ -61,6 +62,15 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """What a person changed in this thread where a fork begins; `now` also holds variables."""
+
+    what: str
+    was: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
 class ThreadView:
     """One thread.
 
@@ -89,6 +99,7 @@ class ThreadView:
     future: str
     waits_for: int | None
     futures: tuple[tuple[str, str], ...]
+    edits: tuple[Edit, ...]
 
     @property
     def doing(self) -> str:
@@ -210,36 +221,59 @@ def thread_view(episode: Episode, number: int) -> ThreadView:
         parent=one.parent,
         depth=one.depth,
         title=legible(one.title),
-        status=str(one.status),
-        is_live=one.status.is_live,
-        is_cut=not (one.status.is_live or one.status.is_end),
-        detail=legible(one.detail),
         prompt=one.prompt,
-        context=_piece(one.context),
+        context=piece_view(one.context),
         sequence=tuple(_sequence(episode, one)),
-        variables=tuple((legible(n), _value(v)) for n, v in one.variables.items()),
+        variables=variables_of(one),
         actions=tuple(_actions(episode, one)),
         lines=tuple(
-            Line(legible(ran.line), _legible(ran.printed), _legible(ran.error))
+            line_view(ran)
             for ran in one.executed
             if ran.printed is not None or ran.error is not None
         ),
-        usage=one.usage,
         future=legible(one.future or ""),
-        waits_for=one.waits_for,
-        futures=tuple((legible(name), text) for name, text in _futures(episode, one)),
+        futures=futures_of(episode, number),
+        edits=tuple(map(edit_view, one.edits)),
+        **head_of(one),
     )
 
 
-def _legible(text: str | None) -> str | None:
-    return None if text is None else legible(text)
+def head_of(one: Thread) -> dict[str, Any]:
+    """What changes with every step of a thread: its status and its costs."""
+    return {
+        "status": str(one.status),
+        "is_live": one.status.is_live,
+        "is_cut": not (one.status.is_live or one.status.is_end),
+        "detail": legible(one.detail),
+        "usage": one.usage,
+        "waits_for": one.waits_for,
+    }
 
 
-def _value(value: Any) -> str:
-    return shorten(legible(repr(value)), VALUE)
+def variables_of(one: Thread) -> tuple[tuple[str, str], ...]:
+    """A thread's variables and their values, as Python writes them."""
+    return tuple((legible(n), shorten(legible(repr(v)), VALUE)) for n, v in one.variables.items())
 
 
-def _piece(span: Span, child: int | None = None, action: int | None = None) -> Piece:
+def line_view(ran: ExecutedLine) -> Line:
+    """A line that ran."""
+    printed, error = (None if text is None else legible(text) for text in (ran.printed, ran.error))
+    return Line(legible(ran.line), printed, error)
+
+
+def action_view(acted: Acted) -> Action:
+    """An action that reached the environment."""
+    return Action(legible(acted.action), legible(acted.observation), acted.reward)
+
+
+def edit_view(event: Edited) -> Edit:
+    """A change by a person."""
+    values = ", ".join(f"{name} = {value!r}" for name, value in event.variables.items())
+    return Edit(event.what, legible(event.was), shorten(legible(event.now or values), VALUE))
+
+
+def piece_view(span: Span, child: int | None = None, action: int | None = None) -> Piece:
+    """A span as it is shown."""
     return Piece(span.provenance, legible(span.text), len(span), child, action)
 
 
@@ -252,51 +286,62 @@ def _sequence(episode: Episode, one: Thread) -> Iterator[Piece | Branch]:
         while spawned and episode.threads[spawned[0]].at <= at:
             yield Branch(spawned.pop(0))
         if span.provenance is Provenance.OBSERVED:
-            yield _piece(span, action=observed)
+            yield piece_view(span, action=observed)
             observed += 1
         elif span.provenance in _OF_CHILDREN and returned and returned[0][1][0] <= at:
-            yield _piece(span, child=returned.pop(0)[0])
+            yield piece_view(span, child=returned.pop(0)[0])
         else:
-            yield _piece(span)
+            yield piece_view(span)
         at += len(span)
     yield from map(Branch, spawned)
 
 
-def _futures(episode: Episode, one: Thread) -> Iterator[tuple[str, str]]:
-    """Each future that this thread has instantiated; then those of its own that it has not."""
-    for event in one.resolved:
-        yield event.future, f"thread {event.child}: {legible(event.text)}"
+def futures_of(episode: Episode, number: int) -> tuple[tuple[str, str], ...]:
+    """Each future that a thread has instantiated; then those of its own that it has not."""
+    one = episode.threads[number]
+    found = [(e.future, f"thread {e.child}: {legible(e.text)}") for e in one.resolved]
     known = {event.child for event in one.resolved}
-    for number in one.spawned:
-        child = episode.threads[number]
-        if child.future is not None and number not in known:
-            yield child.future, f"thread {number}, not used yet"
+    for child in one.spawned:
+        future = episode.threads[child].future
+        if future is not None and child not in known:
+            found.append((future, f"thread {child}, not used yet"))
+    return tuple((legible(name), text) for name, text in found)
 
 
 def _actions(episode: Episode, one: Thread) -> Iterator[Action]:
     """What was done, in order; what the thread wrote as an action, but nobody executed, as well."""
-    for acted in one.actions:
-        yield Action(legible(acted.action), legible(acted.observation), acted.reward)
-    listen, spawn = episode.dialect.listen, episode.dialect.spawn or ""
-    observed, wrote = 0, ""
-    for span in one.sequence:
-        if span.provenance is Provenance.OBSERVED:
-            if observed >= len(one.actions):
-                yield Action(legible(wrote), legible(span.text.rstrip("\n")), None)
-            observed += 1
-        last = span.text.removesuffix(listen).removesuffix(spawn).rpartition("\n")[2]
-        wrote = last.lstrip("#> ").rstrip()
+    yield from map(action_view, one.actions)
+    observed = [span for span in one.sequence if span.provenance is Provenance.OBSERVED]
+    for span in observed[len(one.actions) :]:
+        yield unexecuted(episode, one, span)
+
+
+def unexecuted(episode: Episode, one: Thread, observed: Span) -> Action:
+    """What a thread wrote as an action, and was told instead of its being executed."""
+    spans = one.sequence.spans
+    place = next((n for n, span in enumerate(spans) if span is observed), len(spans))
+    wrote = episode.dialect.bare(spans[place - 1].text if place else "").rpartition("\n")[2]
+    return Action(legible(wrote.lstrip("#> ").rstrip()), legible(observed.text.rstrip("\n")), None)
 
 
 __all__ = [
     "Action",
     "Branch",
+    "Edit",
     "EpisodeView",
     "Line",
     "Piece",
     "PromptView",
     "ThreadView",
+    "action_view",
+    "edit_view",
+    "futures_of",
+    "head_of",
+    "line_view",
+    "piece_view",
     "prompt_views",
     "thread_view",
+    "unexecuted",
+    "variables_of",
     "view",
 ]

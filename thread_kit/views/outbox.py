@@ -1,14 +1,11 @@
-"""Changes on their way to the page: collected, joined, numbered, and sent a few times a second."""
+"""Frames on their way to the page: collected, numbered, and sent a few times a second."""
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
-
-from thread_kit.views.deltas import Change, State, fold, joined
 
 INTERVAL = 0.125
 """Seconds between two messages at least."""
@@ -21,41 +18,41 @@ def _later(seconds: float, call: Callable[[], None]) -> None:
 
 
 class Outbox:
-    """Keeps a state, and whoever listens to `send` up to date with it.
+    """Keeps whoever listens to `send` up to date.
 
-    Safe to use from several threads. Messages are {"n": number, "changes": [...]}, numbered from 1
-    without gaps, so that a reader knows when it has missed one and needs a `snapshot`.
+    Safe to use from several threads. Messages are {"n": number, "tracks": {track: {"frames": [...],
+    "now": {...}}}}, numbered from 1 without gaps, so that a reader knows when it has missed one.
 
     clock, later: the time, and a way to call something after some seconds.
     """
 
     def __init__(
         self,
-        state: State,
         send: Callable[[dict[str, Any]], None],
         *,
         clock: Callable[[], float] = time.monotonic,
         later: Callable[[float, Callable[[], None]], None] = _later,
     ) -> None:
-        self.state = state
         self.lock = threading.RLock()
         self.sent = 0
         self._send, self._clock, self._later = send, clock, later
-        self._waiting: list[Change] = []
+        self._waiting: dict[str, dict[str, Any]] = {}
         self._called = False  # a flush is on its way
         self._last = float("-inf")
 
-    def add(self, found: list[Change]) -> None:
-        """Fold changes in at once; send them now, or when enough time has passed."""
+    def add(self, track: int, frames: list[dict[str, Any]], **more: Any) -> None:
+        """Send frames of a track, and what else is new of it, now or when enough time has passed.
+
+        Frames are added to those that wait; of anything else only the latest is sent.
+        """
         with self.lock:
-            for change in found:
-                fold(self.state, change)
-            # The page gets them as JSON, so what is folded later must not reach into them.
-            self._waiting += json.loads(json.dumps(found))
+            waiting = self._waiting.setdefault(str(track), {"frames": []})
+            waiting["frames"] += frames
+            waiting.update(more)
             wait = self._last + INTERVAL - self._clock()
             if wait <= 0:
                 self.flush()
-            elif self._waiting and not self._called:
+            elif not self._called:
                 self._called = True
                 self._later(wait, self.flush)
 
@@ -64,16 +61,10 @@ class Outbox:
         with self.lock:
             self._called = False
             if self._waiting:
-                found, self._waiting = joined(self._waiting), []
+                tracks, self._waiting = self._waiting, {}
                 self.sent += 1
                 self._last = self._clock()
-                self._send({"n": self.sent, "changes": found})
-
-    def snapshot(self) -> str:
-        """The whole state as JSON, with the number of the last message that is in it."""
-        with self.lock:
-            self.flush()
-            return json.dumps({"n": self.sent, **self.state})
+                self._send({"n": self.sent, "tracks": tracks})
 
 
 __all__ = ["Outbox"]

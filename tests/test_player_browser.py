@@ -1,10 +1,9 @@
-"""The live widget in a real JupyterLab; where there is no Chromium, these are skipped."""
+"""The player in a real JupyterLab; where there is no Chromium, these are skipped."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from films import bare, state_of
 from jupyter import Notebook, chromium, jupyterlab, write_notebook
 
 from thread_kit.dialect import ASYNC
@@ -12,8 +11,8 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.events import Token, Waiting
 from thread_kit.session import Session
 from thread_kit.thread import Status
-from thread_kit.views.deltas import changes, fold, state_of
-from thread_kit.views.live import MODULE, LiveEpisode
+from thread_kit.views.film import Film
+from thread_kit.views.player import MODULE, watch
 
 pytestmark = pytest.mark.browser
 
@@ -21,7 +20,7 @@ SESSION = """\
 import time
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.session import Session
-from thread_kit.views.live import watch
+from thread_kit.views.player import watch
 
 class Slow(ScriptedEngine):
     def step(self):
@@ -39,8 +38,8 @@ replies = [
     "print('Done.')\\n#END#",
 ]
 session = Session(Slow(replies), context="Sharpen the axe. =>")
-live = watch(session)
-live"""
+player = watch(session)
+player"""
 
 
 BUSY = """\
@@ -49,7 +48,7 @@ import time
 from IPython.display import display
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.session import Session
-from thread_kit.views.live import watch
+from thread_kit.views.player import watch
 
 class Gated(ScriptedEngine):
     steps = 0
@@ -61,15 +60,15 @@ class Gated(ScriptedEngine):
         return super().step()
 
 replies = ["First, I need to find it. =>", "I am writing this while the kernel is busy.", "#END#"]
-live = watch(Session(Gated(replies), context="Sharpen the axe. =>"))
-display(live)
-print(live.wait())"""
+player = watch(Session(Gated(replies), context="Sharpen the axe. =>"))
+display(player)
+print(player.wait())"""
 
 ENDLESS = """\
 import time
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.session import Session
-from thread_kit.views.live import watch
+from thread_kit.views.player import watch
 
 class Slow(ScriptedEngine):
     def step(self):
@@ -77,8 +76,8 @@ class Slow(ScriptedEngine):
         return super().step()
 
 session = Session(Slow(["on and " * 100_000]), context="Go on. =>", new_tokens=1_000_000)
-live = watch(session)
-live"""
+player = watch(session)
+player"""
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +89,7 @@ def browser():
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     folder = tmp_path_factory.mktemp("notebooks")
-    write_notebook(folder / "live.ipynb", [SESSION, "live.wait(60)", "live", "print(live)"])
+    write_notebook(folder / "watch.ipynb", [SESSION, "player.wait(60)", "player", "print(player)"])
     write_notebook(folder / "busy.ipynb", [BUSY])
     write_notebook(folder / "endless.ipynb", [ENDLESS])
     with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
@@ -98,22 +97,22 @@ def lab(tmp_path_factory):
 
 
 def row(notebook: Notebook, thread: int, output: int = 0):
-    return notebook.page.locator(".tk-live").nth(output).locator(f".tk-row[data-id='{thread}']")
+    return notebook.page.locator(".tk-player").nth(output).locator(f".tk-row[data-id='{thread}']")
 
 
 def pane(notebook: Notebook, output: int = 0) -> str:
-    return notebook.page.locator(".tk-live").nth(output).locator(".tk-pane").inner_text()
+    return notebook.page.locator(".tk-player").nth(output).locator(".tk-pane").inner_text()
 
 
-def test_a_live_episode_in_jupyterlab(browser, lab, tmp_path):
-    notebook = Notebook(browser, lab[0], "live.ipynb")
+def test_an_episode_in_jupyterlab(browser, lab, tmp_path):
+    notebook = Notebook(browser, lab[0], "watch.ipynb")
     notebook.run_all()
     page = notebook.page
-    live = page.locator(".tk-live").first
-    live.locator(".tk-bar .tk-ended").wait_for()
+    player = page.locator(".tk-player").first
+    player.locator(".tk-bar .tk-ended").wait_for()
 
-    assert "4 threads · depth 2" in live.locator(".tk-bar").inner_text()
-    assert "LiveEpisode(4 threads, depth 2, " in page.locator(".jp-OutputArea").last.inner_text()
+    assert "4 threads · depth 2" in player.locator(".tk-bar").inner_text()
+    assert "Player(4 threads, depth 2, " in page.locator(".jp-OutputArea").last.inner_text()
 
     row(notebook, 1).click()
     page.wait_for_function("() => document.querySelector('.tk-pane').textContent.includes('shed')")
@@ -155,11 +154,11 @@ def test_a_live_episode_in_jupyterlab(browser, lab, tmp_path):
 
 
 def test_a_page_that_is_opened_again_shows_the_whole_episode(browser, lab):
-    notebook = Notebook(browser, lab[0], "live.ipynb")
+    notebook = Notebook(browser, lab[0], "watch.ipynb")
     notebook.run_all()
     notebook.page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
     notebook.reload()
-    notebook.page.locator(".tk-live .tk-bar .tk-ended").first.wait_for()
+    notebook.page.locator(".tk-player .tk-bar .tk-ended").first.wait_for()
     row(notebook, 1).click()
     assert "returned by thread 2" in pane(notebook)
     notebook.page.close()
@@ -190,7 +189,7 @@ def test_the_buttons_pause_and_stop(browser, lab):
     page.locator(".tk-pane", has_text="on and on").wait_for()
     page.get_by_role("button", name="Pause").click()
     page.locator(".tk-bar .tk-badge", has_text="paused").wait_for()
-    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Run").click()
     page.locator(".tk-bar .tk-badge", has_text="generating").wait_for()
     page.get_by_role("button", name="Stop").click()
     page.locator(".tk-bar .tk-stopped").wait_for()
@@ -199,41 +198,41 @@ def test_the_buttons_pause_and_stop(browser, lab):
     page.close()
 
 
-def test_the_page_folds_messages_as_python_does(browser):
+def test_the_page_folds_frames_as_python_does(browser):
     engine = ScriptedEngine(["a = 'é'\nSo, b =>", "print('1')\n#END#", "x =>", "#END#", "#END#"])
-    live = LiveEpisode(Session(engine, context="start =>"))
-    before = json.loads(live.get_state("snapshot")["snapshot"])
-    messages: list[dict] = []
-    live.send = messages.append  # type: ignore[method-assign]
-    episode = live.wait()
+    episode = Session(engine, context="start =>").run(progress=False)
+    film = Film(episode)
     page = browser.new_page()
     after = page.evaluate(
-        """async ([source, state, messages]) => {
+        """async ([source, about, frames]) => {
             const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
-            const { fold } = await import(url);
-            for (const { changes } of messages) for (const change of changes) fold(state, change);
-            return state;
+            const { Film } = await import(url);
+            const film = new Film(about, frames);
+            const last = JSON.stringify(film.at(film.length));
+            for (let n = film.length; n >= 0; n -= 7) film.at(n);
+            if (JSON.stringify(film.at(film.length)) !== last) throw new Error("not the same");
+            return JSON.parse(last);
         }""",
-        [MODULE, before, messages],
+        [MODULE, film.about, film.frames],
     )
     page.close()
-    assert {key: after[key] for key in state_of(episode)} == state_of(episode)
+    assert bare(after) == state_of(episode)
 
 
 def test_two_children_grow_at_once_and_the_pane_stays_with_the_one_that_it_follows(browser):
     child = "word by word\nprint('1')\n#END#"
     engine = ScriptedEngine(["a ~>", "b ~>", child, "print('{t1}')\n#END#", child])
     session = Session(engine, context="start =>", dialect=ASYNC)
-    state = {**state_of(session.episode), "phase": "running", "error": "", "n": 0}
+    player = watch(session)
+    film = player._tracks[0].film
     messages: list[dict] = []
     for event in session:
-        found = json.loads(json.dumps(changes(state, session.episode, event)))
-        for change in found:
-            fold(state, change)
+        frames = film.take(event)
         if isinstance(event, Waiting):
-            before = json.dumps(state)
+            before = player.snapshot_json()
         elif isinstance(event, Token) and session.episode.threads[0].status is Status.WAITING:
-            messages.append({"n": len(messages) + 1, "changes": found})
+            news = {"frames": frames, "now": {"phase": "running", "reading": None}}
+            messages.append({"n": len(messages) + 1, "tracks": {"0": news}})
             if len(messages) == 8:
                 break
     session.close()
@@ -246,7 +245,7 @@ def test_two_children_grow_at_once_and_the_pane_stays_with_the_one_that_it_follo
             const widget = (await import(url)).default();
             widget.initialize({ model });
             const el = document.body;
-            widget.render({ el });
+            widget.render({ model, el });
             const panes = [];
             for (const message of messages) {
                 heard["msg:custom"](message);
@@ -258,7 +257,7 @@ def test_two_children_grow_at_once_and_the_pane_stays_with_the_one_that_it_follo
         [MODULE, before, messages],
     )
     page.close()
-    assert {change[1][1] for one in messages for change in one["changes"]} == {"1", "2"}
+    assert {one["tracks"]["0"]["frames"][0]["thread"] for one in messages} == {1, 2}
     assert len(set(shown["panes"])) == 1
     assert shown["panes"][0] in ("thread 1", "thread 2")
     assert "waiting for 1" in shown["rows"][0]

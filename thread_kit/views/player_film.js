@@ -1,0 +1,91 @@
+// An episode as frames (film.py), and its state at any of them. A state is never changed: what a
+// change does not touch is shared with the state before, so that keeping states costs little, and
+// whoever shows one sees by identity what is new in it.
+
+export function fold(state, [verb, path, value]) {
+  const changed = (place, depth) => {
+    const key = path[depth];
+    if (depth < path.length - 1) return { ...place, [key]: changed(place[key], depth + 1) };
+    return { ...place, [key]: verb === "push" ? [...place[key], ...value] : value };
+  };
+  return changed(state, 0);
+}
+
+const STEPS = {
+  token: () => true,
+  event: (frame) => "kind" in frame,
+  thread: (frame) => frame.kind === "spawned" || frame.kind === "ended",
+  spawn: (frame) => frame.kind === "spawned",
+};
+
+const KEPT = 64; // frames between two states that are kept
+
+export class Film {
+  constructor(about, frames) {
+    this.about = about;
+    this.frames = frames;
+    this.kept = [about.start];
+    this.last = { n: 0, state: about.start };
+  }
+
+  get length() {
+    return this.frames.length;
+  }
+
+  // The state behind the first n frames.
+  at(n) {
+    let { n: from, state } = this.last;
+    const near = Math.min(Math.floor(n / KEPT), this.kept.length - 1);
+    if (from > n || from < near * KEPT) [from, state] = [near * KEPT, this.kept[near]];
+    for (; from < n; from++) {
+      if (from % KEPT === 0) this.kept[from / KEPT] ??= state;
+      state = this.next(state, this.frames[from]);
+    }
+    if (n % KEPT === 0) this.kept[n / KEPT] ??= state;
+    this.last = { n, state };
+    return state;
+  }
+
+  next(state, frame) {
+    if (!("token" in frame)) return frame.changes.reduce(fold, state);
+    const one = state.threads[frame.thread];
+    const now = { ...one, writing: one.writing + frame.token };
+    return { ...state, threads: { ...state.threads, [frame.thread]: now } };
+  }
+
+  // Where a step leads, from behind n frames; null where there is no such frame.
+  step(n, unit, back = false) {
+    const ends = STEPS[unit];
+    if (back) {
+      for (let to = n - 1; to > 0; to--) if (ends(this.frames[to - 1])) return to;
+      return n > 0 ? 0 : null;
+    }
+    for (let to = n + 1; to <= this.length; to++) if (ends(this.frames[to - 1])) return to;
+    return null;
+  }
+
+  // Where to fork so that all of the first n frames stay: an event, and tokens of its call. Null in
+  // a call that is not over.
+  fork(n) {
+    const frame = this.frames[n - 1];
+    if (!frame) return null;
+    if ("event" in frame) return frame.kind === "closed" ? null : { at: frame.event + 1 };
+    const isCall = (one) => one.kind === "generatedspan" && one.thread === frame.thread;
+    const call = this.frames.slice(n).find(isCall);
+    if (!call) return null;
+    let token = 0;
+    for (let k = n; k > 0 && !isCall(this.frames[k - 1]); k--)
+      if ("token" in this.frames[k - 1] && this.frames[k - 1].thread === frame.thread) token++;
+    return { at: call.event, token };
+  }
+
+  // The first event behind n frames that is this thread's own, or spawns a child of it.
+  nextOf(n, thread) {
+    const state = this.at(this.length);
+    const isIts = (frame) =>
+      "event" in frame &&
+      (frame.thread === thread ||
+        (frame.kind === "spawned" && state.threads[frame.thread].parent === thread));
+    return this.frames.slice(n).find(isIts)?.event ?? null;
+  }
+}

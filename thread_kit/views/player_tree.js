@@ -1,0 +1,251 @@
+// The tree of threads: a row a thread, in the order of a walk down the tree. Where two episodes are
+// compared, a row is a pair of threads: those that were spawned for the same thing.
+
+// The rows for the states of one or two episodes: {key, ids, depth, up}; an id is null where there
+// is no such thread.
+export function rowsOf(states) {
+  const rows = [];
+  const waiting = [{ ids: states.map((state) => (state.threads[0] ? "0" : null)), depth: 0, up: null }];
+  while (waiting.length) {
+    const row = waiting.pop();
+    if (row.ids.every((id) => id === null)) continue;
+    row.key = row.ids.join("|");
+    rows.push(row);
+    const below = row.ids.map((id, side) => {
+      if (id === null) return [];
+      const { threads } = states[side];
+      return childrenOf(threads[id]).map((child) => ({ id: child, title: threads[child].title }));
+    });
+    for (const ids of paired(...below).reverse())
+      waiting.push({ ids, depth: row.depth + 1, up: row.key });
+  }
+  return rows;
+}
+
+// Children side by side: the longest common subsequence of what they were spawned for.
+function paired(left, right) {
+  if (!right) return left.map(({ id }) => [id]);
+  const long = Array.from({ length: left.length + 1 }, () => new Uint32Array(right.length + 1));
+  for (let i = left.length - 1; i >= 0; i--)
+    for (let j = right.length - 1; j >= 0; j--)
+      long[i][j] =
+        left[i].title === right[j].title
+          ? long[i + 1][j + 1] + 1
+          : Math.max(long[i + 1][j], long[i][j + 1]);
+  const pairs = [];
+  let [i, j] = [0, 0];
+  while (i < left.length || j < right.length) {
+    if (i < left.length && j < right.length && left[i].title === right[j].title)
+      pairs.push([left[i++].id, right[j++].id]);
+    else if (j >= right.length || (i < left.length && long[i + 1][j] >= long[i][j + 1]))
+      pairs.push([left[i++].id, null]);
+    else pairs.push([null, right[j++].id]);
+  }
+  return pairs;
+}
+
+// What differs between two threads that are compared; "" if nothing does.
+export function difference(one, other) {
+  if (!one) return "only in the fork";
+  if (!other) return "not in the fork";
+  const text = (thread) => thread.sequence.map((item) => item.text ?? "").join("");
+  if (one.context.text !== other.context.text) return "asked otherwise";
+  if (text(one) !== text(other)) return "went otherwise";
+  if (one.status !== other.status) return "ended otherwise";
+  return "";
+}
+
+const INDENTED = 8; // levels; from there on a row says its depth instead
+
+class Tree {
+  constructor(view) {
+    this.view = view;
+    this.folded = new Set();
+    this.elements = new Map(); // by key, with the threads that they show
+    this.rows = [];
+    this.at = null; // the row that the keyboard is at
+    this.element = make("div", { class: "tk-tree", role: "tree", "aria-label": "threads" });
+    this.element.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  show(states) {
+    const counts = states.map((state) => Object.keys(state.threads).length).join();
+    const shape = `${counts} ${this.view.shown.join()}`;
+    if (shape !== this.shape) {
+      this.shape = shape;
+      this.rows = rowsOf(states);
+      this.arrange();
+    }
+    for (const row of this.rows) this.fill(row, states);
+    this.select();
+  }
+
+  arrange() {
+    const keys = new Set(this.rows.map(({ key }) => key));
+    for (const [key, { element }] of this.elements) {
+      if (keys.has(key)) continue;
+      element.remove();
+      this.elements.delete(key);
+    }
+    if (!keys.has(this.at)) this.at = this.rows[0]?.key ?? null;
+    const siblings = new Map();
+    for (const row of this.rows) {
+      if (!siblings.has(row.up)) siblings.set(row.up, []);
+      siblings.get(row.up).push(row);
+    }
+    this.rows.forEach((row, place) => {
+      const known = this.elements.get(row.key) ?? this.add(row);
+      known.row = row;
+      const { element } = known;
+      element.setAttribute("aria-level", row.depth + 1);
+      element.setAttribute("tabindex", row.key === this.at ? "0" : "-1");
+      const here = this.element.children[place];
+      if (here !== element) this.element.insertBefore(element, here ?? null);
+    });
+    for (const list of siblings.values())
+      list.forEach((row, place) => {
+        const { element } = this.elements.get(row.key);
+        element.setAttribute("aria-posinset", place + 1);
+        element.setAttribute("aria-setsize", list.length);
+      });
+    this.parents = new Set(this.rows.map(({ up }) => up));
+    this.hide();
+  }
+
+  add(row) {
+    const element = make("div", {
+      class: "tk-row",
+      role: "treeitem",
+      "data-id": row.key,
+      "aria-selected": false,
+      onclick: (event) => {
+        this.moveTo(row.key);
+        if (event.target.className === "tk-twist") this.fold(row.key, !this.folded.has(row.key));
+        else this.view.pick(this.elements.get(row.key).row);
+      },
+      onmouseenter: () => this.view.point(row.ids.at(-1)),
+      onmouseleave: () => this.view.point(null),
+    });
+    element.style.setProperty("--tk-level", Math.min(row.depth, INDENTED));
+    const known = { element, row, threads: [] };
+    this.elements.set(row.key, known);
+    return known;
+  }
+
+  // Only what is not what it shows already.
+  fill(row, states) {
+    const known = this.elements.get(row.key);
+    const threads = row.ids.map((id, side) => (id === null ? null : states[side].threads[id]));
+    const open = this.parents.has(row.key) ? !this.folded.has(row.key) : null;
+    if (open === known.open && threads.every((one, side) => heads(one, known.threads[side]))) return;
+    Object.assign(known, { threads, open });
+    const { element } = known;
+    if (open === null) element.removeAttribute("aria-expanded");
+    else element.setAttribute("aria-expanded", open);
+    const twist = open === null ? "" : open ? "▾" : "▸";
+    const cells = threads.map((one) => this.cell(one));
+    const differs = threads.length > 1 ? difference(...threads) : "";
+    element.classList.toggle("tk-differs", Boolean(differs));
+    element.title = [...new Set(threads.filter(Boolean).map((one) => one.title))].join(" | ");
+    element.replaceChildren(
+      make("span", { class: "tk-twist", "aria-hidden": "true" }, twist),
+      ...cells,
+      ...(differs ? [make("span", { class: "tk-difference" }, `≠ ${differs}`)] : []),
+    );
+  }
+
+  cell(one) {
+    if (!one) return make("span", { class: "tk-cell tk-none" }, "—");
+    const depth = one.depth > INDENTED ? `[depth ${one.depth}] ` : "";
+    return make(
+      "span",
+      { class: "tk-cell" },
+      make("b", {}, String(one.id)),
+      doing(one),
+      make("bdi", { class: "tk-title" }, depth + nameOf(one)),
+      ...(one.edits.length ? [make("span", { class: "tk-edited", title: "changed here" }, "✎")] : []),
+      make("span", { class: "tk-cost", title: "tokens generated" }, number(one.usage.generated)),
+    );
+  }
+
+  fold(key, folded) {
+    if (folded) this.folded.add(key);
+    else this.folded.delete(key);
+    this.hide();
+    this.fill(this.elements.get(key).row, this.view.states);
+  }
+
+  hide() {
+    const hidden = new Set(); // rows come after those that they are below
+    for (const { key, up } of this.rows) {
+      if (hidden.has(up) || this.folded.has(up)) hidden.add(key);
+      this.elements.get(key).element.hidden = hidden.has(key);
+    }
+  }
+
+  select() {
+    const key = this.view.open.join("|");
+    if (key === this.selected?.key && this.elements.get(key) === this.selected.known) return;
+    this.selected?.known?.element.setAttribute("aria-selected", false);
+    const known = this.elements.get(key);
+    this.selected = { key, known };
+    if (!known) return;
+    known.element.setAttribute("aria-selected", true);
+    if (known.element.hidden) return;
+    const { offsetTop, offsetHeight } = known.element; // scrolls the tree, and never the notebook
+    const { scrollTop, clientHeight } = this.element;
+    if (offsetTop < scrollTop) this.element.scrollTop = offsetTop;
+    else if (offsetTop + offsetHeight > scrollTop + clientHeight)
+      this.element.scrollTop = offsetTop + offsetHeight - clientHeight;
+  }
+
+  mark(ids) {
+    for (const { element, row } of this.elements.values())
+      element.classList.toggle("tk-pointed", ids.includes(row.ids.at(-1)));
+  }
+
+  moveTo(key) {
+    this.elements.get(this.at)?.element.setAttribute("tabindex", "-1");
+    this.at = key;
+    const { element } = this.elements.get(key);
+    element.setAttribute("tabindex", "0");
+    element.focus();
+  }
+
+  key(event) {
+    if (this.at === null || event.ctrlKey || event.metaKey || event.altKey) return;
+    const shown = this.rows.filter(({ key }) => !this.elements.get(key).element.hidden);
+    const place = shown.findIndex(({ key }) => key === this.at);
+    const { open, row } = this.elements.get(this.at);
+    const go = (other) => other && this.moveTo(other.key);
+    const pick = () => this.view.pick(row);
+    const keys = {
+      ArrowDown: () => go(shown[place + 1]),
+      ArrowUp: () => go(shown[place - 1]),
+      ArrowRight: () => (open === false ? this.fold(this.at, false) : open && go(shown[place + 1])),
+      ArrowLeft: () =>
+        open ? this.fold(this.at, true) : row.up !== null && go(this.elements.get(row.up).row),
+      Home: () => go(shown[0]),
+      End: () => go(shown.at(-1)),
+      Enter: pick,
+    };
+    if (!Object.hasOwn(keys, event.key)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    keys[event.key]();
+  }
+}
+
+// Is all that a row shows of a thread the same in both?
+function heads(one, other) {
+  if (one === other) return true;
+  if (!one || !other) return false;
+  return (
+    one.status === other.status &&
+    one.waits_for === other.waits_for &&
+    one.usage === other.usage &&
+    one.title === other.title &&
+    one.sequence === other.sequence &&
+    one.edits === other.edits
+  );
+}

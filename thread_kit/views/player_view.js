@@ -1,0 +1,303 @@
+// One display of the player. What it shows is decided here: of which episode (and beside which other
+// one), at which moment, and which thread is open.
+
+class View {
+  constructor(store, el) {
+    this.store = store;
+    this.selected = 0; // the track that the buttons and the timeline are for
+    this.heads = []; // for each track: the moment that is shown, and whether it is played
+    this.open = ["0"]; // the threads in the panes, one a side
+    this.follow = true; // open the thread that is at work
+    this.speed = Infinity; // frames a second
+    this.asked = ""; // the phase that a button asked for
+    this.said = "";
+    this.bar = new Bar(this);
+    this.tree = new Tree(this);
+    this.forking = new Forking(this);
+    this.panes = [new Pane(this, 0), new Pane(this, 1)];
+    this.tabs = make("div", { class: "tk-tabs", role: "tablist", "aria-label": "episodes" });
+    this.body = make("div", { class: "tk-body" });
+    this.element = make("div", {
+      class: "tk-player",
+      role: "group",
+      "aria-label": "player of an episode",
+      tabindex: "0",
+      "data-lm-suppress-shortcuts": "true", // keys are ours, not the notebook's
+      onkeydown: (event) => this.key(event),
+    });
+    this.element.append(this.tabs, this.bar.element, this.body, this.forking.element);
+    el.append(this.element);
+    if (store.static) {
+      const beside = `.${store.static}, .jp-OutputArea-child:has(.${store.static})`;
+      el.append(make("style", {}, `${beside} { display: none !important; }`));
+    }
+    this.update();
+  }
+
+  close() {
+    clearInterval(this.timer);
+  }
+
+  // What is shown
+
+  track(side = this.shown.length - 1) {
+    return this.store.tracks[this.shown[side]];
+  }
+
+  // A fork is shown beside what it is a fork of.
+  get shown() {
+    const { parent } = this.store.tracks[this.selected];
+    return parent === null ? [this.selected] : [parent, this.selected];
+  }
+
+  get head() {
+    return this.heads[this.selected];
+  }
+
+  at(side) {
+    return this.heads[this.shown[side]].at;
+  }
+
+  get isRunning() {
+    return this.head.playing || (this.isAtEnd && this.track().now.phase === "running");
+  }
+
+  get isAtEnd() {
+    return this.head.at >= this.track().film.length;
+  }
+
+  // Something is new in the store.
+  update() {
+    this.store.tracks.forEach(({ film, now }, number) => {
+      if (!this.heads[number]) {
+        this.heads[number] = { at: film.length, follow: true, playing: false };
+        if (this.awaited === this.store.tracks[number].parent) this.select(number);
+      }
+      const head = this.heads[number];
+      if (!head.follow) return;
+      const isSlow = this.speed < Infinity && number === this.selected && now.phase === "running";
+      if (!isSlow) head.at = film.length;
+      else if (head.at < film.length) this.play(head);
+    });
+    const { phase } = this.track().now;
+    if (this.asked === phase || phase === "over") this.asked = "";
+    this.show();
+  }
+
+  show() {
+    this.states = this.shown.map((number) =>
+      this.store.tracks[number].film.at(this.heads[number].at),
+    );
+    if (this.follow) this.turn();
+    const main = this.states.at(-1).threads;
+    if (!this.open.some((id, side) => id !== null && this.states[side]?.threads[id]))
+      this.open = this.states.map(() => "0");
+    if (this.open.length !== this.states.length)
+      this.open = this.partners(this.open.at(-1) in main ? this.open.at(-1) : "0");
+    const panes = this.panes.slice(0, this.states.length);
+    if (this.body.childElementCount !== panes.length + 1) {
+      this.body.classList.toggle("tk-compare", panes.length > 1);
+      this.body.replaceChildren(this.tree.element, ...panes.map(({ element }) => element));
+    }
+    this.tree.show(this.states);
+    for (const pane of panes) pane.show();
+    this.bar.show();
+    this.showTabs();
+  }
+
+  // Open the thread that is at work; of several that write at the same time, the one that is open.
+  turn() {
+    const { threads } = this.states.at(-1);
+    const { now, film } = this.track();
+    const current = this.open.at(-1);
+    if (this.open.length === this.states.length && threads[current]?.status === "generating") return;
+    const frame = film.frames[this.head.at - 1];
+    const isOver = now.phase === "over" && this.isAtEnd;
+    const id = isOver ? "0" : String(frame?.thread ?? "0");
+    if (threads[id] && (id !== current || this.open.length !== this.states.length))
+      this.open = this.partners(id);
+  }
+
+  // The threads of the row in which a thread of the last side stands.
+  partners(id, side = this.states.length - 1) {
+    if (this.states.length === 1) return [id];
+    const row = rowsOf(this.states).find(({ ids }) => ids[side] === id);
+    return row ? row.ids : this.states.map((_, k) => (k === side ? id : null));
+  }
+
+  // What a person chose: from now on nothing else is opened.
+  pick({ ids }) {
+    this.follow = false;
+    this.open = ids;
+    this.show();
+  }
+
+  pickThread(side, id) {
+    this.pick({ ids: this.partners(id, side) });
+  }
+
+  point(id) {
+    this.tree.mark(id === null ? [] : [id]);
+  }
+
+  select(number) {
+    this.selected = number;
+    this.awaited = undefined;
+    this.asked = this.said = "";
+    this.open = [this.open.at(-1)];
+  }
+
+  showTabs() {
+    const { tracks } = this.store;
+    this.tabs.hidden = tracks.length < 2;
+    const names = tracks.map(({ parent, film }, number) => {
+      if (parent === null) return "Original";
+      const of = parent ? ` of fork ${parent}` : "";
+      return `Fork ${number}${of}, event ${film.about.fork.event}`;
+    });
+    const shown = `${this.selected} ${names.join()}`;
+    if (shown === this.named) return;
+    this.named = shown;
+    const choose = (number) => {
+      this.select(number);
+      this.show();
+    };
+    this.tabs.replaceChildren(
+      ...names.map((name, number) =>
+        button(name, () => choose(number), {
+          role: "tab",
+          "aria-selected": number === this.selected,
+        }),
+      ),
+    );
+  }
+
+  say(text) {
+    this.said = text;
+    this.show();
+  }
+
+  // Moving
+
+  seek(at) {
+    this.halt();
+    this.head.at = at;
+    this.head.follow = this.isAtEnd;
+    this.said = "";
+    this.show();
+  }
+
+  halt() {
+    this.head.playing = false;
+    clearInterval(this.timer);
+  }
+
+  step(unit, back = false) {
+    const { film, now } = this.track();
+    const to = film.step(this.head.at, unit, back);
+    if (to !== null) return this.seek(to);
+    this.seek(back ? 0 : film.length);
+    if (!back && now.phase !== "over") this.tell({ do: "step", unit });
+  }
+
+  run() {
+    const { now, film } = this.track();
+    if (this.isRunning) {
+      this.halt();
+      if (now.phase === "running") this.ask("pause", "paused");
+      return this.show();
+    }
+    if (this.isAtEnd && now.phase === "paused") this.ask("resume", "running");
+    else {
+      if (this.isAtEnd) this.head.at = now.phase === "over" ? 0 : film.length;
+      this.play(this.head);
+    }
+    this.show();
+  }
+
+  play(head) {
+    Object.assign(head, { follow: false, playing: true });
+    clearInterval(this.timer);
+    let [last, due] = [performance.now(), 0];
+    this.timer = setInterval(() => {
+      const time = performance.now();
+      due += Math.min(this.speed, 1000) * ((time - last) / 1000);
+      last = time;
+      if (due < 1) return;
+      head.at = Math.min(head.at + Math.floor(due), this.track().film.length);
+      due %= 1;
+      if (this.isAtEnd) this.arrive(head);
+      this.show();
+    }, 30);
+  }
+
+  // The end of what there is; if the session is paused, it goes on.
+  arrive(head) {
+    this.halt();
+    head.follow = true;
+    if (this.track().now.phase === "paused") this.ask("resume", "running");
+  }
+
+  stop() {
+    this.ask("stop", "over");
+    this.show();
+  }
+
+  ask(verb, phase) {
+    if (this.tell({ do: verb })) this.asked = phase;
+  }
+
+  fork({ track, at, changes }) {
+    this.awaited = track;
+    this.tell({ do: "fork", track, at, changes });
+  }
+
+  tell(message) {
+    const heard = this.store.tell({ track: this.selected, ...message });
+    if (!heard) this.say("There is no kernel that could do this.");
+    return heard;
+  }
+
+  setSpeed(speed) {
+    this.speed = speed;
+    this.update();
+  }
+
+  toggleFollow() {
+    this.follow = !this.follow;
+    this.show();
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("input:not([type=range]), textarea, select")) return;
+    const isButton = event.target.closest("button, summary");
+    if (isButton && (event.key === " " || event.key === "Enter")) return;
+    const { bar } = this;
+    const faster = (by) => {
+      const names = Object.keys(SPEEDS);
+      const place = names.indexOf(bar.speed.value) + by;
+      bar.speed.value = names[Math.max(0, Math.min(place, names.length - 1))];
+      this.setSpeed(SPEEDS[bar.speed.value]);
+    };
+    const keys = {
+      " ": () => !bar.running.disabled && this.run(),
+      t: () => this.step("token", event.shiftKey),
+      e: () => this.step("event", event.shiftKey),
+      d: () => this.step("thread", event.shiftKey),
+      s: () => this.step("spawn", event.shiftKey),
+      0: () => this.seek(0),
+      9: () => this.seek(this.track().film.length),
+      "+": () => faster(1),
+      "-": () => faster(-1),
+      f: () => !bar.forking.disabled && this.forking.askHere(),
+      o: () => this.toggleFollow(),
+      "?": () => bar.toggleKeys(),
+    };
+    const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    if (!Object.hasOwn(keys, name)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    keys[name]();
+  }
+}
