@@ -14,10 +14,18 @@ from thread_kit.distill.__main__ import main
 from thread_kit.distill.examples import Example, examples, play
 from thread_kit.distill.invented import MAX_ACTIONS, invent, rename, training_tasks
 from thread_kit.distill.oracle import OracleError, react_script, speak_thread
-from thread_kit.distill.report import Outcome, by_depth, evaluate, load_outcomes, outcome
+from thread_kit.distill.report import (
+    Outcome,
+    by_depth,
+    evaluate,
+    frame_of,
+    load_outcomes,
+    outcome,
+)
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.textcraft import TextCraft, tasks
 from thread_kit.envs.textcraft_oracle import Recipe, is_member, solve
+from thread_kit.lab.published import beside
 from thread_kit.models import EMBEDDED, MODELS, ModelError, find_adapter, find_file, load_model
 from thread_kit.resources import resource
 from thread_kit.session import Session
@@ -500,3 +508,12 @@ def test_torch_and_llama_cpp_say_the_same_with_the_adapter(fresh):
                     compared += len(said)
                 tokens += engine.tokenize(span.text)
     assert compared > 100
+
+
+def test_committed_outcomes_stand_beside_the_published_ones():
+    outcomes = load_outcomes(resource("data/adapters/results-thread.jsonl"))
+    table = beside(frame_of(outcomes, method="thread", model="taught"))
+    ours = table[table["kind"] == "own run"].iloc[0]
+    assert (ours["n"], ours["success"]) == (200, 94.5)
+    assert not (table["kind"] == "reproduction").any()
+    assert {"ReAct", "DecomP", "ADaPT", "TDAG", "THREAD"} <= set(table["method"])

@@ -14,11 +14,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import pandas as pd
+
 from thread_kit.distill.examples import Method
 from thread_kit.distill.oracle import OracleError, react_script, speak_thread
 from thread_kit.engines import Engine
 from thread_kit.envs.textcraft import Task, TextCraft
 from thread_kit.events import GeneratedSpan, Observed, Returned, Spawned
+from thread_kit.lab.ledger import canonical
 from thread_kit.lab.method import SessionMethod
 from thread_kit.lab.statistics import wilson
 from thread_kit.lab.suite import Suite
@@ -176,9 +179,29 @@ def _row(name: str, group: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
+def frame_of(outcomes: Sequence[Outcome], *, method: str, model: str) -> pd.DataFrame:
+    """Outcomes of the official tasks as a suite's frame has them, for `lab/statistics.py`.
+
+    model: says how the model was taught, since that is no other model's few-shot result.
+    """
+    rows = [
+        {
+            "method": method,
+            "model": model,
+            "environment": "textcraft",
+            "split": "test",
+            "task": canonical({"split": "test", "number": one.number}),
+            "seed": 0,
+            **asdict(one),
+        }
+        for one in outcomes
+    ]
+    return pd.DataFrame(rows)
+
+
 def load_outcomes(path: Path) -> list[Outcome]:
     """The outcomes in a `results.jsonl`."""
     return [Outcome(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
 
 
-__all__ = ["Outcome", "by_depth", "evaluate", "load_outcomes", "outcome"]
+__all__ = ["Outcome", "by_depth", "evaluate", "frame_of", "load_outcomes", "outcome"]
