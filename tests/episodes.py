@@ -78,6 +78,15 @@ def is_on_disk(episode: Episode, path: Path) -> None:
     assert str(loaded) == str(episode)
 
 
+def ended_within(episode: Episode, *, calls: int, depth: int) -> None:
+    """The episode and all its threads ended with a status, and no budget was overdrawn."""
+    assert not episode.status.is_live
+    assert not any(one.status.is_live for one in episode.threads.values())
+    assert episode.status is episode.threads[0].status
+    assert episode.usage.calls <= calls
+    assert episode.depth <= depth + 1  # the thread that was refused is in the tree
+
+
 def of_kind(episode: Episode, kind: type) -> list:
     return [event for event in episode.events if isinstance(event, kind)]
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from checker import check
-from episodes import is_on_disk, of_kind, outputs
+from episodes import ended_within, is_on_disk, of_kind, outputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_thread import child, finish, generated, nothing
@@ -959,11 +959,8 @@ def test_whatever_the_model_writes_the_episode_ends_within_its_budgets(
         path=path,
     ).run(progress=False)
     is_on_disk(episode, path)
-    assert episode.status is episode.threads[0].status
-    assert not any(one.status.is_live for one in episode.threads.values())
-    assert episode.usage.calls <= calls
+    ended_within(episode, calls=calls, depth=depth)
     assert tokens is None or episode.usage.generated <= tokens
-    assert episode.depth <= depth + 1
     for one in episode.threads.values():
         assert len(one.sequence) == len(episode.supplemental_work(one.id))
         assert thread_text(episode, one.id)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
-from episodes import is_on_disk, of_kind, outputs
+from episodes import ended_within, is_on_disk, of_kind, outputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -672,11 +672,7 @@ def test_whatever_the_model_writes_the_episode_ends_with_a_status_and_its_trace_
     episode = session.run(progress=False)
     is_on_disk(episode, path)
     assert_join_order(episode)
-    assert not episode.status.is_live
-    assert not any(one.status.is_live for one in episode.threads.values())
-    assert episode.status is episode.threads[0].status
-    assert episode.usage.calls <= calls
-    assert episode.depth <= depth + 1
+    ended_within(episode, calls=calls, depth=depth)
     for one in episode.threads.values():
         own = "".join(s.text for s in one.sequence if s.provenance is Provenance.GENERATED)
         for line in one.executed:

@@ -8,9 +8,10 @@ differ, and a stop string can be split over tokens or be the head of a longer on
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 
 class Stop(StrEnum):
@@ -23,6 +24,10 @@ class Stop(StrEnum):
     LENGTH = "length"
     CONTEXT = "context"
     CANCELLED = "cancelled"
+
+
+ACTIONS = (">", "# >")
+"""Heads of a line that is an action (THREAD paper, appendix G)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +46,14 @@ class Dialect:
     close: str = "<="
     end: str = "#END#"
     start: str = "#START#"
-    actions: tuple[str, ...] = (">", "# >")
+    actions: tuple[str, ...] = ACTIONS
     after_close: str = "\n"
     spawn: str | None = None
+
+    @classmethod
+    def of(cls, marks: Mapping[str, Any]) -> Dialect:
+        """The dialect whose marks the header of a trace has; what it leaves out is the default."""
+        return cls(**{**marks, "actions": tuple(marks.get("actions", ACTIONS))})
 
     def __post_init__(self) -> None:
         marks = {name: getattr(self, name) for name in ("listen", "close", "end", "start")}

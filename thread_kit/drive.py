@@ -34,11 +34,13 @@ from thread_kit.events import (
     Event,
     ExecutedLine,
     GeneratedSpan,
+    Instructed,
     Observed,
     Prefilling,
     Prompted,
     Referred,
     Resolved,
+    Restarted,
     Returned,
     Spawned,
     Token,
@@ -47,6 +49,7 @@ from thread_kit.events import (
 )
 from thread_kit.namespace import Namespace
 from thread_kit.past import Past, ReplayError
+from thread_kit.program import Given, Program
 from thread_kit.prompts import Prompt
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.thread import (
@@ -59,6 +62,8 @@ from thread_kit.thread import (
     Generate,
     Generated,
     Request,
+    Restart,
+    Show,
     Spawn,
     SpawnAsync,
     Status,
@@ -96,6 +101,7 @@ class _Running:
     depth: int
     path: tuple[int, ...]
     context: Span
+    program: Program
     prompt: Prompt
     namespace: Namespace
     acts: bool
@@ -106,7 +112,6 @@ class _Running:
     reply: Any = None
     request: Request | None = None
     call: _Asked | None = None
-    waits_for: int | None = None
     is_held: bool = False
     shown: int = 0
     lengths: list[int] = field(default_factory=list)
@@ -117,13 +122,14 @@ class _Running:
 
     @property
     def is_ready(self) -> bool:
-        return self.call is None and self.waits_for is None and not self.is_held
+        return self.call is None and not self.is_held
 
 
 class Drive:
     """The threads of one episode that are alive.
 
-    thread: makes the generator of a thread from the futures that it inherits.
+    program: what the main thread runs.
+    prompts: of the main thread, and of the others unless a spawn names another one.
     check: called again and again; raises `Over` when somebody has stopped the session.
     past: what a fork repeats first.
     keep: whether the cells of a thread that ends are left for a fork.
@@ -135,7 +141,7 @@ class Drive:
         env: Env | None,
         episode: Episode,
         *,
-        thread: Callable[..., Generator[Request, Any, Finished]],
+        program: Program,
         dialect: Dialect,
         prompts: tuple[Prompt, Prompt],
         namespace: Namespace,
@@ -148,7 +154,7 @@ class Drive:
         self.engine = engine
         self.env = env
         self.episode = episode
-        self._thread = thread
+        self._program = program
         self._dialect = dialect
         self._main_prompt, self._prompt = prompts
         self._namespace = namespace
@@ -158,6 +164,9 @@ class Drive:
         self._past, self._keep = past, keep
         self._prefilled = False
         self._threads: dict[int, _Running] = {}  # in the order of their numbers
+        # Of these, the ones that wait for no other thread: few, where many listen.
+        self._awake: dict[int, _Running] = {}
+        self._asleep: dict[int, list[_Running]] = {}  # by the thread that they wait for
         self._finished: dict[int, Finished] = {}  # of threads that a future stands for
         self._done = False  # the environment's task is over
 
@@ -170,12 +179,12 @@ class Drive:
         yield from self._spawn(None, context)
         while self._threads:
             self._check()
-            ready = next((one for one in self._threads.values() if one.is_ready), None)
+            ready = [one for one in self._awake.values() if one.is_ready]
             if ready:
-                yield from self._turn(ready)
+                yield from self._turn(min(ready, key=lambda one: one.id))
             elif self._past.holds_calls:
                 yield from self._repeat()
-            elif any(one.request for one in self._threads.values() if one.call):
+            elif any(one.request for one in self._calling):
                 yield from self._go_on()
             else:
                 yield from self._step()
@@ -189,6 +198,14 @@ class Drive:
                 yield _generated(one, call)
             self.engine.release(one.key, keep=self._keep())
         self._threads.clear()
+        self._awake.clear()
+        self._asleep.clear()
+
+    @property
+    def _calling(self) -> list[_Running]:
+        """The threads that generate, in the order of their numbers."""
+        calling = (one for one in self._awake.values() if one.call)
+        return sorted(calling, key=lambda one: one.id)
 
     def _prefill(self) -> Iterator[Event]:
         again, self._prefilled = bool(self._past.prompted), True
@@ -217,7 +234,7 @@ class Drive:
                 yield from self._end(one, stop.value)
                 return
         match request:
-            case Generate(sequence):
+            case Generate(sequence, _):
                 yield from self._show(one, sequence)
                 yield from self._change(one)
                 yield from self._begin(one, request)
@@ -225,19 +242,30 @@ class Drive:
                 yield from self._execute(one, lines)
             case Act(action):
                 yield from self._act(one, action)
-            case Spawn(context):
-                yield from self._spawn(one, context)
+            case Spawn(context, program, prompt):
+                yield from self._spawn(one, context, program=program, prompt=prompt)
             case SpawnAsync(context, name):
                 yield from self._spawn(one, context, name)
+            case Show(sequence):
+                yield from self._show(one, sequence)
+            case Restart():
+                yield from self._restart(one)
             case Await(name):
                 yield from self._await(one, name)
             case Define(variables):
                 yield from self._define(one, variables)
 
     def _spawn(
-        self, parent: _Running | None, context: str, future: str | None = None
+        self,
+        parent: _Running | None,
+        context: str,
+        future: str | None = None,
+        *,
+        program: Program | None = None,
+        prompt: Prompt | None = None,
     ) -> Iterator[Event]:
-        prompt = self._prompt if parent else self._main_prompt
+        program = program or (parent.program if parent else self._program)
+        prompt = prompt or self._prompt_of_child(parent)
         number = len(self.episode.threads)
         if parent and (edit := self._past.edit("context", parent.id, number)):
             yield replace(edit, was=context)
@@ -252,19 +280,20 @@ class Drive:
             depth=parent.depth + 1 if parent else 0,
             path=(*parent.path, parent.children) if parent else (),
             context=span,
+            program=program,
             prompt=prompt,
             namespace=parent.namespace.child() if parent else self._namespace,
             acts=parent.acts and future is None if parent else True,
             futures=futures,
             is_future=future is not None,
-            steps=self._thread(futures=tuple(futures)),
+            steps=program(Given(context, self._dialect, self.engine.tokenize, tuple(futures))),
         )
         at = len(self.episode.threads[parent.id].sequence) if parent else 0
         yield Spawned(child.id, parent.id if parent else None, at, span, prompt.sha256, future)
         if parent:
             parent.child = child.id
             if future is None:
-                parent.waits_for = child.id
+                self._sleep(parent, child.id)
             else:
                 parent.futures[future] = child.id
         depth = self._limits.depth
@@ -273,7 +302,21 @@ class Drive:
             yield Ended(child.id, Status.OUT_OF_DEPTH, detail)
             self._hand_over(child, Finished(Sequence(), Status.OUT_OF_DEPTH, {}))
         else:
-            self._threads[child.id] = child
+            self._threads[child.id] = self._awake[child.id] = child
+
+    def _prompt_of_child(self, parent: _Running | None) -> Prompt:
+        """The same as its parent's; the main thread may have one of its own."""
+        if parent is None:
+            return self._main_prompt
+        return self._prompt if parent.prompt is self._main_prompt else parent.prompt
+
+    def _restart(self, one: _Running) -> Iterator[Event]:
+        if self.env is None or self.episode.reward == 1:
+            one.reply = None
+            return
+        one.reply = self.env.reset()
+        self._done = False
+        yield Restarted(one.id, one.reply)
 
     def _await(self, one: _Running, name: str) -> Iterator[Event]:
         child = one.futures.pop(name)
@@ -281,7 +324,7 @@ class Drive:
         if child in self._finished:
             one.reply = self._read(one, child, self._finished[child])
         else:
-            one.waits_for = child
+            self._sleep(one, child)
             yield Waiting(one.id, child)
 
     def _define(self, one: _Running, variables: dict[str, Any]) -> Iterator[Event]:
@@ -337,12 +380,14 @@ class Drive:
             one.reply = edit.now
 
     def _end(self, one: _Running, finished: Finished) -> Iterator[Event]:
+        yield from self._show(one, finished.sequence)
         self.engine.release(one.key, keep=self._keep())
-        del self._threads[one.id]
+        del self._threads[one.id], self._awake[one.id]
         details = {
             Status.END_OF_STREAM: "the model ended its text without the end mark",
             Status.TRUNCATED: f"cut after {self._limits.new_tokens} new tokens in one call",
             Status.OUT_OF_CONTEXT: f"a thread sees at most {self.engine.context_size} tokens",
+            Status.OUT_OF_CALLS: "the thread's own calls of the model are used up",
         }
         yield Ended(one.id, finished.status, details.get(finished.status, ""))
         self._hand_over(one, finished)
@@ -351,10 +396,14 @@ class Drive:
         """To the parent that listens; or to whoever waits for the future, now or later."""
         if one.is_future:
             self._finished[one.id] = finished
-        for waiting in self._threads.values():
-            if waiting.waits_for == one.id:
-                waiting.waits_for = None
-                waiting.reply = self._read(waiting, one.id, finished)
+        for waiting in self._asleep.pop(one.id, ()):
+            self._awake[waiting.id] = waiting
+            waiting.reply = self._read(waiting, one.id, finished)
+
+    def _sleep(self, one: _Running, child: int) -> None:
+        """Nothing happens in a thread until another one is over."""
+        del self._awake[one.id]
+        self._asleep.setdefault(child, []).append(one)
 
     def _read(self, one: _Running, child: int, finished: Finished) -> Finished:
         """A child as this thread reads it: a person may have changed what it returns."""
@@ -364,13 +413,15 @@ class Drive:
     # Calls of the model
 
     def _show(self, one: _Running, sequence: Sequence) -> Iterator[Event]:
-        """The spans that the thread added itself: observed, returned, or a reference."""
+        """The spans that the model did not write: observed, returned, instructions ..."""
         for span in sequence.spans[one.shown :]:
             match span.provenance:
                 case Provenance.OBSERVED:
                     yield Observed(one.id, span)
                 case Provenance.REFERENCE:
                     yield Referred(one.id, one.child, span)
+                case Provenance.INSTRUCTION:
+                    yield Instructed(one.id, span)
                 case _:
                     yield Returned(one.id, one.child, span, plain(one.defined))
         one.shown = len(sequence.spans)
@@ -379,7 +430,7 @@ class Drive:
         """Begin a call, or hold the thread back until there is room for one more."""
         if not self._prefilled and not self._past.holds_calls:
             yield from self._prefill()
-        others = [other.call.room for other in self._threads.values() if other.call]
+        others = [other.call.room for other in self._calling if other.call]
         allowed = self._limits.room(self.episode.usage, others)
         if allowed is None:
             self._hold(one, request)
@@ -395,7 +446,7 @@ class Drive:
                 one, GeneratedSpan(one.id, start.given, found, 0, 0, 0.0, start.lengths)
             )
             return
-        prompt = self.episode.header["prompts"][one.prompt.sha256]["tokens"]
+        prompt = self._tokens_of(one.prompt)
         # A number can depend on who was faster; a draw must not.
         seed = (one.id,) if self._dialect.spawn is None else one.path
         try:
@@ -404,7 +455,9 @@ class Drive:
                 [*prompt, *one.context.tokens, *request.sequence.tokens],
                 stops=self._dialect.stops,
                 max_tokens=room,
-                temperature=self._temperature,
+                temperature=self._temperature
+                if request.temperature is None
+                else request.temperature,
                 seed=(self._seed, *seed),
                 given=start.given if start and start.given else None,
                 forbid=self._dialect.listens if start and start.forbids else (),
@@ -418,6 +471,15 @@ class Drive:
             one.lengths = list(start.lengths) if start else []
             if start and start.given:
                 yield Token(one.id, start.given.tokens[-1], start.given.text)
+
+    def _tokens_of(self, prompt: Prompt) -> list[int]:
+        prompts = self.episode.header["prompts"]
+        if prompt.sha256 not in prompts:
+            raise ValueError(
+                f"a thread was spawned with {prompt!r}, which the session was not given; name it "
+                "among its prompts: Session(..., prompts=[...])"
+            )
+        return prompts[prompt.sha256]["tokens"]
 
     def _stopped(self, span: Span) -> Stop | None:
         """What a text ends with that stops a call."""
@@ -450,15 +512,15 @@ class Drive:
 
     def _go_on(self) -> Iterator[Event]:
         """Begin the calls that the past has left open."""
-        for one in list(self._threads.values()):
-            if one.call and isinstance(one.request, Generate):
+        for one in self._calling:
+            if isinstance(one.request, Generate):
                 request, one.call, one.request = one.request, None, None
                 yield from self._change(one)
                 yield from self._begin(one, request)
 
     def _step(self) -> Iterator[Event]:
         """One step of the engine, for all threads that generate."""
-        calling = {one.key: one for one in self._threads.values() if one.call}
+        calling = {one.key: one for one in self._calling}
         if not calling:
             raise RuntimeError("every thread waits for another one; this must not happen")
         found = self.engine.advance(*calling)
@@ -488,7 +550,7 @@ class Drive:
         if asked and event.stop is Stop.LENGTH and asked.spent is Status.OUT_OF_TOKENS:
             raise Over(asked.spent, f"{self.episode.usage.generated} new tokens are used up")
         one.reply = Generated(event.span, event.stop)
-        for other in self._threads.values():
+        for other in self._awake.values():
             other.is_held = False
 
 

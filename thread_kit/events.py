@@ -118,6 +118,22 @@ class Observed(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Instructed(Event):
+    """A text that the thread's program wrote entered its sequence."""
+
+    thread: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted(Event):
+    """The environment began anew, for another trial; `context` is how it asks for the task."""
+
+    thread: int
+    context: str
+
+
+@dataclass(frozen=True, slots=True)
 class Returned(Event):
     """What psi took from a child entered the parent's sequence, with the variables it named."""
 
@@ -206,6 +222,8 @@ KINDS: dict[str, type[Event]] = {
         ExecutedLine,
         Acted,
         Observed,
+        Instructed,
+        Restarted,
         Returned,
         Referred,
         Waiting,
@@ -301,11 +319,13 @@ __all__ = [
     "Event",
     "ExecutedLine",
     "GeneratedSpan",
+    "Instructed",
     "Observed",
     "Prefilling",
     "Prompted",
     "Referred",
     "Resolved",
+    "Restarted",
     "Returned",
     "Spawned",
     "Token",

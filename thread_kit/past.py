@@ -36,8 +36,8 @@ class Start:
     forbids: bool = False
 
 
-Call = tuple[int, int]
-"""A call of an episode: the thread's number, and how many calls the thread had before."""
+Place = tuple[int, int]
+"""A call's place in an episode: the thread's number, and how many calls it had before."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Past:
 
     events: list[Event] = field(default_factory=list)
     edits: Iterable[Edited] = ()
-    starts: Mapping[Call, Start] = field(default_factory=dict)
+    starts: Mapping[Place, Start] = field(default_factory=dict)
     same_tokens: bool = True
     origin: dict[str, Any] | None = None
     done: int = 0
@@ -162,4 +162,4 @@ def _short(event: Event) -> str:
     return text if len(text) <= 300 else text[:300] + " ..."
 
 
-__all__ = ["Call", "Past", "ReplayError", "Start", "spread"]
+__all__ = ["Past", "Place", "ReplayError", "Start", "spread"]

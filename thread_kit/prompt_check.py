@@ -14,14 +14,14 @@ it. Each example is played through the real `thread`, with its own text as the m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from thread_kit import exchange
 from thread_kit.dialect import Stop
 from thread_kit.envs import Env
 from thread_kit.namespace import Namespace, PythonNamespace
-from thread_kit.prompts import Example, Prompt
+from thread_kit.prompts import Example, Prompt, PromptError
 from thread_kit.sandbox import MontySandbox
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.thread import (
@@ -65,6 +65,29 @@ def _segments(example: Example, prompt: Prompt) -> Iterator[tuple[str, str]]:
         rest = behind
         rest = rest.removeprefix(dialect.after_close)
     yield rest, ""
+
+
+def speak_examples(prompts: Iterable[Prompt]) -> Callable[[str], str]:
+    """A script for `ScriptedEngine`: what the prompts' own examples say next, in the place of q.
+
+    For methods with several roles. Played by their program in the real environment, it proves the
+    examples: each one's text is what the program makes of it, to the character. Raises PromptError
+    for a thread that no example shows.
+    """
+    known = [one for one in prompts if one.examples]
+
+    def speak(text: str) -> str:
+        prompt = next((one for one in known if text.startswith(one.text)), None)
+        if prompt is None:
+            raise PromptError(f"no prompt of these was read: {text[:100]!r}")
+        asked = text.removeprefix(prompt.text)
+        for one in prompt.examples:
+            whole = prompt.dialect.context(one.context) + one.response
+            if whole.startswith(asked):
+                return whole.removeprefix(asked)
+        raise PromptError(f"no example of {prompt.name} goes on from:\n{asked}")
+
+    return speak
 
 
 class _Check:
@@ -228,4 +251,4 @@ class _Check:
         return None
 
 
-__all__ = ["check_prompt"]
+__all__ = ["check_prompt", "speak_examples"]

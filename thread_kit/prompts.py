@@ -49,18 +49,24 @@ EMPTY = Prompt("none", ())
 
 
 def load_prompt(name_or_path: str | Path, dialect: Dialect = AGENT) -> Prompt:
-    """A prompt of the project ("textcraft" is prompts/thread/textcraft.txt), or one's own file.
+    """A prompt of the project, or one's own file.
+
+    "react/textcraft" is prompts/react/textcraft.txt; a name alone is one of THREAD's.
 
     Raises FileNotFoundError; PromptError for a file that is empty, not UTF-8 or has no examples.
     """
-    path = Path(name_or_path)
-    if path.suffix != ".txt":
-        folder = resource("prompts/thread")
-        path = folder / f"{name_or_path}.txt"
+    path, known_as = Path(name_or_path), str(name_or_path)
+    if path.suffix == ".txt":
+        known_as = path.stem
+    else:
+        method, _, name = str(name_or_path).rpartition("/")
+        folder = resource("prompts") / (method or "thread")
+        path = folder / f"{name}.txt"
         if not path.is_file():
-            known = ", ".join(sorted(file.stem for file in folder.glob("*.txt")))
+            head = f"{method}/" if method else ""
+            known = ", ".join(sorted(f"{head}{file.stem}" for file in folder.glob("*.txt")))
             raise FileNotFoundError(
-                f"there is no prompt {str(name_or_path)!r}; known: {known}. "
+                f"there is no prompt {str(name_or_path)!r}; known: {known or 'none'}. "
                 "Or give the path of a .txt file"
             )
     if not path.is_file():
@@ -71,7 +77,7 @@ def load_prompt(name_or_path: str | Path, dialect: Dialect = AGENT) -> Prompt:
         raise PromptError(
             f"the prompt {path} is not UTF-8 text (byte {error.start}); save it as UTF-8"
         ) from error
-    return parse_prompt(text, path.stem, dialect)
+    return parse_prompt(text, known_as, dialect)
 
 
 def parse_prompt(text: str, name: str = "prompt", dialect: Dialect = AGENT) -> Prompt:

@@ -16,6 +16,19 @@ def to_line(data: dict[str, Any]) -> str:
     return json.dumps(data, default=repr)
 
 
+def write_line(path: Path, data: dict[str, Any], mode: str = "ab") -> None:
+    """Write one line; it is in the file when this returns. Raises OSError (a full disk, say).
+
+    mode: "ab" puts it behind what there is, "wb" begins the file anew.
+    """
+    # Opened for each line and unbuffered: nothing waits in memory, and no file is left open,
+    # whatever becomes of the session.
+    line = (to_line(data) + "\n").encode()
+    with path.open(mode, buffering=0) as file:
+        while line:
+            line = line[file.write(line) :]
+
+
 class Recorder:
     """Writes a trace while it happens; every event is on disk before the next one is made.
 
@@ -26,20 +39,12 @@ class Recorder:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         _keep_old(self.path)
-        self._write(header, "wb")
+        write_line(self.path, header, "wb")
 
     def add(self, event: Event) -> None:
         """Append an event; raises OSError (a full disk, say) and leaves what is written."""
         if not event.passing:
-            self._write(to_json(event), "ab")
-
-    def _write(self, data: dict[str, Any], mode: str) -> None:
-        # Opened for each line and unbuffered: nothing waits in memory, and no file is left open,
-        # whatever becomes of the session.
-        line = (to_line(data) + "\n").encode()
-        with self.path.open(mode, buffering=0) as file:
-            while line:
-                line = line[file.write(line) :]
+            write_line(self.path, to_json(event))
 
 
 def _keep_old(path: Path) -> None:
@@ -49,4 +54,4 @@ def _keep_old(path: Path) -> None:
         path.rename(next(name for name in names if not name.exists()))
 
 
-__all__ = ["Recorder", "to_line"]
+__all__ = ["Recorder", "to_line", "write_line"]

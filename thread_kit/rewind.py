@@ -34,7 +34,7 @@ from thread_kit.events import (
     Spawned,
     to_json,
 )
-from thread_kit.past import Call, Past, Start, spread
+from thread_kit.past import Past, Place, Start, spread
 from thread_kit.prompts import EMPTY, Prompt, parse_prompt
 from thread_kit.recorder import to_line
 from thread_kit.sequence import Provenance, Span
@@ -56,7 +56,7 @@ def fork(
     observation: str | None = None,
     returned: str | None = None,
     variables: Mapping[str, Any] | None = None,
-    recorded: Mapping[str, Callable[..., Any]] | None = None,
+    recorded: Mapping[str, Callable[..., Any] | None] | None = None,
     **options: Any,
 ) -> Session:
     """A session that repeats the events before `at` and goes on from there.
@@ -72,24 +72,26 @@ def fork(
     observation: where it is an observation or the action before it: what is observed instead.
     returned: where a child returns: what the parent reads instead; its names still come up.
     variables: names and values that the thread of event `at` gets before it.
-    recorded: the functions (phi, psi, xi, abstract) of the past, where they are not this kit's own.
+    recorded: the functions (phi, psi, xi, abstract) of the past, where they are not this kit's own;
+        and its program, where it is another method's than THREAD.
     options: everything else that `Session` takes holds from the fork on: another phi, temperature,
         seed, budgets, path ... What is not given stays as it was.
 
     Raises ValueError for what cannot be changed there; the session raises ReplayError if the past
     does not happen again.
     """
-    starts: dict[Call, Start] = {}
+    starts: dict[Place, Start] = {}
     if at is None:
         at, starts = _broken_off(episode)
     at = _place(episode, at, observation, returned)
     edits = _edits(episode, at, context, observation, returned, variables)
+    same_tokens = _same_tokens(episode, engine)
     if token is not None or text or forbid_spawn:
-        call, start, more = _cut(episode, at, engine, token or 0, text, forbid_spawn)
+        call, start, more = _cut(episode, at, engine, token or 0, text, forbid_spawn, same_tokens)
         starts[call] = start
         edits += more
     origin = {"of": fingerprint(episode, at), "event": at, "token": token or 0}
-    past = Past(episode.events[:at], edits, starts, _same_tokens(episode, engine), origin)
+    past = Past(episode.events[:at], edits, starts, same_tokens, origin)
     settings = _settings(episode, past, recorded or {}, options)
     if env is None:
         settings["context"] = _main_context(episode)
@@ -122,7 +124,7 @@ _BROKEN_OFF = (
 )
 
 
-def _broken_off(episode: Episode) -> tuple[int, dict[Call, Start]]:
+def _broken_off(episode: Episode) -> tuple[int, dict[Place, Start]]:
     """The end of what happened before an episode was ended from outside, and its open calls."""
     events, starts = episode.events, {}
     at = len(events)
@@ -143,7 +145,8 @@ def _broken_off(episode: Episode) -> tuple[int, dict[Call, Start]]:
     ):
         at -= 1
         lengths = call.lengths or spread(len(call.span.text), len(call.span))
-        starts[call.thread, _calls_before(episode, at, call.thread)] = Start(call.span, lengths)
+        number = _before(episode, at, call.thread, GeneratedSpan)
+        starts[call.thread, number] = Start(call.span, lengths)
     return at, starts
 
 
@@ -188,18 +191,25 @@ def _named(episode: Episode, at: int) -> str:
     return f"event {at} is {'the end' if event is None else f'a {type(event).__name__}'}"
 
 
-def _calls_before(episode: Episode, at: int, thread: int) -> int:
-    return sum(
-        isinstance(event, GeneratedSpan) and event.thread == thread for event in episode.events[:at]
-    )
+def _before(
+    episode: Episode, at: int, thread: int, kind: type[GeneratedSpan] | type[Observed]
+) -> int:
+    """How many events of this kind a thread has before event `at`."""
+    return sum(isinstance(one, kind) and one.thread == thread for one in episode.events[:at])
 
 
 # What
 
 
 def _cut(
-    episode: Episode, at: int, engine: Engine, token: int, text: str, forbid_spawn: bool
-) -> tuple[Call, Start, list[Edited]]:
+    episode: Episode,
+    at: int,
+    engine: Engine,
+    token: int,
+    text: str,
+    forbid_spawn: bool,
+    same_tokens: bool,
+) -> tuple[Place, Start, list[Edited]]:
     """The call that event `at` is: how it begins now, and what is changed in it."""
     event = _event(episode, at)
     if not isinstance(event, GeneratedSpan):
@@ -220,7 +230,7 @@ def _cut(
         token -= 1
     kept = span.text[: sum(lengths[:token])]
     written = (kept + text).encode("utf-8", "replace")
-    found = find_stop(written, len(written), Dialect(**_marks(episode)).stops)
+    found = find_stop(written, len(written), episode.dialect.stops)
     if found and text:
         if found[0] <= len(kept.encode("utf-8", "replace")):
             raise ValueError(
@@ -228,21 +238,17 @@ def _cut(
                 "keep fewer tokens"
             )
         text = written[: found[0]].decode("utf-8", "replace")[len(kept) :]
-    tokens = span.tokens[:token] if _same_tokens(episode, engine) else engine.tokenize(kept)
+    tokens = span.tokens[:token] if same_tokens else engine.tokenize(kept)
     new = engine.tokenize(text)
     if len(tokens) != token:
         lengths = spread(len(kept), len(tokens))
     given = Span(Provenance.GENERATED, kept + text, tokens + new)
-    call = event.thread, _calls_before(episode, at, event.thread)
-    edits = [Edited(*_of(call, "text"), span.text[len(kept) :], text)] if text else []
+    thread, number = event.thread, _before(episode, at, event.thread, GeneratedSpan)
+    edits = [Edited(thread, "text", number, span.text[len(kept) :], text)] if text else []
     if forbid_spawn:
-        edits.append(Edited(*_of(call, "forbidden"), "", "spawn"))
+        edits.append(Edited(thread, "forbidden", number, "", "spawn"))
     spelled = (*lengths[: len(tokens)], *spread(len(text), len(new)))
-    return call, Start(given, spelled, forbid_spawn), edits
-
-
-def _of(call: Call, what: str) -> tuple[int, str, int]:
-    return call[0], what, call[1]
+    return (thread, number), Start(given, spelled, forbid_spawn), edits
 
 
 def _edits(
@@ -265,9 +271,7 @@ def _edits(
     if observation is not None:
         acting = episode.events[at - 1] if at else None
         thread = getattr(acting, "thread", 0)
-        number = sum(
-            isinstance(one, Observed) and one.thread == thread for one in episode.events[:at]
-        )
+        number = _before(episode, at, thread, Observed)
         edits.append(Edited(thread, "observation", number, "", observation))
     if returned is not None:
         taken = next(one for one in episode.events[at:] if isinstance(one, Returned | Resolved))
@@ -297,31 +301,25 @@ def _same_tokens(episode: Episode, engine: Engine) -> bool:
     return all(engine.tokenize(text, first=first) == tuple(t) for text, t, first in pairs)
 
 
-def _marks(episode: Episode) -> dict[str, Any]:
-    marks = dict(episode.header.get("dialect", {}))
-    return {**marks, "actions": tuple(marks["actions"])} if "actions" in marks else marks
-
-
 def _settings(
     episode: Episode,
     past: Past,
-    recorded: Mapping[str, Callable[..., Any]],
+    recorded: Mapping[str, Callable[..., Any] | None],
     options: dict[str, Any],
 ) -> dict[str, Any]:
     """The session's arguments: as the header has them, then `options`."""
-    fixed = [name for name in ("prompt", "main_prompt", "dialect", "scope") if name in options]
+    whole = ("prompt", "main_prompt", "prompts", "program", "dialect", "scope")
+    fixed = [name for name in whole if name in options]
     if fixed:
         raise ValueError(
             f"{', '.join(fixed)} cannot change in the middle of an episode; begin a new Session"
         )
     header = episode.header
-    dialect = Dialect(**_marks(episode))
-    prompts = [_prompt(sha, one, dialect) for sha, one in header.get("prompts", {}).items()]
+    prompts = [_prompt(sha, one, episode.dialect) for sha, one in header.get("prompts", {}).items()]
     scope = header.get("scope", "exported")
     settings = {
-        "prompt": prompts[-1] if prompts else EMPTY,
-        "main_prompt": prompts[0] if prompts else EMPTY,
-        "dialect": dialect,
+        **_roles(header, prompts, recorded),
+        "dialect": episode.dialect,
         **({"variables": False} if scope == "none" else {"scope": scope}),
         **header.get("limits", {}),
         **header.get("sampling", {}),
@@ -336,6 +334,23 @@ def _settings(
             )
         settings[name] = past.switch(before, options.get(name, before))
     return settings
+
+
+def _roles(
+    header: dict[str, Any],
+    prompts: list[Prompt],
+    recorded: Mapping[str, Callable[..., Any] | None],
+) -> dict[str, Any]:
+    """The program of an episode and its prompts, in the order in which the header has them."""
+    first, last = (prompts[0], prompts[-1]) if prompts else (EMPTY, EMPTY)
+    if "program" not in header:
+        return {"prompt": last, "main_prompt": first}
+    if recorded.get("program") is None:
+        raise ValueError(
+            f"the episode was played by the program {header['program']}; give it: "
+            "recorded={'program': ...}"
+        )
+    return {"prompt": first, "prompts": prompts[1:], "program": recorded["program"]}
 
 
 def _prompt(sha: str, stored: dict[str, Any], dialect: Dialect) -> Prompt:
@@ -356,7 +371,7 @@ def _main_context(episode: Episode) -> str:
         )
     if 0 not in episode.threads:
         raise ValueError("the episode has no thread yet; begin a new Session")
-    return Dialect(**_marks(episode)).asked(episode.threads[0].context.text)
+    return episode.dialect.asked(episode.threads[0].context.text)
 
 
 __all__ = ["fingerprint", "fork"]

@@ -20,6 +20,7 @@ class Provenance(StrEnum):
     RETURNED = "returned"
     REFERENCE = "reference"
     OBSERVED = "observed"
+    INSTRUCTION = "instruction"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import inspect
 import threading
 import time
 from collections.abc import Generator, Iterator
+from collections.abc import Sequence as SequenceOf
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +26,7 @@ from thread_kit.envs import Env
 from thread_kit.events import Closed, Ended, Event
 from thread_kit.namespace import LiteralNamespace, Namespace, PythonNamespace
 from thread_kit.past import Past
+from thread_kit.program import Program, described, threads
 from thread_kit.progress import Progress
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.recorder import Recorder
@@ -32,11 +34,12 @@ from thread_kit.sandbox import MontySandbox, Sandbox
 from thread_kit.soundness import (
     interrupt_stops,
     must_be_numbers,
+    must_be_one_program,
     must_be_sound,
     must_hold_futures,
     versions,
 )
-from thread_kit.thread import Status, thread
+from thread_kit.thread import Status
 from thread_kit.trace import Episode
 
 
@@ -47,7 +50,9 @@ class Session:
     env: the environment, whose reset gives the context of the main thread; or give `context`.
     prompt: the few-shot prompt of every thread; `main_prompt`: another one for the main thread
         (ablation 3 of THREAD paper, E.2; task-general prompts, appendix D).
-    phi, psi, xi, abstract: the exchange (`exchange.py`).
+    program: what the main thread runs (`methods/`); None is THREAD.
+    prompts: further few-shot prompts, which threads of the program are spawned with.
+    phi, psi, xi, abstract: the exchange (`exchange.py`) of THREAD.
     dialect: the marks; None takes those of the prompt. With `ASYNC` a thread can go on while its
         child runs (THREAD paper, section 2.2).
     scope: "exported" gives a child a copy of the variables and brings back those that it names;
@@ -76,6 +81,8 @@ class Session:
         context: str | None = None,
         prompt: Prompt = EMPTY,
         main_prompt: Prompt | None = None,
+        program: Program | None = None,
+        prompts: SequenceOf[Prompt] = (),
         phi: exchange.Phi = exchange.phi_last_line,
         psi: exchange.Psi = exchange.psi_print,
         xi: exchange.Xi = exchange.xi_after_mark,
@@ -103,17 +110,20 @@ class Session:
             "depth": depth,
         }
         sampling = {"temperature": temperature, "seed": seed}
-        must_be_sound(engine, env, context, [prompt, main_prompt], dialect)
+        must_be_sound(engine, env, context, [prompt, main_prompt, *prompts], dialect)
+        must_be_one_program(program, main_prompt, prompts)
         must_be_numbers({**limits, **sampling})
         self.engine = engine
         self.env = env
         self._functions: dict[str, Any] = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
+        self._program = program
         self._sandbox = sandbox
         self._calls, self._seconds = calls, seconds
         self.keep_cells = keep_cells
         self._past = past or Past()
         self.temperature, self.seed = temperature, seed
         self._prompt, self._main_prompt = prompt, main_prompt or prompt
+        self._prompts = {one.sha256: one for one in (self._main_prompt, prompt, *prompts)}
         self._dialect = dialect or prompt.dialect
         must_hold_futures(self._dialect, scope, variables)
         self._context = context if env is None else env.reset()
@@ -128,7 +138,7 @@ class Session:
             "model": engine.describe(),
             "environment": env.name if env else None,
             "task": env.task if env else None,
-            "prompts": self._prompts(),
+            "prompts": {sha: self._prompt_data(one) for sha, one in self._prompts.items()},
             "dialect": _marks(self._dialect),
             "exchange": {name: _name(function) for name, function in self._functions.items()},
             "scope": scope if variables else "none",
@@ -136,6 +146,8 @@ class Session:
             "sampling": sampling,
             "versions": versions(),
         }
+        if program:
+            header["program"] = described(program)
         if self._past.origin:
             header["fork"] = self._past.origin
         self.episode = Episode(header)
@@ -144,12 +156,7 @@ class Session:
             engine,
             env,
             self.episode,
-            thread=partial(
-                thread,
-                **{**self._functions, "psi": exchange.unless_replaced(psi)},
-                dialect=self._dialect,
-                tokenize=engine.tokenize,
-            ),
+            program=program or partial(threads, **self._functions),
             dialect=self._dialect,
             prompts=(self._main_prompt, self._prompt),
             namespace=self._namespace,
@@ -164,15 +171,9 @@ class Session:
         self._stopping = threading.Event()
         self._events: Generator[Event, None, None] = self._guarded()
 
-    def _prompts(self) -> dict[str, Any]:
-        return {
-            one.sha256: {
-                "name": one.name,
-                "text": one.text,
-                "tokens": self.engine.tokenize(one.text, first=True) if one.examples else (),
-            }
-            for one in (self._main_prompt, self._prompt)
-        }
+    def _prompt_data(self, one: Prompt) -> dict[str, Any]:
+        tokens = self.engine.tokenize(one.text, first=True) if one.examples else ()
+        return {"name": one.name, "text": one.text, "tokens": tokens}
 
     # The drive
 
@@ -294,7 +295,8 @@ class Session:
         given: dict[str, Any] = {"engine": self.engine, "sandbox": self._sandbox}
         if self.env is not None and "env" not in changes:
             given["env"] = self.env.again()
-        return fork(self.episode, at, recorded=self._functions, **{**given, **changes})
+        recorded = {**self._functions, "program": self._program}
+        return fork(self.episode, at, recorded=recorded, **{**given, **changes})
 
     def __repr__(self) -> str:
         return f"Session({self.engine!r}, {self.env!r}, {self.episode!r})"

@@ -50,6 +50,19 @@ def must_be_sound(
         )
 
 
+def must_be_one_program(program: Any, main_prompt: Any, prompts: Iterable[Any]) -> None:
+    """Prompts are THREAD's or a program's, not both; raises ValueError with the remedy."""
+    if program is not None and not callable(program):
+        raise ValueError(f"program={program!r} is no program; see thread_kit.methods")
+    if program is not None and main_prompt is not None:
+        raise ValueError(
+            "main_prompt is for THREAD alone; a program has `prompt` for its main thread, and "
+            "names the prompts of the others itself"
+        )
+    if program is None and list(prompts):
+        raise ValueError("prompts are those of a program, and there is none; give program=...")
+
+
 def must_hold_futures(dialect: Dialect, scope: str, variables: bool) -> None:
     """Where children run beside their parent: variables of its own hold what they give.
 
@@ -117,6 +130,7 @@ def interrupt_stops(stop: Callable[[], None]) -> Iterator[None]:
 __all__ = [
     "interrupt_stops",
     "must_be_numbers",
+    "must_be_one_program",
     "must_be_sound",
     "must_hold_futures",
     "versions",

@@ -22,12 +22,16 @@ import itertools
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thread_kit.dialect import Dialect, Stop
 from thread_kit.exchange import Abstract, Phi, Psi, Xi, coming_up, instantiate, references
 from thread_kit.lines import uses
 from thread_kit.sequence import Provenance, Sequence, Span
+
+if TYPE_CHECKING:
+    from thread_kit.program import Program
+    from thread_kit.prompts import Prompt
 
 
 class Status(StrEnum):
@@ -60,9 +64,13 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Request: Y + G(q + c + Y). The reply is a `Generated`."""
+    """Request: Y + G(q + c + Y). The reply is a `Generated`.
+
+    temperature: of this call; None is the episode's.
+    """
 
     sequence: Sequence
+    temperature: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +105,14 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Spawn:
-    """Request: THREAD(phi(Y), []). The reply is the child's `Finished`."""
+    """Request: THREAD(phi(Y), []). The reply is the child's `Finished`.
+
+    program, prompt: what the child runs, and its q; None is the same as its parent's.
+    """
 
     context: str
+    program: Program | None = None
+    prompt: Prompt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +144,22 @@ class Define:
 
 
 @dataclass(frozen=True, slots=True)
+class Show:
+    """Request: Y has become this, and nothing is generated now. The reply is None."""
+
+    sequence: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Request: the environment from its start, for another trial.
+
+    The reply is the context of the task; None where the task is solved, so that nothing is left to
+    try, or where there is no environment.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """A thread that is over: all that psi may look at. `futures`: the names of its futures.
 
@@ -145,7 +174,7 @@ class Finished:
     instead: str | None = None
 
 
-Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define
+Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define | Show | Restart
 
 ENDS = {
     Stop.END: Status.ENDED,
@@ -281,6 +310,8 @@ __all__ = [
     "Generate",
     "Generated",
     "Request",
+    "Restart",
+    "Show",
     "Spawn",
     "SpawnAsync",
     "Status",

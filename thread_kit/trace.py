@@ -22,10 +22,12 @@ from thread_kit.events import (
     Event,
     ExecutedLine,
     GeneratedSpan,
+    Instructed,
     Observed,
     Prompted,
     Referred,
     Resolved,
+    Restarted,
     Returned,
     Spawned,
     Waiting,
@@ -124,13 +126,14 @@ class Thread:
 class Episode:
     """All threads of one run on one task. `header` says what ran; `events` is what happened.
 
+    dialect: the marks that its threads use.
     usage: what it cost in all; of that, `prompting` is the evaluation of the few-shot prompts.
     Kept while events come in, since the session's budgets ask for it at every call.
     """
 
     def __init__(self, header: dict[str, Any] | None = None) -> None:
         self.header: dict[str, Any] = {"thread_kit": VERSION, **(header or {})}
-        self._dialect = Dialect(**self.header.get("dialect", {}))
+        self.dialect = Dialect.of(self.header.get("dialect", {}))
         self.events: list[Event] = []
         self.threads: dict[int, Thread] = {}
         self.prompting = Usage()
@@ -163,8 +166,10 @@ class Episode:
                 self.threads[event.thread].actions.append(event)
                 self.threads[event.thread].status = Status.ACTING
                 self.reward = event.reward
-            case Observed():
+            case Observed() | Instructed():
                 self._append(event.thread, event.span)
+            case Restarted():
+                self.reward = None
             case Returned():
                 self._returned(event)
                 self.threads[event.thread].variables.update(event.variables)
@@ -219,7 +224,7 @@ class Episode:
             id=event.thread,
             parent=event.parent,
             depth=depth,
-            title=self._dialect.title(event.context.text),
+            title=self.dialect.title(event.context.text),
             context=event.context,
             prompt=event.prompt,
             at=event.at,

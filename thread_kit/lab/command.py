@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thread_kit.arguments import add_benchmark, add_model, benchmark_of
 from thread_kit.benchmarks import spread
+from thread_kit.envs import Env
 from thread_kit.lab.method import Fitting, Method, SessionMethod
+from thread_kit.lab.methods import BUILDERS, named
 from thread_kit.models import EMBEDDED, load_model, taught_by
-from thread_kit.prompts import Prompt, load_prompt
+from thread_kit.prompts import Prompt
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from thread_kit.lab.results import Results
 
-METHODS: dict[str, Callable[[Prompt], Method]] = {"thread": partial(SessionMethod, "thread")}
-"""The methods by name, each made of the few-shot prompt that fits the model."""
-
 
 def add_command(commands: Any) -> None:
     """Add `suite` to the subparsers of the command line."""
     suite = commands.add_parser("suite", help="run methods on many tasks; goes on where it stopped")
     suite.set_defaults(do=run)
-    suite.add_argument("--methods", nargs="+", choices=METHODS, default=["thread"])
+    suite.add_argument("--methods", nargs="+", choices=BUILDERS, default=["thread"])
     suite.add_argument("--models", nargs="+", default=[EMBEDDED], help="names, or GGUF files")
     add_benchmark(suite)
     suite.add_argument("--tasks", type=int, metavar="N", help="so many, evenly spread; else all")
@@ -61,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
         )
         suite = Suite(
             options.out,
-            methods=[_method(name, prompt) for name in options.methods],
+            methods=methods_of(options, adapter, prompt, benchmark.environment(**chosen[0])),
             models={Path(model).stem if model.endswith(".gguf") else model: load},
             environment=benchmark.environment,
             tasks=chosen,
@@ -78,15 +76,29 @@ def run(options: argparse.Namespace) -> None:
     report(Results(rows), seeds=options.seeds)
 
 
-def _method(name: str, prompt: Prompt | None) -> Method:
-    """prompt: None for the examples that fit each task."""
-    if prompt is None:
-        return Fitting(name, partial(_shown, name))
-    return METHODS[name](prompt)
+def methods_of(
+    options: argparse.Namespace, adapter: str | None, prompt: Prompt | None, env: Env
+) -> list[Method]:
+    """The methods that were asked for, few-shot; or the one that the adapter teaches the model.
 
-
-def _shown(name: str, examples: str) -> Method:
-    return METHODS[name](load_prompt(examples))
+    prompt: THREAD's; None for the examples that fit each task. env: one of the tasks.
+    Raises ValueError where an adapter would play what it does not teach, and what `named` raises.
+    """
+    others = [name for name in options.methods if not name.startswith("thread")]
+    if adapter and (options.adapter is None or len(options.methods) > 1) and others:
+        raise ValueError(
+            f"the adapter {adapter} does not teach the model {others[0]!r} as well; give --adapter "
+            "none for few-shot prompts, or play it by itself with an adapter that teaches it"
+        )
+    methods: list[Method] = []
+    for name in options.methods:
+        if name == "thread" and prompt is not None:
+            methods.append(SessionMethod("thread", prompt))
+        else:
+            make = partial(named, name, taught=adapter is not None)
+            make(env.examples)  # what is missing is said before anything is played
+            methods.append(Fitting(name, make))
+    return methods
 
 
 def report(results: Results, *, seeds: int) -> None:
@@ -113,4 +125,4 @@ def _print(title: str, table: pd.DataFrame) -> None:
     print(f"\n{title}\n{table.to_string(index=False, float_format='{:.3g}'.format)}")
 
 
-__all__ = ["add_command", "report", "run"]
+__all__ = ["add_command", "methods_of", "report", "run"]

@@ -14,7 +14,7 @@ from typing import Any
 from thread_kit.engines import Engine
 from thread_kit.envs import Env
 from thread_kit.events import Event
-from thread_kit.lab.ledger import Key, to_json
+from thread_kit.lab.ledger import Key, canonical
 from thread_kit.lab.method import Method, Run
 from thread_kit.lab.solvability import solvable
 from thread_kit.trace import Episode
@@ -141,19 +141,20 @@ def _key(job: Job, header: Mapping[str, Any]) -> Key:
     if header:
         engine = header.get("model") or {}
         prompts = _hash(sorted(header.get("prompts") or {}))
-        settings = _hash(
-            {
-                "engine": {name: engine[name] for name in IDENTITY if name in engine},
-                "limits": header.get("limits"),
-                "scope": header.get("scope"),
-                "temperature": header.get("sampling", {}).get("temperature"),
-            }
-        )
-    return Key(job.method.name, job.model, prompts, settings, to_json(job.task), job.seed)
+        what = {
+            "engine": {name: engine[name] for name in IDENTITY if name in engine},
+            "limits": header.get("limits"),
+            "scope": header.get("scope"),
+            "temperature": header.get("sampling", {}).get("temperature"),
+        }
+        if "program" in header:
+            what["program"] = header["program"]
+        settings = _hash(what)
+    return Key(job.method.name, job.model, prompts, settings, canonical(job.task), job.seed)
 
 
 def _hash(value: Any) -> str:
-    return hashlib.sha256(to_json(value).encode()).hexdigest()[:16]
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
 
 
 def _file_name(key: Key) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from filelock import FileLock, Timeout
 
-from thread_kit.recorder import to_line
+from thread_kit.recorder import to_line, write_line
 
 
 class LedgerError(RuntimeError):
@@ -38,13 +38,13 @@ class Key(NamedTuple):
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Key:
         """The key of a row."""
-        task = to_json(row["task"])
+        task = canonical(row["task"])
         return cls(
             row["method"], row["model"], row["prompt"], row["settings"], task, int(row["seed"])
         )
 
 
-def to_json(value: Any) -> str:
+def canonical(value: Any) -> str:
     """A value as JSON text that does not depend on the order in which its parts were given."""
     return json.dumps(value, sort_keys=True)
 
@@ -98,11 +98,7 @@ class Ledger:
 
     def append(self, row: dict[str, Any]) -> None:
         """Add an episode; it is in the file when this returns. Raises OSError (a full disk)."""
-        # In one write where the system allows it, and with no buffer in which a row could wait.
-        line = (to_line(row) + "\n").encode()
-        with self.path.open("ab", buffering=0) as file:
-            while line:
-                line = line[file.write(line) :]
+        write_line(self.path, row)
         self.rows.append(row)
 
     def drop(self, unwanted: Callable[[dict[str, Any]], bool]) -> None:
@@ -124,4 +120,4 @@ class Ledger:
         self.close()
 
 
-__all__ = ["Key", "Ledger", "LedgerError", "read_ledger", "to_json"]
+__all__ = ["Key", "Ledger", "LedgerError", "canonical", "read_ledger"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import pandas as pd
 
-from thread_kit.lab.ledger import read_ledger, to_json
+from thread_kit.lab.ledger import canonical, read_ledger
 from thread_kit.lab.statistics import success
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Results:
         texts = ("task", "limits", "engine")
         return pd.DataFrame(
             [
-                {**row, **{name: to_json(row[name]) for name in texts}}
+                {**row, **{name: canonical(row[name]) for name in texts}}
                 | {part: value for part, value in row["task"].items() if part not in row}
                 for row in self.rows
             ]

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from thread_kit.envs import Env
+from thread_kit.lab.ledger import canonical
 
 
 def solvable(environment: Callable[..., Env], task: Mapping[str, Any]) -> bool | None:
@@ -16,7 +17,7 @@ def solvable(environment: Callable[..., Env], task: Mapping[str, Any]) -> bool |
     None is no proof that a task cannot be solved. False means that the oracle is wrong, or the task
     is not what it was when the oracle was written.
     """
-    return _solvable(environment, json.dumps(task, sort_keys=True))
+    return _solvable(environment, canonical(task))
 
 
 @cache  # many methods and seeds ask for each task; an oracle may be slow

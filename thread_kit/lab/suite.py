@@ -19,7 +19,7 @@ from thread_kit.engines import Engine
 from thread_kit.envs import Env
 from thread_kit.lab.bar import Bar
 from thread_kit.lab.job import Job, Playing
-from thread_kit.lab.ledger import Key, Ledger, to_json
+from thread_kit.lab.ledger import Key, Ledger, canonical
 from thread_kit.lab.method import Method
 from thread_kit.lab.results import Results
 from thread_kit.lab.workers import close_idle, play
@@ -64,7 +64,7 @@ class Suite:
         self._traces = self.path.with_name(f"{self.path.stem}-traces") if traces else None
         _must_differ("method", [method.name for method in self.methods])
         _must_differ("model", list(self.models))
-        _must_differ("task", [to_json(task) for task in self.tasks])
+        _must_differ("task", [canonical(task) for task in self.tasks])
         _must_differ("seed", self.seeds)
 
     def __len__(self) -> int:
@@ -136,7 +136,7 @@ class Suite:
                     task,
                     seed,
                     self.options,
-                    frozenset(known[method.name, model, to_json(task), seed]),
+                    frozenset(known[method.name, model, canonical(task), seed]),
                     self._traces,
                     at_once,
                 )

@@ -171,12 +171,18 @@ def _summary(text: str) -> str:
 
 
 def _legend(seen: EpisodeView) -> str:
-    refers = any(one.future for one in seen.threads.values())
+    found = {
+        part.provenance
+        for one in seen.threads.values()
+        for part in one.sequence
+        if isinstance(part, Piece)
+    }
+    rare = {Provenance.REFERENCE, Provenance.INSTRUCTION} - found
     marks = " ".join(
         f'<span style="background:{tint(colour, 0.13)};border-left:3px solid {colour};'
         f'padding:0 6px">{name}</span>'
         for name, colour in PROVENANCE.items()
-        if refers or name is not Provenance.REFERENCE
+        if name not in rare
     )
     return f'<p><small style="{_SMALL}">Text by where it comes from (tokens): {marks}</small></p>'
 

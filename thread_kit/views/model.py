@@ -277,8 +277,7 @@ def _actions(episode: Episode, one: Thread) -> Iterator[Action]:
     """What was done, in order; what the thread wrote as an action, but nobody executed, as well."""
     for acted in one.actions:
         yield Action(legible(acted.action), legible(acted.observation), acted.reward)
-    dialect = episode.header.get("dialect", {})
-    listen, spawn = dialect.get("listen", "=>"), dialect.get("spawn", "")
+    listen, spawn = episode.dialect.listen, episode.dialect.spawn or ""
     observed, wrote = 0, ""
     for span in one.sequence:
         if span.provenance is Provenance.OBSERVED:

@@ -16,6 +16,7 @@ PROVENANCE = {
     Provenance.RETURNED: "#e69f00",
     Provenance.REFERENCE: "#f0e442",
     Provenance.OBSERVED: "#cc79a7",
+    Provenance.INSTRUCTION: "#56b4e9",
 }
 
 LIVE, ENDED, CUT, FAILED, STOPPED = "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#999999"

@@ -1,0 +1,199 @@
+"""The methods by name, with the few-shot prompts of a benchmark and the budgets of their papers.
+
+    method = named("adapt", "textcraft")        # a Method, as a suite wants it
+    method(engine, env, seed=0, path=None)      # a Session that plays it
+
+A method's prompts are prompts/METHOD/BENCHMARK.txt for its main thread and BENCHMARK-ROLE.txt for
+the others; the executor is the same for all methods that have one (ADaPT paper, section 4.2), and
+its prompt is ReAct's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from thread_kit.lab.ablations import ABLATIONS, SEPARATE, ablated, ablated_taught
+from thread_kit.lab.method import SessionMethod
+from thread_kit.methods.adapt import adapt
+from thread_kit.methods.decomp import decomp
+from thread_kit.methods.machines import MACHINES
+from thread_kit.methods.plan_and_execute import plan_and_execute
+from thread_kit.methods.react import react
+from thread_kit.methods.reflexion import reflexion
+from thread_kit.methods.stateflow import stateflow
+from thread_kit.methods.tdag import tdag
+from thread_kit.methods.try_again import try_again
+from thread_kit.program import Program, threads
+from thread_kit.prompts import EMPTY, Prompt, load_prompt
+
+START: dict[str, tuple[str, ...]] = {"textcraft": ("inventory",)}
+"""What is done before an executor's first call (ADaPT paper, appendix A); elsewhere nothing."""
+
+MAX_DEPTH = {"textcraft": 4}
+"""d_max of the ADaPT paper (section 4.2), and its number of trials; elsewhere 3."""
+
+EXECUTOR, ALONE = 20, 60
+"""Iterations of an executor, and of one that is the whole method (appendix A: ALFWorld and
+TextCraft)."""
+
+HANDLERS = {"textcraft": ("get", "make")}
+"""DecomP's fixed set."""
+
+
+def _start(benchmark: str) -> tuple[str, ...]:
+    return START.get(benchmark, ())
+
+
+def _depth(benchmark: str) -> int:
+    return MAX_DEPTH.get(benchmark, 3)
+
+
+def _executor(benchmark: str, iterations: int) -> Program:
+    return partial(react, iterations=iterations, start=_start(benchmark))
+
+
+def _method(name: str, program: Program, main: Prompt, *others: Prompt) -> SessionMethod:
+    fixed: dict[str, Any] = {"program": program, "prompts": others, "variables": False}
+    return SessionMethod(name, main, fixed)
+
+
+def _thread(benchmark: str) -> SessionMethod:
+    return SessionMethod("thread", load_prompt(benchmark))
+
+
+def _react(benchmark: str) -> SessionMethod:
+    program = _executor(benchmark, ALONE)
+    return _method("react", program, load_prompt(f"react/{benchmark}"))
+
+
+def _taught_react() -> SessionMethod:
+    """Of a model that needs no examples: nothing is done before it begins."""
+    return _method("react", partial(react, iterations=ALONE), EMPTY)
+
+
+def _try_again(benchmark: str) -> SessionMethod:
+    program = partial(
+        try_again, trials=_depth(benchmark), iterations=EXECUTOR, start=_start(benchmark)
+    )
+    return _method("try again", program, load_prompt(f"react/{benchmark}"))
+
+
+def _plan_and_execute(benchmark: str) -> SessionMethod:
+    executor = load_prompt(f"react/{benchmark}")
+    program = partial(
+        plan_and_execute, executor=executor, iterations=EXECUTOR, start=_start(benchmark)
+    )
+    planner = load_prompt(f"plan_and_execute/{benchmark}")
+    return _method("plan-and-execute", program, planner, executor)
+
+
+def _adapt(benchmark: str) -> SessionMethod:
+    planner = load_prompt(f"adapt/{benchmark}-planner")
+    program = partial(
+        adapt,
+        planner=planner,
+        max_depth=_depth(benchmark),
+        iterations=EXECUTOR,
+        start=_start(benchmark),
+        carry=benchmark.startswith("alfworld"),
+    )
+    return _method("adapt", program, load_prompt(f"react/{benchmark}"), planner)
+
+
+def _machine(benchmark: str) -> Program:
+    if benchmark not in MACHINES:
+        raise ValueError(
+            f"nobody has written a state machine for {benchmark!r}; known: {', '.join(MACHINES)}"
+        )
+    return partial(stateflow, machine=MACHINES[benchmark], turns=ALONE)
+
+
+def _stateflow(benchmark: str) -> SessionMethod:
+    return _method("stateflow", _machine(benchmark), load_prompt(f"stateflow/{benchmark}"))
+
+
+def _on(name: str, actor: Program, prompt: Prompt, benchmark: str, **fixed: Any) -> SessionMethod:
+    """Reflexion on top of an actor."""
+    reflect = load_prompt(f"reflexion/{benchmark}")
+    program = partial(reflexion, actor=actor, reflect=reflect, trials=_depth(benchmark))
+    method = _method(name, program, prompt, reflect)
+    return SessionMethod(name, prompt, {**method.fixed, **fixed})
+
+
+def _reflexion(benchmark: str) -> SessionMethod:
+    prompt = load_prompt(f"react/{benchmark}")
+    return _on("reflexion", _executor(benchmark, EXECUTOR), prompt, benchmark)
+
+
+def _stateflow_reflexion(benchmark: str) -> SessionMethod:
+    prompt = load_prompt(f"stateflow/{benchmark}")
+    return _on("stateflow+reflexion", _machine(benchmark), prompt, benchmark)
+
+
+def _thread_reflexion(benchmark: str) -> SessionMethod:
+    return _on("thread+reflexion", threads, load_prompt(benchmark), benchmark, variables=True)
+
+
+def _decomp(benchmark: str) -> SessionMethod:
+    names = HANDLERS.get(benchmark, ())
+    handlers = {name: load_prompt(f"decomp/{benchmark}-{name}") for name in names}
+    program = partial(decomp, handlers=handlers)
+    return _method("decomp", program, load_prompt(f"decomp/{benchmark}"), *handlers.values())
+
+
+def _tdag(benchmark: str) -> SessionMethod:
+    generator = load_prompt(f"tdag/{benchmark}-agent")
+    executor = load_prompt(f"react/{benchmark}")
+    program = partial(
+        tdag,
+        generator=generator,
+        executor=executor,
+        iterations=EXECUTOR,
+        start=_start(benchmark),
+    )
+    return _method("tdag", program, load_prompt(f"tdag/{benchmark}"), generator, executor)
+
+
+BUILDERS: dict[str, Callable[[str], SessionMethod]] = {
+    "thread": _thread,
+    "react": _react,
+    "try again": _try_again,
+    "plan-and-execute": _plan_and_execute,
+    "adapt": _adapt,
+    "stateflow": _stateflow,
+    "reflexion": _reflexion,
+    "stateflow+reflexion": _stateflow_reflexion,
+    "thread+reflexion": _thread_reflexion,
+    "decomp": _decomp,
+    "tdag": _tdag,
+    **{name: partial(ablated, name) for name in ABLATIONS},
+}
+"""By the papers' names in small letters, so that published rows stand beside ours."""
+
+
+TAUGHT: dict[str, Callable[[], SessionMethod]] = {
+    "thread": partial(SessionMethod, "thread"),
+    "react": _taught_react,
+    **{name: partial(ablated_taught, name) for name in ABLATIONS if name != SEPARATE},
+}
+"""Those that an adapter can teach a model, which then needs no examples; and ablations of them."""
+
+
+def named(name: str, benchmark: str, *, taught: bool = False) -> SessionMethod:
+    """A method with its prompts for a benchmark; with none if the model was taught the method.
+
+    Raises ValueError for an unknown name, or where a benchmark lacks what the method needs;
+    FileNotFoundError for a prompt that nobody has written.
+    """
+    if taught:
+        if name not in TAUGHT:
+            raise ValueError(f"no adapter teaches {name!r}; those taught: {', '.join(TAUGHT)}")
+        return TAUGHT[name]()
+    if name not in BUILDERS:
+        raise ValueError(f"there is no method {name!r}; known: {', '.join(BUILDERS)}")
+    return BUILDERS[name](benchmark)
+
+
+__all__ = ["BUILDERS", "TAUGHT", "named"]

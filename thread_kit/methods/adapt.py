@@ -1,0 +1,100 @@
+"""ADaPT (Prasad et al. 2023, Algorithm 1): decompose a task only when the executor fails at it.
+
+    function ADAPT(T, k)
+      if k > d_max then return False
+      completed = executor(T)
+      if completed is False then
+        P, logic = planner(T)
+        O = {ADAPT(T_sub, k + 1) | T_sub in P}
+        completed = logic(O)
+      return completed
+
+A thread is one call of ADAPT: its own text is the executor's, its children are the planner and the
+sub-tasks. Success is what the executor says of itself, never the environment's reward (section
+3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from thread_kit.methods.parts import ask, completed, judged, reply, subtask
+from thread_kit.methods.plans import combine, parse_plan
+from thread_kit.methods.react import react
+from thread_kit.program import Given, Steps
+from thread_kit.prompts import Prompt
+from thread_kit.sequence import Provenance, Sequence
+from thread_kit.thread import Finished, Request, Status
+
+
+def adapt(
+    given: Given,
+    *,
+    planner: Prompt,
+    max_depth: int = 4,
+    iterations: int = 20,
+    start: tuple[str, ...] = (),
+    carry: bool = False,
+    known: str = "",
+    k: int = 1,
+) -> Steps:
+    """ADAPT(T, k), where T is the thread's context and its prompt is the executor's.
+
+    planner: the planner's prompt. max_depth: d_max; the paper's is 4 on TextCraft, 3 elsewhere.
+    iterations, start: as in `react`, for each executor.
+    carry: the last action of a sub-task that succeeded is the first thing that the next executors
+        read (appendix A, ALFWorld); known: that action, from above.
+    k: the level of this thread.
+    """
+    # completed = executor(T)
+    executed = yield from react(given, iterations=iterations, start=start, known=known)
+    success = executed.status.is_end and completed(executed.printed or "")
+    Y = executed.sequence
+    # ADAPT(T_sub, k + 1) would be False for each of them, so nothing has to be planned.
+    if success or k >= max_depth:
+        known = last_step(Y) if success and carry else known
+        return replace(executed, variables={"known": known}, printed=judged(success))
+
+    # P, logic = planner(T)
+    Y, text, _ = yield from ask(given, Y, "plan", given.context, program=reply, prompt=planner)
+    plan = parse_plan(text)
+    if plan is None:
+        return Finished(Y, Status.ENDED, {"known": known}, judged(False))
+
+    def attempt(step: int) -> Generator[Request, Any, bool]:
+        nonlocal Y, known
+        below = partial(
+            adapt,
+            planner=planner,
+            max_depth=max_depth,
+            iterations=iterations,
+            start=start,
+            carry=carry,
+            known=known,
+            k=k + 1,
+        )
+        task = plan.steps[step]
+        Y, text, child = yield from ask(given, Y, task, subtask(given.context, task), program=below)
+        if completed(text):
+            known = child.variables.get("known", known)
+        return completed(text)
+
+    # O = {ADAPT(T_sub, k + 1) | T_sub in P}; completed = logic(O)
+    success = yield from combine(plan.logic, attempt)
+    return Finished(Y, Status.ENDED, {"known": known}, judged(success))
+
+
+def last_step(Y: Sequence) -> str:
+    """The last action of a sequence with its observation, as they stand there; "" if none is."""
+    text, found = "", ""
+    for span in Y:
+        if span.provenance is Provenance.OBSERVED:
+            found = text.rpartition("\n")[2] + span.text
+        text += span.text
+    return found
+
+
+__all__ = ["adapt", "last_step"]

@@ -1,0 +1,64 @@
+"""Decomposed Prompting, DecomP (Khot et al. 2023): sub-task handlers, each with its own prompt.
+
+    function DECOMP(handler, c)
+      while True do
+        Y = Y + LLM(q_handler + c + Y)
+        if Y names a handler h and a sub-task T then   Y = Y + DECOMP(h, T)
+        else if Y performs an action then              Y = Y + E(action)
+        else if Y ends then                            return the last line of Y
+
+The decomposer writes `[get] 8 planks =>`: the name of a handler, which is one of a fixed set, and
+what it has to do; the answer follows. A handler may act, and may call handlers itself, also its own
+kind (recursion, section 3.2 there). What a handler reads is the task's world and its own sub-task,
+nothing of its caller.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from thread_kit.exchange import xi_after_mark
+from thread_kit.methods.parts import listen, own_text, subtask
+from thread_kit.methods.react import NO_ACTION
+from thread_kit.program import Given, Steps
+from thread_kit.prompts import Prompt
+from thread_kit.sequence import Sequence
+from thread_kit.thread import ENDS, Act, Finished, Generate, Generated, Status
+
+CALL = re.compile(r"\s*\[(\w+)\]\s*(.+?)\s*")
+
+
+def decomp(given: Given, *, handlers: Mapping[str, Prompt], iterations: int = 60) -> Steps:
+    """The decomposer, or one of its handlers: the program is the same, the prompt differs.
+
+    handlers: the fixed set, by name. iterations: calls of the model at most, in each of them.
+    """
+    dialect = given.dialect
+    Y = Sequence()
+    for _ in range(iterations):
+        # Y = Y + LLM(q_handler + c + Y)
+        generated: Generated = yield Generate(Y)
+        Y += generated.span
+        if generated.stop in ENDS:
+            said = own_text(Y, dialect).rpartition("\n")[2]
+            return Finished(Y, ENDS[generated.stop], {}, said)
+        line = dialect.bare(Y.last_line)
+        if call := CALL.fullmatch(line):
+            name, task = call.groups()
+            if name not in handlers:
+                known = ", ".join(handlers)
+                Y += given.instruction(dialect.closed(f"No handler {name}; there are: {known}."))
+                continue
+            # Y = Y + DECOMP(h, T)
+            context = subtask(given.context, f"{name} {task}")
+            Y, _, _ = yield from listen(given, Y, context, prompt=handlers[name])
+        elif dialect.is_action(line):
+            # Y = Y + E(action)
+            Y += given.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())
+        else:
+            Y += given.instruction(dialect.closed(NO_ACTION))
+    return Finished(Y, Status.OUT_OF_CALLS, {})
+
+
+__all__ = ["CALL", "decomp"]

@@ -1,0 +1,120 @@
+"""What several methods have in common: asking a child, splitting a context, judging a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from thread_kit.dialect import Dialect
+from thread_kit.exchange import psi_print, unless_replaced
+from thread_kit.program import Given, Program, Steps
+from thread_kit.prompts import Prompt
+from thread_kit.sequence import Provenance, Sequence
+from thread_kit.thread import (
+    ENDS,
+    Define,
+    Finished,
+    Generate,
+    Generated,
+    Request,
+    Show,
+    Spawn,
+    Status,
+)
+
+COMPLETED = "Task completed!"
+FAILED = "Task failed!"
+"""How an executor judges itself (ADaPT paper, section 3.1)."""
+
+_take = unless_replaced(psi_print)
+
+
+def completed(text: str) -> bool:
+    """Whether the last line of a text says so; one that says nothing has failed."""
+    last = text.strip().rpartition("\n")[2]
+    return COMPLETED.removesuffix("!").casefold() in last.casefold()
+
+
+def judged(success: bool) -> str:
+    """The words for it."""
+    return COMPLETED if success else FAILED
+
+
+def ask(
+    given: Given,
+    Y: Sequence,
+    line: str,
+    context: str,
+    *,
+    program: Program | None = None,
+    prompt: Prompt | None = None,
+) -> Generator[Request, Any, tuple[Sequence, str, Finished]]:
+    """Spawn a child and wait for it: Y with `line` and what came back, that text, the child.
+
+    line: stands in Y for the spawn. program, prompt: as in `Spawn`.
+    """
+    Y += given.instruction(with_break(Y, f"{line} {given.dialect.listen}"))
+    return (yield from listen(given, Y, context, program=program, prompt=prompt))
+
+
+def listen(
+    given: Given,
+    Y: Sequence,
+    context: str,
+    *,
+    program: Program | None = None,
+    prompt: Prompt | None = None,
+) -> Generator[Request, Any, tuple[Sequence, str, Finished]]:
+    """`ask`, where Y ends with a listen mark already."""
+    yield Show(Y)
+    child: Finished = yield Spawn(context, program, prompt)
+    text = _take(child)
+    yield Define({})
+    Y += given.returned(text)
+    yield Show(Y)
+    return Y, text, child
+
+
+def reply(given: Given, *, temperature: float | None = None) -> Steps:
+    """A program of one call: what the model writes is what it returns."""
+    generated: Generated = yield Generate(Sequence(), temperature)
+    Y = Sequence((generated.span,))
+    status = ENDS.get(generated.stop, Status.ENDED)  # a listen mark ends a reply as well
+    return Finished(Y, status, {}, own_text(Y, given.dialect))
+
+
+def own_text(Y: Sequence, dialect: Dialect) -> str:
+    """What the model wrote, without the mark at its end."""
+    text = "".join(span.text for span in Y if span.provenance is Provenance.GENERATED)
+    return dialect.bare(text.strip().removesuffix(dialect.end)).strip()
+
+
+def subtask(context: str, task: str) -> str:
+    """The context of a sub-task: the same world, another task.
+
+    The last line of a context asks ("Goal: craft note block.", "Your task is to: find a mug."); it
+    asks for `task` instead.
+    """
+    world, _, asked = context.rpartition("\n")
+    head, colon, _ = asked.partition(": ")
+    asked = f"{head}: {task}" if colon else task
+    return "\n".join(filter(None, [world, asked.rstrip(" .") + "."]))
+
+
+def with_break(Y: Sequence, text: str) -> str:
+    """A text as it stands behind Y if it has to begin a line."""
+    return f"\n{text}" if Y.text and not Y.text.endswith("\n") else text
+
+
+__all__ = [
+    "COMPLETED",
+    "FAILED",
+    "ask",
+    "completed",
+    "judged",
+    "listen",
+    "own_text",
+    "reply",
+    "subtask",
+    "with_break",
+]

@@ -1,0 +1,59 @@
+"""Plan-and-Execute, a baseline of the ADaPT paper (section 4.2): one plan, which never changes.
+
+    P, logic = planner(T)
+    O = {executor(T_sub) | T_sub in P}
+    return logic(O)
+
+The main thread is the planner. Its plans are more detailed than ADaPT's, so that every step can be
+executed as it is (appendix B).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+from typing import Any
+
+from thread_kit.methods.parts import ask, completed, judged, own_text, subtask
+from thread_kit.methods.plans import combine, parse_plan
+from thread_kit.methods.react import react
+from thread_kit.program import Given, Steps
+from thread_kit.prompts import Prompt
+from thread_kit.sequence import Sequence
+from thread_kit.thread import ENDS, Finished, Generate, Generated, Request, Status
+
+
+def plan_and_execute(
+    given: Given, *, executor: Prompt, iterations: int = 20, start: tuple[str, ...] = ()
+) -> Steps:
+    """Plan with the thread's own prompt, then give each step to an executor.
+
+    executor: its prompt. iterations, start: as in `react`, for each step.
+    """
+    # P, logic = planner(T)
+    generated: Generated = yield Generate(Sequence())
+    Y = Sequence((generated.span,))
+    plan = parse_plan(own_text(Y, given.dialect))
+    status = ENDS.get(generated.stop, Status.ENDED)
+    if plan is None or not status.is_end:
+        return Finished(Y, status, {}, judged(False))
+
+    def attempt(step: int) -> Generator[Request, Any, bool]:
+        nonlocal Y
+        task = plan.steps[step]
+        Y, text, _ = yield from ask(
+            given,
+            Y,
+            task,
+            subtask(given.context, task),
+            program=partial(react, iterations=iterations, start=start),
+            prompt=executor,
+        )
+        return completed(text)
+
+    # O = {executor(T_sub) | T_sub in P}; return logic(O)
+    success = yield from combine(plan.logic, attempt)
+    return Finished(Y, Status.ENDED, {}, judged(success))
+
+
+__all__ = ["plan_and_execute"]

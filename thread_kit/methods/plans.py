@@ -1,0 +1,85 @@
+"""Plans: numbered steps and how they combine (ADaPT paper, section 3.2 and appendix B).
+
+Step 1: find a mug on the desk
+Step 2: find a mug in the cabinet
+Step 3: put the mug on the shelf
+Execution order: ((Step 1 OR Step 2) AND Step 3)
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from thread_kit.thread import Request
+
+STEP = re.compile(r"^\W*Step (\d+): *(\S.*?)\s*$", re.MULTILINE | re.IGNORECASE)
+ORDER = re.compile(r"^\W*Execution order: *(\S.*?)\s*$", re.MULTILINE | re.IGNORECASE)
+
+Logic = int | tuple[str, tuple["Logic", ...]]
+"""The number of a step; or "AND" or "OR", and what it combines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps by their numbers, and the logic that combines what comes of them."""
+
+    steps: dict[int, str]
+    logic: Logic
+
+
+def parse_plan(text: str) -> Plan | None:
+    """The plan in a text of a model; None if there is no step in it.
+
+    AND binds before OR, parentheses before both, at any depth. Where the order is missing, is no
+    such expression, or names a step that there is not, all steps are needed, one after the other.
+    """
+    steps = {int(number): task for number, task in STEP.findall(text)}
+    if not steps:
+        return None
+    order = ORDER.search(text)
+    logic = _parse_logic(order[1], steps) if order else None
+    return Plan(steps, ("AND", tuple(steps)) if logic is None else logic)
+
+
+def _parse_logic(text: str, steps: dict[int, str]) -> Logic | None:
+    text = re.sub(r"(?i)\bstep (\d+)", r"_\1", text.rstrip("."))
+    text = re.sub(r"(?i)\b(and|or)\b", lambda match: match[0].lower(), text)
+    try:
+        return _logic(ast.parse(text.strip(), mode="eval").body, steps)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _logic(node: ast.expr, steps: dict[int, str]) -> Logic:
+    match node:
+        case ast.Name(name) if name[1:].isdigit() and int(name[1:]) in steps:
+            return int(name[1:])
+        case ast.BoolOp(ast.And() | ast.Or() as operator, parts):
+            word = "AND" if isinstance(operator, ast.And) else "OR"
+            return word, tuple(_logic(part, steps) for part in parts)
+    raise ValueError(f"{ast.unparse(node)} combines no steps")
+
+
+def combine(
+    logic: Logic, attempt: Callable[[int], Generator[Request, Any, bool]]
+) -> Generator[Request, Any, bool]:
+    """logic(O): attempts the steps in order, and none whose outcome cannot matter any more.
+
+    An expression within another is a task of its own, made of sub-tasks (appendix B); it costs no
+    level of depth, since nobody has to plan it.
+    """
+    if isinstance(logic, int):
+        return (yield from attempt(logic))
+    operator, parts = logic
+    for part in parts:
+        success = yield from combine(part, attempt)
+        if success is (operator == "OR"):
+            return success
+    return operator == "AND"
+
+
+__all__ = ["Logic", "Plan", "combine", "parse_plan"]

@@ -1,0 +1,65 @@
+"""ReAct (Yao et al. 2023): one thread that thinks and acts in turn, and never spawns.
+
+    Y = []
+    repeat at most `iterations` times
+      Y = Y + LLM(q + c + Y)       # thoughts, and the next action
+      if Y is over then return Y
+      Y = Y + E(action)
+
+It is also the executor of the ADaPT paper (section 3.1), which all methods there share: its last
+line judges whether the task is completed. There it has 20 iterations on TextCraft and on ALFWorld,
+and 60 as a method of its own (appendix A). An iteration is a call of the model here, with as many
+thoughts as it likes before the action; the paper counts a thought as one, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from thread_kit.exchange import xi_after_mark
+from thread_kit.methods.parts import own_text
+from thread_kit.program import Given, Steps
+from thread_kit.sequence import Sequence
+from thread_kit.thread import ENDS, Act, Finished, Generate, Generated, Status
+
+NO_ACTION = "This is no action; an action is a line that starts with '> '."
+
+
+def react(
+    given: Given,
+    *,
+    iterations: int = 60,
+    start: Iterable[str] = (),
+    known: str = "",
+    temperature: float | None = None,
+) -> Steps:
+    """Think and act until the model ends its text; returns its last words.
+
+    iterations: calls of the model at most. start: actions that are taken before the first of them
+    (ADaPT paper, appendix A: the inventory). known: steps of another thread that stand at the start
+    of this one. temperature: None is the episode's.
+    """
+    dialect = given.dialect
+    Y = Sequence()
+    if known:
+        Y += given.instruction(known)
+    for action in start:
+        Y += given.instruction(f"> {action} {dialect.listen}")
+        Y += given.observed((yield Act(action)).strip())
+
+    for _ in range(iterations):
+        # Y = Y + LLM(q + c + Y)
+        generated: Generated = yield Generate(Y, temperature)
+        Y += generated.span
+        if generated.stop in ENDS:
+            said = own_text(Sequence((generated.span,)), dialect)
+            return Finished(Y, ENDS[generated.stop], {}, said)
+        # Y = Y + E(action)
+        if Y.last_line_is_own and dialect.is_action(Y.last_line):
+            Y += given.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())
+        else:
+            Y += given.instruction(dialect.closed(NO_ACTION))
+    return Finished(Y, Status.OUT_OF_CALLS, {})
+
+
+__all__ = ["NO_ACTION", "react"]

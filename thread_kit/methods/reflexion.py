@@ -1,0 +1,60 @@
+"""Reflexion (Shinn et al. 2023): trials with a memory of what went wrong.
+
+    memory = []
+    for trial = 1 ... n do
+      Y = actor(T + memory), from the start of the environment
+      if the evaluator finds T solved then return True
+      memory = memory + [reflect(T, Y)]
+    return whether the actor says that T is completed
+
+The actor is any program: ReAct, as in the ADaPT paper (section 4.2, d_max trials), StateFlow, as in
+its paper (section 4.2), or THREAD. The evaluator is the environment's reward.
+"""
+
+from __future__ import annotations
+
+from thread_kit.methods.parts import ask, completed, judged, reply
+from thread_kit.program import Given, Program, Steps
+from thread_kit.prompts import Prompt
+from thread_kit.sequence import Sequence
+from thread_kit.thread import Finished, Restart, Status
+
+LEARNT = "What earlier trials of this task have taught:"
+
+
+def reflexion(
+    given: Given, *, actor: Program, reflect: Prompt, trials: int = 4, memory: int = 3
+) -> Steps:
+    """Give the task to an actor again and again, with what was learnt from its failures.
+
+    actor: its prompt is the thread's own. reflect: the prompt of the model that looks back: it
+    reads a trial and writes what to do differently. trials: at most. memory: so many lessons, the
+    last ones, are kept (Reflexion's limit of 3).
+    """
+    Y = Sequence()
+    lessons: list[str] = []
+    # for trial = 1 ... n do
+    for trial in range(1, trials + 1):
+        # Y = actor(T + memory), from the start of the environment
+        context = remembering(given.context, lessons[-memory:])
+        Y, said, tried = yield from ask(given, Y, f"trial {trial}", context, program=actor)
+        if trial == trials:
+            break
+        # if the evaluator finds T solved then return True
+        if (yield Restart()) is None:
+            return Finished(Y, Status.ENDED, {}, judged(True))
+        # memory = memory + [reflect(T, Y)]
+        seen = f"{given.context}\n{tried.sequence.text}".rstrip()
+        Y, lesson, _ = yield from ask(given, Y, "lesson", seen, program=reply, prompt=reflect)
+        lessons.append(lesson)
+    return Finished(Y, Status.ENDED, {}, judged(completed(said)))
+
+
+def remembering(context: str, lessons: list[str]) -> str:
+    """T + memory: the lessons stand before the task, whose last line goes on asking for it."""
+    if not lessons:
+        return context
+    return "\n".join([LEARNT, *(f"- {' '.join(lesson.split())}" for lesson in lessons), context])
+
+
+__all__ = ["LEARNT", "reflexion", "remembering"]

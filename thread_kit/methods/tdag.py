@@ -1,0 +1,76 @@
+"""TDAG (Wang et al. 2024): dynamic task decomposition, and an agent generated for each sub-task.
+
+    t_1 ... t_n = decompose(T)
+    for i = 1 ... n do
+      t_i = update(t_i, r_1 ... r_(i-1))      # and with it those that follow
+      agent = generate_agent(t_i)
+      r_i = agent(t_i)
+
+The main thread is the decomposer. It writes the sub-tasks that remain, one a line; the first is
+done, its result comes back, and it writes what remains now, in the light of that; so decomposing
+and updating are one. The agent's generator writes what an agent has to know for its sub-task, and
+the agent, a ReAct executor, reads that before the sub-task itself.
+
+Not covered: the skill library, which carries what agents have learnt from one task to the next.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from thread_kit.methods.parts import ask, own_text, reply, subtask
+from thread_kit.methods.react import react
+from thread_kit.program import Given, Steps
+from thread_kit.prompts import Prompt
+from thread_kit.sequence import Sequence
+from thread_kit.thread import ENDS, Finished, Generate, Generated, Status
+
+REMAINING = re.compile(r"^\s*(?:\d+[.)]|-)\s*(\S.*?)\s*$", re.MULTILINE)
+
+NO_SUBTASK = "There is no sub-task here; list what remains, as '1. ...'."
+
+
+def tdag(
+    given: Given,
+    *,
+    generator: Prompt,
+    executor: Prompt,
+    subtasks: int = 20,
+    iterations: int = 20,
+    start: tuple[str, ...] = (),
+) -> Steps:
+    """Decompose step by step; the thread's own prompt is the decomposer's.
+
+    generator, executor: the prompts of the agent generator and of all agents. subtasks: at most.
+    iterations, start: as in `react`, for each agent.
+    """
+    Y = Sequence()
+    for _ in range(subtasks):
+        # t_1 ... t_n = decompose(T); t_i = update(t_i, r_1 ... r_(i-1))
+        generated: Generated = yield Generate(Y)
+        Y += generated.span
+        if generated.stop in ENDS:
+            said = own_text(Y, given.dialect).rpartition("\n")[2]
+            return Finished(Y, ENDS[generated.stop], {}, said)
+        remaining = REMAINING.findall(given.dialect.bare(generated.span.text))
+        if not remaining:
+            Y += given.instruction(given.dialect.closed(NO_SUBTASK))
+            continue
+        context = subtask(given.context, remaining[0])
+        # agent = generate_agent(t_i)
+        Y += given.instruction(given.dialect.closed(remaining[0]))
+        Y, about, _ = yield from ask(given, Y, "agent", context, program=reply, prompt=generator)
+        # r_i = agent(t_i)
+        Y, _, _ = yield from ask(
+            given,
+            Y,
+            "result",
+            f"{about}\n{context}",
+            program=partial(react, iterations=iterations, start=start),
+            prompt=executor,
+        )
+    return Finished(Y, Status.OUT_OF_CALLS, {})
+
+
+__all__ = ["NO_SUBTASK", "tdag"]

@@ -1,0 +1,52 @@
+"""Try Again with ReAct, a baseline of the ADaPT paper (section 4.2): several trials, no memory.
+
+    for trial = 1 ... d_max do
+      executor(T), from the start of the environment
+      if T is solved then return True
+    return whether the last one says that T is completed
+
+The paper takes the best of all trials. Here they end with the first that earns the full reward;
+where none does, the reward of the episode is the last trial's. Trials after the first are sampled,
+since a greedy one would do the same again (temperature 0.7, appendix A).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from thread_kit.methods.parts import ask, completed, judged
+from thread_kit.methods.react import react
+from thread_kit.program import Given, Program, Steps
+from thread_kit.sequence import Sequence
+from thread_kit.thread import Finished, Restart, Status
+
+
+def try_again(
+    given: Given,
+    *,
+    trials: int = 4,
+    temperature: float = 0.7,
+    iterations: int = 20,
+    start: tuple[str, ...] = (),
+) -> Steps:
+    """Give the task to an executor again and again.
+
+    trials: at most; the paper's d_max, 4 on TextCraft and 3 elsewhere. temperature: of all trials
+    but the first. iterations, start: as in `react`.
+    """
+    executor = partial(react, iterations=iterations, start=start)
+    Y, said = Sequence(), ""
+    # for trial = 1 ... d_max do
+    for trial in range(1, trials + 1):
+        program: Program = executor
+        if trial > 1:
+            # if T is solved then return True
+            if (yield Restart()) is None:
+                return Finished(Y, Status.ENDED, {}, judged(True))
+            program = partial(executor, temperature=temperature)
+        # executor(T), from the start of the environment
+        Y, said, _ = yield from ask(given, Y, f"trial {trial}", given.context, program=program)
+    return Finished(Y, Status.ENDED, {}, judged(completed(said)))
+
+
+__all__ = ["try_again"]
