@@ -27,7 +27,7 @@ def benchmark_of(options: argparse.Namespace) -> tuple[Benchmark, str]:
 
 def add_model(command: Any) -> None:
     """What a model is loaded with and taught by, and the limits of an episode."""
-    command.add_argument("--prompt", help="few-shot: a name, or a path ending in .txt, or none")
+    command.add_argument("--prompt", help="THREAD's few-shot: a name, or a path (.txt), or none")
     command.add_argument("--adapter", help="a name, or a GGUF adapter, or none (default: by model)")
     command.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all that fit")
     command.add_argument(

@@ -8,14 +8,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from thread_kit.distill.examples import METHODS, examples
+from thread_kit.distill.alfworld_games import training_games
+from thread_kit.distill.examples import (
+    METHODS,
+    Example,
+    Task,
+    examples,
+    load_examples,
+    save_examples,
+)
 from thread_kit.distill.invented import training_tasks
-from thread_kit.engines import EngineError
 from thread_kit.envs.textcraft import SPLITS, tasks
 from thread_kit.models import EMBEDDED, MODELS, ModelError, find_adapter, find_file, load_model
+
+LESSONS: dict[str, tuple[Callable[[int], Iterator[Task]], int]] = {
+    "textcraft": (lambda seed: training_tasks(seed + 1, 10**9), 3),
+    "alfworld": (training_games, 1),
+}
+"""By benchmark: its training tasks for a seed, without end, and `mains` of `examples`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,11 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.do(options)
-    except (EngineError, ModelError, ValueError, OSError) as error:
-        print(f"thread_kit.distill: {error}", file=sys.stderr)
-        return 2
     except ModuleNotFoundError as error:
         print(f'thread_kit.distill: {error}; run: pip install ".[distill]"', file=sys.stderr)
+        return 2
+    except (ModelError, ValueError, OSError, RuntimeError, ImportError) as error:
+        print(f"thread_kit.distill: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130  # the same command goes on from the last checkpoint
@@ -42,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     train = commands.add_parser("train", help="train an adapter; goes on where it was interrupted")
     train.set_defaults(do=_train)
     train.add_argument("method", choices=METHODS, help="react: the control, one line of context")
+    train.add_argument("--env", choices=LESSONS, default="textcraft", help="benchmark")
     train.add_argument("--tokens", type=int, default=750_000, help="training tokens")
     train.add_argument("--seed", type=int, default=0, help="of the tasks and of the training")
     train.add_argument("--out", type=Path, required=True, metavar="FOLDER")
@@ -62,20 +76,38 @@ def _train(options: argparse.Namespace) -> None:
     from thread_kit.distill.train import Recipe, train
 
     base = find_file(MODELS[EMBEDDED])
-    with load_model(adapter=None, context=256) as engine:  # for its vocabulary
-        endless = training_tasks(options.seed + 1, 10**9)
-        found = examples(options.method, endless, engine, tokens=options.tokens, seed=options.seed)
+    found = _lessons(options)
     recipe = Recipe(seed=options.seed)
     model = train(base, found, options.out, recipe)
     path = options.out / "adapter.gguf"
     about = {
-        "general.name": f"{options.method}-textcraft-135m",
+        "general.name": f"{options.method}-{options.env}-135m",
         "general.description": f"distilled on {sum(map(len, found))} tokens of an oracle's "
         f"transcripts in the form '{options.method}', seed {options.seed}",
         "general.license": "apache-2.0",
     }
     export(model, path, alpha=recipe.alpha, about=about)
     print(f"{path}: {len(found)} examples, {sum(map(len, found))} tokens")
+
+
+def _lessons(options: argparse.Namespace) -> list[Example]:
+    """The examples, made once: an interrupted run finds them in its folder."""
+    path = options.out / "examples.jsonl"
+    about = {name: getattr(options, name) for name in ("method", "env", "tokens", "seed")}
+    if path.exists():
+        return load_examples(path, about)
+    tasks, mains = LESSONS[options.env]
+    with load_model(adapter=None, context=256) as engine:  # for its vocabulary
+        found = examples(
+            options.method,
+            tasks(options.seed),
+            engine,
+            tokens=options.tokens,
+            seed=options.seed,
+            mains=mains,
+        )
+    save_examples(found, path, about)
+    return found
 
 
 def _evaluate(options: argparse.Namespace) -> None:

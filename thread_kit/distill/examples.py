@@ -6,17 +6,22 @@ the text that it will see. Contexts and feedback (between `=>` and `<=`) are rea
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from tqdm.auto import tqdm
 
+from thread_kit.distill.alfworld_oracle import speak_alfworld
 from thread_kit.distill.invented import Invented
 from thread_kit.distill.oracle import react_script, speak_thread
 from thread_kit.engines import Engine
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs import Env
+from thread_kit.envs.alfworld import AlfWorld
 from thread_kit.envs.textcraft import TextCraft
 from thread_kit.sequence import Provenance
 from thread_kit.session import Session
@@ -24,6 +29,13 @@ from thread_kit.trace import Episode
 
 Method = Literal["thread", "react"]
 METHODS: tuple[Method, ...] = ("thread", "react")
+
+CALLS = 1000  # more than an oracle needs; one that is lost ends then
+
+Task = Invented | Mapping[str, Any]
+"""A goal and its commands (TextCraft), or what a game file holds (ALFWorld)."""
+
+Script = Callable[[str], str] | list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,31 +49,51 @@ class Example:
         return len(self.tokens)
 
 
-def play(method: Method, task: Invented) -> Episode:
+def play(method: Method, task: Task) -> Episode:
     """The oracle's episode of a task; raises ValueError if it earns no reward, or for the method.
 
-    thread: with variables and children (THREAD paper, algorithm 2). react: one line of context.
+    thread: with variables and children (THREAD paper, algorithm 2). react: one line of context, on
+    TextCraft only.
     """
-    goal, commands = task
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    threads = method == "thread"
-    engine = ScriptedEngine(speak_thread if threads else react_script(goal, commands))
-    env = TextCraft.custom(goal, commands)
-    with Session(engine, env, variables=threads, calls=None) as session:
+    if isinstance(task, tuple):
+        env, script = _craft(method, *task)
+    else:
+        env, script = _household(method, task)
+    engine = ScriptedEngine(script)
+    with Session(engine, env, variables=method == "thread", calls=CALLS) as session:
         episode = session.run(progress=False)
     if episode.reward != 1:
-        raise ValueError(f"the oracle did not craft {goal!r} ({episode.status}) from {commands}")
+        raise ValueError(f"the oracle did not solve {env!r} ({episode.status})")
     return episode
 
 
+def _craft(method: Method, goal: str, commands: tuple[str, ...]) -> tuple[Env, Script]:
+    script = speak_thread if method == "thread" else react_script(goal, commands)
+    return TextCraft.custom(goal, commands), script
+
+
+def _household(method: Method, game: Mapping[str, Any]) -> tuple[Env, Script]:
+    if method != "thread":
+        raise ValueError(f"nobody has written an oracle that plays ALFWorld as {method!r}")
+    # Without the limit on actions: whoever looks everywhere finds it at last.
+    return AlfWorld(game=game, max_actions=None), speak_alfworld
+
+
 def examples(
-    method: Method, tasks: Iterable[Invented], engine: Engine, *, tokens: int, seed: int = 0
+    method: Method,
+    tasks: Iterable[Task],
+    engine: Engine,
+    *,
+    tokens: int,
+    seed: int = 0,
+    mains: int = 3,
 ) -> list[Example]:
     """Examples of at least `tokens` tokens, each thread once, in an order drawn with `seed`.
 
-    engine: gives the tokens. Of the main threads, whose contexts are long and whose texts are
-    alike, every third is kept where the others have children to be learnt.
+    engine: gives the tokens. mains: one in so many main threads is kept, whose contexts are long
+    and whose texts are alike, where the others have children to be learnt.
     Raises ValueError if the tasks are used up before.
     """
     found: dict[tuple[int, ...], Example] = {}
@@ -69,7 +101,7 @@ def examples(
     name = f"{method}: examples"
     with tqdm(total=tokens, desc=name, unit=" tokens", unit_scale=True, leave=False) as bar:
         for number, task in enumerate(tasks):
-            for example in _threads(play(method, task), engine, main=number % 3 == 0):
+            for example in _threads(play(method, task), engine, main=number % mains == 0):
                 if example.tokens not in found:
                     found[example.tokens] = example
                     count += len(example)
@@ -96,4 +128,34 @@ def _threads(episode: Episode, engine: Engine, *, main: bool) -> Iterator[Exampl
         yield Example(tuple(tokens), tuple(learnt))
 
 
-__all__ = ["METHODS", "Example", "Method", "examples", "play"]
+def save_examples(found: Sequence[Example], path: Path, about: Mapping[str, Any]) -> None:
+    """Write examples to a file (JSONL); about: what they were made of, in its first line."""
+    lines = [dict(about)]
+    lines += [{"tokens": one.tokens, "learnt": list(map(int, one.learnt))} for one in found]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    part.replace(path)
+
+
+def load_examples(path: Path, about: Mapping[str, Any]) -> list[Example]:
+    """The examples of a file; raises ValueError if they were made of something else."""
+    first, *lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    if first != about:
+        raise ValueError(
+            f"{path} holds other examples ({first}, not {dict(about)}); give another folder, or "
+            "delete it"
+        )
+    return [Example(tuple(one["tokens"]), tuple(map(bool, one["learnt"]))) for one in lines]
+
+
+__all__ = [
+    "METHODS",
+    "Example",
+    "Method",
+    "Task",
+    "examples",
+    "load_examples",
+    "play",
+    "save_examples",
+]

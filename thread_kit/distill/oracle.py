@@ -45,11 +45,7 @@ def speak_thread(text: str) -> str:
 
     Raises OracleError for a text that is not of the form that it teaches.
     """
-    context, mark, Y = text.removeprefix("Prompt:\n").partition(f"\n\nResponse:\n{AGENT.start}\n")
-    asked = context.rsplit("\n", 1)[-1].removesuffix(AGENT.listen).rstrip()
-    feedback = [part.rsplit("=>", 1)[-1] for part in Y.split(f"{AGENT.close}\n")[:-1]]
-    if not mark:
-        raise OracleError(f"no context in {text!r}")
+    asked, feedback = read(text)
     if goal := re.fullmatch(r"Goal: craft (.+)\.", asked):
         return _task(goal[1], feedback)
     if need := re.fullmatch(r"I need (\d+) (.+)\.", asked):
@@ -57,6 +53,18 @@ def speak_thread(text: str) -> str:
     if do := re.fullmatch(r"I need to do (\d+) x (craft .+)", asked):
         return _do(int(do[1]), Recipe.parse(do[2]), feedback)
     raise OracleError(f"not a request of this form: {asked!r}")
+
+
+def read(text: str) -> tuple[str, list[str]]:
+    """What a thread is asked for (the last line of its context), and what came back so far.
+
+    Raises OracleError for a text without a context.
+    """
+    context, mark, Y = text.removeprefix("Prompt:\n").partition(f"\n\nResponse:\n{AGENT.start}\n")
+    if not mark:
+        raise OracleError(f"no context in {text!r}")
+    asked = context.rsplit("\n", 1)[-1].removesuffix(AGENT.listen).rstrip()
+    return asked, [part.rsplit("=>", 1)[-1] for part in Y.split(f"{AGENT.close}\n")[:-1]]
 
 
 def _task(goal: str, feedback: list[str]) -> str:
@@ -138,4 +146,4 @@ def _react(recipe: Recipe, runs: int, made: dict[str, Recipe]) -> Iterator[str]:
         yield f"{run + 1} of {runs}\n> {replace(recipe, inputs=tuple(had))} =>"
 
 
-__all__ = ["OracleError", "react_script", "speak_thread"]
+__all__ = ["OracleError", "react_script", "read", "speak_thread"]

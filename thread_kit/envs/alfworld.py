@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -27,6 +29,8 @@ from thread_kit.envs.alfworld_wording import WORDINGS, as_read, goal_of, worded
 
 GENERATED = "generated"
 SPLITS = ("valid_unseen", "valid_seen", "train", GENERATED)
+
+_PLACE = re.compile(r"\ban? (\w+ \d+)")
 
 DATA = "json_2.1.1"  # the version of the games that the package 0.4 downloads
 LISTED = 10  # generated games of each type that `tasks` lists; any other seed works, too
@@ -104,7 +108,8 @@ class AlfWorld(Env):
     """One episode of ALFWorld.
 
     split: one of `SPLITS`. game: its name, or its number in `tasks(split)`, which depends on the
-    games at hand: identify results by name. Or the path of any game file (the split is not used).
+    games at hand: identify results by name. Or the path of any game file, or what a generated one
+    holds (the split is not used then).
     max_actions: after so many actions the episode is truncated; every action counts, also one that
     does nothing. 50 is ALFWorld's own limit (THREAD, StateFlow); ADaPT gives an executor 20 and
     ReAct 60; None for no limit.
@@ -119,7 +124,7 @@ class AlfWorld(Env):
     def __init__(
         self,
         split: str = "valid_unseen",
-        game: str | int | Path = 0,
+        game: str | int | Path | Mapping[str, Any] = 0,
         *,
         max_actions: int | None = 50,
         wording: str = "papers",
@@ -129,13 +134,13 @@ class AlfWorld(Env):
             raise ValueError(f"unknown wording {wording!r}; choose one of {', '.join(WORDINGS)}")
         if max_actions is not None and max_actions < 1:
             raise ValueError(f"max_actions is {max_actions}; give 1 or more, or None for no limit")
-        chosen = _official(game) if isinstance(game, Path) else _named(split, game)
+        chosen, data = _chosen(split, game)
         self.task = {"split": chosen.split, "game": chosen.name, "wording": wording}
         self.type = chosen.type
         self.max_actions = max_actions
         self.wording = wording
         self.seconds = seconds
-        self._game = worded(_read(chosen), wording)
+        self._game = worded(data, wording)
         self.goal = goal_of(self._game)
         self._arguments = (split, game)
         self._engine: Engine | None = None
@@ -146,10 +151,19 @@ class AlfWorld(Env):
         self._won = False
         self._truncated = False
         self._admissible: tuple[str, ...] = ()
+        self._places: list[str] = []
 
     def __repr__(self) -> str:
         where = f"{self.task['split']}, " if self.task["split"] else ""
         return f"AlfWorld({where}{self.task['game']}: {self.goal})"
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """`places`: what the room has, in the order of the text, so that a thread copies no list.
+
+        Empty before reset.
+        """
+        return {"places": list(self._places)}
 
     @property
     def examples(self) -> str:
@@ -182,6 +196,9 @@ class AlfWorld(Env):
         # Without the greeting and empty lines, as in the papers: in a prompt file an empty line
         # separates context and response.
         greeting, *paragraphs = seen["observation"].strip().split("\n\n")
+        self._places = _PLACE.findall(
+            seen["observation"].partition("you see ")[2].partition(".")[0]
+        )
         return "\n".join(paragraphs or [greeting])
 
     def step(self, action: str) -> Step:
@@ -237,6 +254,15 @@ class AlfWorld(Env):
     def _answer(self, observation: str, reward: float) -> Step:
         info = {"actions": self._actions, "won": self._won}
         return Step(observation, reward, self._won, self._truncated, info)
+
+
+def _chosen(split: str, game: str | int | Path | Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:
+    """A game, and what its file holds."""
+    if isinstance(game, Mapping):
+        made = game["generated"]
+        return Task("", f"{made['type']}-{made['seed']}", made["type"]), dict(game)
+    task = _official(game) if isinstance(game, Path) else _named(split, game)
+    return task, _read(task)
 
 
 def _named(split: str, game: str | int) -> Task:

@@ -14,6 +14,7 @@ import functools
 import importlib.resources
 import json
 import sys
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -94,12 +95,17 @@ def solve(game: Message) -> list[str] | None:
     return None
 
 
+def inventions(kind: str, seed: int) -> Iterator[Message]:
+    """New games that nobody has solved."""
+    known = lore()
+    games = (invent(kind, seed, attempt, known) for attempt in range(100))
+    yield from filter(None, games)
+
+
 def generate(kind: str, seed: int) -> Message:
     """A new game that the planner has solved, and that was won by playing what it planned."""
-    known = lore()
-    for attempt in range(100):
-        game = invent(kind, seed, attempt, known)
-        if game and (plan := solve(game)):  # not [], which is won at the start
+    for game in inventions(kind, seed):
+        if plan := solve(game):  # not [], which is won at the start
             return {**game, "solvable": True, "walkthrough": plan}
     raise RuntimeError(f"no solvable household came of {kind!r} and seed {seed}")
 
@@ -112,6 +118,8 @@ def answer(request: Message, game: Game | None) -> tuple[Message, Game | None]:
             return game.seen(), game
         case {"do": "generate", "kind": kind, "seed": seed}:
             return {"game": generate(kind, seed)}, game
+        case {"do": "invent", "kind": kind, "seed": seed}:
+            return {"game": next(inventions(kind, seed))}, game
         case {"do": "step", "action": action} if game:
             return game.step(action), game
         case {"do": "solve", "game": data}:

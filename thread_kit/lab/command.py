@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from thread_kit.arguments import add_benchmark, add_model, benchmark_of
 from thread_kit.benchmarks import spread
+from thread_kit.envs import Env
 from thread_kit.lab.method import Fitting, Method, SessionMethod
 from thread_kit.lab.methods import BUILDERS, named
 from thread_kit.models import EMBEDDED, load_model, taught_by
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
         )
         suite = Suite(
             options.out,
-            methods=methods_of(options, adapter, prompt),
+            methods=methods_of(options, adapter, prompt, benchmark.environment(**chosen[0])),
             models={Path(model).stem if model.endswith(".gguf") else model: load},
             environment=benchmark.environment,
             tasks=chosen,
@@ -76,12 +77,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def methods_of(
-    options: argparse.Namespace, adapter: str | None, prompt: Prompt | None
+    options: argparse.Namespace, adapter: str | None, prompt: Prompt | None, env: Env
 ) -> list[Method]:
     """The methods that were asked for, few-shot; or the one that the adapter teaches the model.
 
-    prompt: of THREAD; None for the examples that fit each task, as the other methods have them.
-    Raises ValueError where an adapter would play what it does not teach.
+    prompt: THREAD's; None for the examples that fit each task. env: one of the tasks.
+    Raises ValueError where an adapter would play what it does not teach, and what `named` raises.
     """
     others = [name for name in options.methods if not name.startswith("thread")]
     if adapter and (options.adapter is None or len(options.methods) > 1) and others:
@@ -89,15 +90,15 @@ def methods_of(
             f"the adapter {adapter} does not teach the model {others[0]!r} as well; give --adapter "
             "none for few-shot prompts, or play it by itself with an adapter that teaches it"
         )
-    return [_method(name, adapter, prompt) for name in options.methods]
-
-
-def _method(name: str, adapter: str | None, prompt: Prompt | None) -> Method:
-    if name == "thread" and prompt is not None:
-        return SessionMethod(name, prompt)
-    if adapter:
-        return named(name, taught=True)
-    return Fitting(name, partial(named, name))
+    methods: list[Method] = []
+    for name in options.methods:
+        if name == "thread" and prompt is not None:
+            methods.append(SessionMethod("thread", prompt))
+        else:
+            make = partial(named, name, taught=adapter is not None)
+            make(env.examples)  # what is missing is said before anything is played
+            methods.append(Fitting(name, make))
+    return methods
 
 
 def report(results: Results, *, seeds: int) -> None:

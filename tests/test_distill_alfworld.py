@@ -1,0 +1,209 @@
+"""The teacher of threads for ALFWorld, and the games that its lessons are made of."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from thread_kit.distill import __main__ as command
+from thread_kit.distill import alfworld_games
+from thread_kit.distill.alfworld_games import FIRST, FLOOR_PLANS, rolled, training_games
+from thread_kit.distill.alfworld_oracle import speak_alfworld
+from thread_kit.distill.alfworld_places import KINDS_OF, LAMP_STANDS_ON
+from thread_kit.distill.examples import Example, examples, load_examples, play, save_examples
+from thread_kit.distill.oracle import OracleError
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.alfworld import AlfWorld
+from thread_kit.envs.alfworld_games import KINDS, ROOMS
+from thread_kit.session import Session
+
+needs_engine = pytest.mark.alfworld
+
+
+def says(context, *returned):
+    """What the oracle writes in a thread, from its start to its end."""
+    text = f"Prompt:\n{context} =>\n\nResponse:\n#START#\n"
+    begin = len(text)
+    for back in returned:
+        text += f"{speak_alfworld(text)}{back}<=\n"
+    return (text + speak_alfworld(text))[begin:]
+
+
+MADE = (
+    "obj = 'lettuce'\n"
+    "target = 'diningtable 1'\n"
+    "kinds = ['countertop', 'diningtable', 'sidetable', 'coffeetable', 'sinkbasin', 'garbagecan', "
+    "'fridge']\n"
+    "spots = [p for k in kinds for p in places if p.startswith(k + ' ')]\n"
+    "First, I need to find a {obj}. =>I took the {item} from the {place}.<=\n"
+    "Then, I need to cool the {item}. =>The {item} is cool.<=\n"
+    "Finally, I need to put the {item} in the {target}. =>The {item} is in the {target}.<=\n"
+    "#END#"
+)
+
+
+@pytest.mark.parametrize(
+    "task", ["cool some lettuce and put it in diningtable", "put a cool lettuce in diningtable"]
+)
+def test_a_task_is_taken_apart_whatever_its_phrase(task):
+    back = (
+        "I took the {item} from the {place}.",
+        "The {item} is cool.",
+        "The {item} is in the {target}.",
+    )
+    assert says(f"You see a table.\nYour task is to: {task}.", *back) == MADE
+
+
+def test_two_things_are_brought_one_after_the_other():
+    back = ["I took the {item} from the {place}.", "The {item} is in the {target}."] * 2
+    said = says("Your task is to: find two pillow and put them in sofa.", *back)
+    assert said.splitlines()[3:] == [
+        "spots = [p for k in kinds for p in places if p.startswith(k + ' ') and k not in target]",
+        "First, I need to find a {obj}. =>I took the {item} from the {place}.<=",
+        "Then, I need to put the {item} in the {target}. =>The {item} is in the {target}.<=",
+        "spots = spots[spots.index(place):]",
+        "Now, I need to find a {obj}. =>I took the {item} from the {place}.<=",
+        "Finally, I need to put the {item} in the {target}. =>The {item} is in the {target}.<=",
+        "#END#",
+    ]
+
+
+def test_a_thread_looks_at_one_place_after_the_other():
+    back = ["There is no {obj} there."] * 2 + ["I took the {item} from the {place}."]
+    assert says("I need to find a mug.", *back) == (
+        "place = spots[0]\n"
+        "So, I need to check the {place} for a {obj}. =>There is no {obj} there.<=\n"
+        "place = spots[1]\n"
+        "So, I need to check the {place} for a {obj}. =>There is no {obj} there.<=\n"
+        "place = spots[2]\n"
+        "So, I need to check the {place} for a {obj}. =>I took the {item} from the {place}.<=\n"
+        "print('I took the {item} from the {place}.')\n#END#"
+    )
+
+
+def test_at_a_place_it_opens_what_is_closed_and_takes_what_it_came_for():
+    nothing = says("I need to check the desk 1 for a mug.", "On the {place}, you see a book 1.")
+    assert nothing.endswith("<=\nprint('There is no {obj} there.')\n#END#")
+    found = says(
+        "I need to check the cabinet 2 for a mug.",
+        "The {place} is closed.",
+        "You open the {place}. The {place} is open. In it, you see a {obj} 3, and a {obj} 1.",
+        "You pick up the {item} from the {place}.",
+    )
+    assert found == (
+        "> go to {place} =>The {place} is closed.<=\n"
+        "> open {place} =>You open the {place}. The {place} is open. In it, you see a {obj} 3, and "
+        "a {obj} 1.<=\n"
+        "item = f'{obj} 3'\n"
+        "> take {item} from {place} =>You pick up the {item} from the {place}.<=\n"
+        "print('I took the {item} from the {place}.')\n#END#"
+    )
+
+
+@pytest.mark.parametrize(
+    "context", ["Your task is to: dance.", "I need to dance.", "Goal: craft torch."]
+)
+def test_what_is_not_of_the_form_is_refused(context):
+    with pytest.raises(OracleError):
+        says(context)
+
+
+def test_lessons_are_kept_in_a_file_that_knows_what_they_are_of(tmp_path):
+    found = [Example((1, 2), (True, False)), Example((3,), (True,))]
+    about = {"env": "alfworld", "seed": 0}
+    save_examples(found, tmp_path / "a" / "examples.jsonl", about)
+    assert load_examples(tmp_path / "a" / "examples.jsonl", about) == found
+    with pytest.raises(ValueError, match="holds other examples"):
+        load_examples(tmp_path / "a" / "examples.jsonl", {**about, "seed": 1})
+
+
+# In the real engine
+
+
+@pytest.fixture
+def one_process(alfworld_process, alfworld_games, monkeypatch):
+    monkeypatch.setattr("thread_kit.distill.alfworld_games.Engine", alfworld_games)
+
+
+@needs_engine
+def test_a_game_of_each_type_is_won_by_what_is_taught(one_process):
+    games = list(itertools.islice(training_games(4), 6))
+    assert [game["generated"]["type"] for game in games] == list(KINDS)
+    assert {game["generated"]["seed"] for game in games} == {FIRST + 4}
+    for game in games:
+        assert play("thread", game).reward == 1
+    with pytest.raises(ValueError, match="nobody has written an oracle"):
+        play("react", games[0])
+
+
+@needs_engine
+def test_the_lessons_are_what_the_threads_wrote_themselves(one_process):
+    engine = ScriptedEngine([])
+    found = examples("thread", training_games(5), engine, tokens=1000, mains=1)
+    for one in found:
+        text = "".join(map(chr, one.tokens))
+        learnt = "".join(chr(t) for t, is_own in zip(one.tokens, one.learnt, strict=True) if is_own)
+        _, Y = text.split("#START#\n")
+        assert learnt == re.sub(r"(?<==>)[^\n]*<=\n", "", Y)
+    assert sum("Your task is to" in "".join(map(chr, one.tokens)) for one in found) >= 1
+
+
+@needs_engine
+def test_a_floor_plan_of_the_official_games_is_never_trained_on(one_process, monkeypatch):
+    first, second = itertools.islice(training_games(3), 2)
+    plan = ", ".join(f"{kind} {count}" for kind, count in rolled(first))
+    monkeypatch.setitem(alfworld_games.FLOOR_PLANS, 0, plan)
+    assert next(training_games(3)) == second
+    assert set(FLOOR_PLANS) == {0, 10, 219, 308, 424}
+
+
+@needs_engine
+def test_where_things_are_looked_for_is_where_the_package_lets_them_lie():
+    run = subprocess.run([sys.executable, "-c", HOLDS], capture_output=True, text=True)
+    holds = {place.lower(): set(things) for place, things in json.loads(run.stdout).items()}
+    carried = {"bowl", "box", "cup", "mug", "pan", "plate", "pot"}
+    things = {thing for room in ROOMS.values() for thing in room.things}
+    allowed = {
+        thing.lower(): {place for place in holds.keys() - carried if thing in holds[place]}
+        for thing in things
+    }
+    assert {thing: set(kinds) for thing, kinds in KINDS_OF.items()} == {
+        thing: kinds for thing, kinds in allowed.items() if kinds
+    }
+    order = KINDS_OF["cloth"]
+    assert [kind for kind in order if kind in KINDS_OF["mug"]] == [
+        kind for kind in KINDS_OF["mug"] if kind in order
+    ]
+    assert set(LAMP_STANDS_ON) >= {"desk", "sidetable", "dresser", "coffeetable", "diningtable"}
+
+
+HOLDS = """
+import json
+from thread_kit.envs.alfworld_worker import lore
+print(json.dumps({place: sorted(things) for place, things in lore().holds.items()}))
+"""
+
+
+@needs_engine
+def test_places_are_a_variable_so_that_a_thread_copies_no_list(alfworld_process):
+    env = AlfWorld("generated", "look-102")
+    assert env.variables == {"places": []}
+    engine = ScriptedEngine(["print(places[0], len(places))\n#END#"])
+    with Session(engine, env) as session:
+        session.run(progress=False)
+    (line,) = session.episode.threads[0].executed
+    assert line.printed == "armchair 1 11"
+
+
+def test_training_without_the_engine_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("thread_kit.envs.alfworld_engine.NEEDED", ("no_such_package",))
+    with pytest.raises(ImportError, match="alfworld"):
+        next(training_games(0))
+    monkeypatch.setattr(command, "_train", lambda options: next(training_games(0)))
+    assert command.main(["train", "thread", "--env", "alfworld", "--out", str(tmp_path)]) == 2
+    assert ".[alfworld]" in capsys.readouterr().err
