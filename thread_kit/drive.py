@@ -18,6 +18,7 @@ there is not enough of something for all: a budget, or the cells of the KV cache
 
 from __future__ import annotations
 
+import base64
 import itertools
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -35,6 +36,7 @@ from thread_kit.events import (
     ExecutedLine,
     GeneratedSpan,
     Observed,
+    Pictured,
     Prefilling,
     Prompted,
     Referred,
@@ -45,7 +47,7 @@ from thread_kit.events import (
     Waiting,
     plain,
 )
-from thread_kit.namespace import Namespace
+from thread_kit.namespace import Namespace, Ran
 from thread_kit.past import Past, ReplayError
 from thread_kit.prompts import Prompt
 from thread_kit.sequence import Provenance, Sequence, Span
@@ -308,7 +310,7 @@ class Drive:
             if not ran.executed:
                 continue
             printed = printed if ran.answer is None else ran.answer
-            yield ExecutedLine(one.id, line, ran.printed, ran.error, plain(ran.changed))
+            yield from self._ran(one, ran)
         yield from self._change(one)
         one.reply = Executed(one.namespace.variables, printed)
 
@@ -347,9 +349,14 @@ class Drive:
         if not ran.executed:
             one.reply = "Not a line of code that prints; an action is one, such as print(x)."
             return
-        yield ExecutedLine(one.id, action, ran.printed, ran.error, plain(ran.changed))
+        yield from self._ran(one, ran)
         seen = [text for text in (ran.printed, ran.error) if text]
         one.reply = "\n".join(seen) or "Nothing was printed."
+
+    def _ran(self, one: _Running, ran: Ran) -> Iterator[Event]:
+        yield ExecutedLine(one.id, ran.line, ran.printed, ran.error, plain(ran.changed))
+        for path, png in ran.pictures.items():
+            yield Pictured(one.id, path, base64.b64encode(png).decode())
 
     def _end(self, one: _Running, finished: Finished) -> Iterator[Event]:
         if one.id == 0 and finished.status.is_end and self.env and not self._done:

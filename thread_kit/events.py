@@ -97,6 +97,15 @@ class ExecutedLine(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Pictured(Event):
+    """A line of the thread saved a picture (THREAD paper, Figure 8): a PNG file, in base64."""
+
+    thread: int
+    path: str
+    png: str
+
+
+@dataclass(frozen=True, slots=True)
 class Acted(Event):
     """An action was executed in the environment; the observation is as it came."""
 
@@ -204,6 +213,7 @@ KINDS: dict[str, type[Event]] = {
         Spawned,
         GeneratedSpan,
         ExecutedLine,
+        Pictured,
         Acted,
         Observed,
         Returned,
@@ -302,6 +312,7 @@ __all__ = [
     "ExecutedLine",
     "GeneratedSpan",
     "Observed",
+    "Pictured",
     "Prefilling",
     "Prompted",
     "Referred",

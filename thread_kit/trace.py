@@ -23,6 +23,7 @@ from thread_kit.events import (
     ExecutedLine,
     GeneratedSpan,
     Observed,
+    Pictured,
     Prompted,
     Referred,
     Resolved,
@@ -124,6 +125,7 @@ class Thread:
 class Episode:
     """All threads of one run on one task. `header` says what ran; `events` is what happened.
 
+    pictures: what the threads drew, by path in the sandbox: PNG files, in base64.
     usage: what it cost in all; of that, `prompting` is the evaluation of the few-shot prompts.
     Kept while events come in, since the session's budgets ask for it at every call.
     """
@@ -133,6 +135,7 @@ class Episode:
         self._dialect = Dialect(**self.header.get("dialect", {}))
         self.events: list[Event] = []
         self.threads: dict[int, Thread] = {}
+        self.pictures: dict[str, str] = {}
         self.prompting = Usage()
         self.usage = Usage()
         self.status: Status = Status.GENERATING
@@ -159,6 +162,8 @@ class Episode:
             case ExecutedLine():
                 self.threads[event.thread].executed.append(event)
                 self.threads[event.thread].variables.update(event.changed)
+            case Pictured():
+                self.pictures[event.path] = event.png
             case Acted():
                 self.threads[event.thread].actions.append(event)
                 self.threads[event.thread].status = Status.ACTING

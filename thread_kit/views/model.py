@@ -69,6 +69,7 @@ class ThreadView:
     prompt: the name in `EpisodeView.prompts` of what it read first.
     future: what stands for it in its parent, which went on; "" if the parent waited.
     futures: pairs of a future's name and what became of it.
+    pictures: pairs of a path and the PNG file there, in base64: those that the thread drew or got.
     """
 
     id: int
@@ -89,6 +90,7 @@ class ThreadView:
     future: str
     waits_for: int | None
     futures: tuple[tuple[str, str], ...]
+    pictures: tuple[tuple[str, str], ...] = ()
 
     @property
     def doing(self) -> str:
@@ -228,6 +230,11 @@ def thread_view(episode: Episode, number: int) -> ThreadView:
         future=legible(one.future or ""),
         waits_for=one.waits_for,
         futures=tuple((legible(name), text) for name, text in _futures(episode, one)),
+        pictures=tuple(
+            (path, png)
+            for path, png in episode.pictures.items()
+            if path in one.sequence.text or path in map(str, one.variables.values())
+        ),
     )
 
 
@@ -274,19 +281,30 @@ def _futures(episode: Episode, one: Thread) -> Iterator[tuple[str, str]]:
 
 
 def _actions(episode: Episode, one: Thread) -> Iterator[Action]:
-    """What was done, in order; what the thread wrote as an action, but nobody executed, as well."""
-    for acted in one.actions:
-        yield Action(legible(acted.action), legible(acted.observation), acted.reward)
+    """What was done, in order; what the thread wrote as an action, but nobody executed, as well.
+
+    In a dialect of code the actions are lines of code, and what the environment gets comes last.
+    """
     dialect = episode.header.get("dialect", {})
+    in_code = dialect.get("code", False)
+    handed_in = [
+        Action(legible(acted.action), legible(acted.observation), acted.reward)
+        for acted in one.actions
+    ]
+    if not in_code:
+        yield from handed_in
     listen, spawn = dialect.get("listen", "=>"), dialect.get("spawn", "")
     observed, wrote = 0, ""
     for span in one.sequence:
         if span.provenance is Provenance.OBSERVED:
-            if observed >= len(one.actions):
-                yield Action(legible(wrote), legible(span.text.rstrip("\n")), None)
+            if in_code or observed >= len(one.actions):
+                reward = 0.0 if in_code else None
+                yield Action(legible(wrote), legible(span.text.rstrip("\n")), reward)
             observed += 1
         last = span.text.removesuffix(listen).removesuffix(spawn).rpartition("\n")[2]
         wrote = last.lstrip("#> ").rstrip()
+    if in_code:
+        yield from handed_in
 
 
 __all__ = [
