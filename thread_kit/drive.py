@@ -18,6 +18,7 @@ there is not enough of something for all: a budget, or the cells of the KV cache
 
 from __future__ import annotations
 
+import base64
 import itertools
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -36,6 +37,7 @@ from thread_kit.events import (
     GeneratedSpan,
     Instructed,
     Observed,
+    Pictured,
     Prefilling,
     Prompted,
     Referred,
@@ -48,7 +50,7 @@ from thread_kit.events import (
     plain,
 )
 from thread_kit.lens import UNKNOWN, Lens
-from thread_kit.namespace import Namespace
+from thread_kit.namespace import Namespace, Ran
 from thread_kit.past import Past, ReplayError
 from thread_kit.program import Given, Program
 from thread_kit.prompts import Prompt
@@ -355,7 +357,7 @@ class Drive:
             if not ran.executed:
                 continue
             printed = printed if ran.answer is None else ran.answer
-            yield ExecutedLine(one.id, line, ran.printed, ran.error, plain(ran.changed))
+            yield from self._ran(one, ran)
         yield from self._change(one)
         one.reply = Executed(one.namespace.variables, printed)
 
@@ -394,9 +396,14 @@ class Drive:
         if not ran.executed:
             one.reply = "Not a line of code that prints; an action is one, such as print(x)."
             return
-        yield ExecutedLine(one.id, action, ran.printed, ran.error, plain(ran.changed))
+        yield from self._ran(one, ran)
         seen = [text for text in (ran.printed, ran.error) if text]
         one.reply = "\n".join(seen) or "Nothing was printed."
+
+    def _ran(self, one: _Running, ran: Ran) -> Iterator[Event]:
+        yield ExecutedLine(one.id, ran.line, ran.printed, ran.error, plain(ran.changed))
+        for path, png in ran.pictures.items():
+            yield Pictured(one.id, path, base64.b64encode(png).decode())
 
     def _end(self, one: _Running, finished: Finished) -> Iterator[Event]:
         yield from self._show(one, finished.sequence)

@@ -101,6 +101,15 @@ class ExecutedLine(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Pictured(Event):
+    """A line of the thread saved a picture (THREAD paper, Figure 8): a PNG file, in base64."""
+
+    thread: int
+    path: str
+    png: str
+
+
+@dataclass(frozen=True, slots=True)
 class Acted(Event):
     """An action was executed in the environment; the observation is as it came."""
 
@@ -224,6 +233,7 @@ KINDS: dict[str, type[Event]] = {
         Spawned,
         GeneratedSpan,
         ExecutedLine,
+        Pictured,
         Acted,
         Observed,
         Instructed,
@@ -326,6 +336,7 @@ __all__ = [
     "GeneratedSpan",
     "Instructed",
     "Observed",
+    "Pictured",
     "Prefilling",
     "Prompted",
     "Referred",

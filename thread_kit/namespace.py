@@ -50,6 +50,7 @@ class Ran:
     "NameError: name 'x' is not defined". `changed` has the variables that were bound or altered,
     in a form that JSON can write. `executed` is False for prose. `answer` is what psi takes of the
     line: what it printed, or the error of a print that failed, so that the parent can react to it.
+    `pictures` are PNG files that the line saved, by path.
     """
 
     line: str
@@ -57,6 +58,7 @@ class Ran:
     error: str | None = None
     changed: dict[str, Any] = field(default_factory=dict)
     executed: bool = field(default=False, compare=False)
+    pictures: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     answer: str | None = field(default=None, compare=False)
 
 
@@ -185,7 +187,8 @@ class PythonNamespace(Namespace):
             same = {n: t for n, t in before.items() if n in after and n not in changed}
             self._now = Snapshot(outcome.state, same | changed)
         printed = outcome.printed.removesuffix("\n") if outcome.printed else None
-        return Ran(line, printed, outcome.error, {n: _jsonable(t) for n, t in changed.items()})
+        news = {name: _jsonable(text) for name, text in changed.items()}
+        return Ran(line, printed, outcome.error, news, pictures=outcome.pictures)
 
 
 @final

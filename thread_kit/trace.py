@@ -24,6 +24,7 @@ from thread_kit.events import (
     GeneratedSpan,
     Instructed,
     Observed,
+    Pictured,
     Prompted,
     Referred,
     Resolved,
@@ -129,6 +130,7 @@ class Episode:
     """All threads of one run on one task. `header` says what ran; `events` is what happened.
 
     dialect: the marks that its threads use.
+    pictures: what the threads drew, by path in the sandbox: PNG files, in base64.
     usage: what it cost in all; of that, `prompting` is the evaluation of the few-shot prompts.
     Kept while events come in, since the session's budgets ask for it at every call.
     """
@@ -138,6 +140,7 @@ class Episode:
         self.dialect = Dialect.of(self.header.get("dialect", {}))
         self.events: list[Event] = []
         self.threads: dict[int, Thread] = {}
+        self.pictures: dict[str, str] = {}
         self.prompting = Usage()
         self.usage = Usage()
         self.status: Status = Status.GENERATING
@@ -164,6 +167,8 @@ class Episode:
             case ExecutedLine():
                 self.threads[event.thread].executed.append(event)
                 self.threads[event.thread].variables.update(event.changed)
+            case Pictured():
+                self.pictures[event.path] = event.png
             case Acted():
                 self.threads[event.thread].actions.append(event)
                 self.threads[event.thread].status = Status.ACTING

@@ -15,7 +15,7 @@ from typing import Any
 from thread_kit.bubblewrap import BubblewrapSandbox
 from thread_kit.envs import Env, Step
 
-FINAL = re.compile(r"Final Answer:[ \t]*(.*)")
+FINAL = re.compile(r"^Final Answer:[ \t]*(.*)", re.MULTILINE)
 HANDED_IN = "Final Answer:"
 
 

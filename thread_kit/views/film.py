@@ -39,13 +39,14 @@ from thread_kit.trace import Episode, Thread
 from thread_kit.views.model import (
     action_view,
     edit_view,
+    elsewhere,
     futures_of,
     head_of,
     line_view,
+    pictures_of,
     piece_view,
     prompt_views,
     thread_view,
-    unexecuted,
     variables_of,
 )
 from thread_kit.views.telling import told
@@ -67,6 +68,7 @@ class Film:
         self._top = _top(Episode(episode.header))
         self._written: set[int] = set()  # threads whose call has shown its tokens
         self._observed: dict[int, int] = {}
+        self._pictures: dict[int, tuple[tuple[str, str], ...]] = {}
         self._next = 0  # number of the event that comes next
         self.episode = Episode(episode.header)
         for event in list(episode.events):
@@ -155,7 +157,7 @@ class Film:
                 self._observed[event.thread] = place + 1
                 one = self.episode.threads[event.thread]
                 if place >= len(one.actions):
-                    tried = asdict(unexecuted(self.episode, one, span))
+                    tried = asdict(elsewhere(self.episode, one, span))
                     yield ["push", [*path, "actions"], [tried]]
                 yield ["push", [*path, "sequence"], [_piece(span, at, action=place)]]
             case Returned(child=child, span=span) | Referred(child=child, span=span):
@@ -176,6 +178,11 @@ class Film:
                 for name, value in head.items():
                     if was[name] != value:
                         yield ["set", ["threads", str(touched), name], value]
+        if self.episode.pictures and thread is not None:
+            drawn = pictures_of(self.episode, thread)
+            if drawn != self._pictures.get(thread, ()):
+                self._pictures[thread] = drawn
+                yield ["set", [*path, "pictures"], drawn]
 
     def _spawned(self, event: Spawned, path: list[str], at: int) -> Iterator[Change]:
         one = self.episode.threads[event.thread]

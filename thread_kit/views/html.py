@@ -70,7 +70,13 @@ def _threads(seen: EpisodeView) -> Iterator[str]:
             else:
                 parts.append(f"<p><i>Thread {piece.branch} is shown below.</i></p>")
                 below.append(piece.branch)
-        parts += [_lines(one), _futures(one), _variables(one), "</blockquote></details>"]
+        parts += [
+            _pictures(one),
+            _lines(one),
+            _futures(one),
+            _variables(one),
+            "</blockquote></details>",
+        ]
         waiting += reversed(parts)
 
 
@@ -128,6 +134,15 @@ def _lines(one: ThreadView) -> str:
     )
     rows = [(ran.line.strip(), ran.error or ran.printed or "") for ran in one.lines]
     return _table(summary, ("line", "printed, or error"), rows, is_open=bool(failed))
+
+
+def _pictures(one: ThreadView) -> str:
+    return "".join(
+        f'<figure style="margin:4px 0"><img alt="the picture {_text(path)}" '
+        f'style="max-width:100%;background:white" src="data:image/png;base64,{_text(png)}">'
+        f'<figcaption style="{_SMALL}">{_text(path)}</figcaption></figure>'
+        for path, png in one.pictures
+    )
 
 
 def _futures(one: ThreadView) -> str:

@@ -79,6 +79,7 @@ class ThreadView:
     prompt: the name in `EpisodeView.prompts` of what it read first.
     future: what stands for it in its parent, which went on; "" if the parent waited.
     futures: pairs of a future's name and what became of it.
+    pictures: pairs of a path and the PNG file there, in base64: those that the thread drew or got.
     """
 
     id: int
@@ -100,6 +101,7 @@ class ThreadView:
     waits_for: int | None
     futures: tuple[tuple[str, str], ...]
     edits: tuple[Edit, ...]
+    pictures: tuple[tuple[str, str], ...]
 
     @property
     def doing(self) -> str:
@@ -234,6 +236,7 @@ def thread_view(episode: Episode, number: int) -> ThreadView:
         future=legible(one.future or ""),
         futures=futures_of(episode, number),
         edits=tuple(map(edit_view, one.edits)),
+        pictures=pictures_of(episode, number),
         **head_of(one),
     )
 
@@ -310,18 +313,38 @@ def futures_of(episode: Episode, number: int) -> tuple[tuple[str, str], ...]:
 
 def _actions(episode: Episode, one: Thread) -> Iterator[Action]:
     """What was done, in order; what the thread wrote as an action, but nobody executed, as well."""
-    yield from map(action_view, one.actions)
+    handed_in = list(map(action_view, one.actions))
     observed = [span for span in one.sequence if span.provenance is Provenance.OBSERVED]
-    for span in observed[len(one.actions) :]:
-        yield unexecuted(episode, one, span)
+    if episode.dialect.code:  # what the environment gets comes last
+        yield from (elsewhere(episode, one, span) for span in observed)
+        yield from handed_in
+    else:
+        yield from handed_in
+        for span in observed[len(one.actions) :]:
+            yield elsewhere(episode, one, span)
 
 
-def unexecuted(episode: Episode, one: Thread, observed: Span) -> Action:
-    """What a thread wrote as an action, and was told instead of its being executed."""
+def elsewhere(episode: Episode, one: Thread, observed: Span) -> Action:
+    """An action that the environment never saw: a line of code, or what nobody executed."""
     spans = one.sequence.spans
     place = next((n for n, span in enumerate(spans) if span is observed), len(spans))
     wrote = episode.dialect.bare(spans[place - 1].text if place else "").rpartition("\n")[2]
-    return Action(legible(wrote.lstrip("#> ").rstrip()), legible(observed.text.rstrip("\n")), None)
+    reward = 0.0 if episode.dialect.code else None
+    shown = legible(wrote.lstrip("#> ").rstrip())
+    return Action(shown, legible(observed.text.rstrip("\n")), reward)
+
+
+def pictures_of(episode: Episode, number: int) -> tuple[tuple[str, str], ...]:
+    """Those that a thread drew or got: it names their paths."""
+    one = episode.threads[number]
+    if not episode.pictures:
+        return ()
+    named = one.sequence.text, *map(str, one.variables.values())
+    return tuple(
+        (path, png)
+        for path, png in episode.pictures.items()
+        if path in named[0] or path in named[1:]
+    )
 
 
 __all__ = [
@@ -335,13 +358,13 @@ __all__ = [
     "ThreadView",
     "action_view",
     "edit_view",
+    "elsewhere",
     "futures_of",
     "head_of",
     "line_view",
     "piece_view",
     "prompt_views",
     "thread_view",
-    "unexecuted",
     "variables_of",
     "view",
 ]
