@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from thread_kit.dialect import ASYNC
+    from thread_kit.engines.human import HumanEngine
     from thread_kit.engines.llama import LlamaEngine
     from thread_kit.engines.scripted import ScriptedEngine
     from thread_kit.engines.server import ServerEngine
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from thread_kit.session import Session
     from thread_kit.side_by_side import together
     from thread_kit.trace import Episode, to_dataset
+    from thread_kit.views.page import save_page
     from thread_kit.views.player import watch
     from thread_kit.views.plot import supplemental_work_figure, usage_figure
     from thread_kit.views.text import thread_text
@@ -39,6 +41,7 @@ _HOMES = {
     "MODELS": "models",
     "EMPTY": "prompts",
     "Episode": "trace",
+    "HumanEngine": "engines.human",
     "LlamaEngine": "engines.llama",
     "ScriptedEngine": "engines.scripted",
     "ServerEngine": "engines.server",
@@ -52,6 +55,7 @@ _HOMES = {
     "load_prompt": "prompts",
     "parse_prompt": "prompts",
     "resource": "resources",
+    "save_page": "views.page",
     "supplemental_work_figure": "views.plot",
     "thread_text": "views.text",
     "to_dataset": "trace",
@@ -66,6 +70,7 @@ __all__ = [
     "MODELS",
     "AlfWorld",
     "Episode",
+    "HumanEngine",
     "LlamaEngine",
     "ScriptedEngine",
     "ServerEngine",
@@ -79,6 +84,7 @@ __all__ = [
     "load_prompt",
     "parse_prompt",
     "resource",
+    "save_page",
     "supplemental_work_figure",
     "thread_text",
     "to_dataset",
