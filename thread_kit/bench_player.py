@@ -11,6 +11,7 @@ Needs the extra `test` (playwright) and a Chromium.
 from __future__ import annotations
 
 import argparse
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def large_episode(threads: int, tokens: int) -> Episode:
         while number < threads and len(chain) <= 10:
             wrote(chain[-1], each // 2, Stop.LISTEN)
             chain.append(begin(chain[-1]))
-        for parent, child in reversed(list(zip(chain, chain[1:], strict=False))):
+        for parent, child in reversed(list(pairwise(chain))):
             wrote(child, each // 2, Stop.END)
             episode.add(Ended(child, Status.ENDED, ""))
             back = span(Provenance.RETURNED, f"Part {child} is done.<=\n", 8)

@@ -55,7 +55,7 @@ export function difference(one, other) {
   return "";
 }
 
-const INDENTED = 8; // levels; from there on a row says its depth instead
+const INDENTED = 5; // levels; from there on a row says its depth instead
 
 class Tree {
   constructor(view) {
