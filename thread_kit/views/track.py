@@ -46,8 +46,9 @@ class Track:
         self.session = source if isinstance(source, Session) else None
         self.episode = source.episode if isinstance(source, Session) else source
         self.film = Film(self.episode)
-        self.worker = Worker(self.session, self._take) if self.session else None
-        phase = "not started" if self.session else "over"
+        runs = self.session is not None and self.episode.status.is_live
+        self.worker = Worker(self.session, self._take) if self.session and runs else None
+        phase = "not started" if runs else "over"
         self.now: dict[str, Any] = {"phase": phase, "error": "", "notice": "", "reading": None}
         self.now["asks"] = []
         self._outbox = outbox
