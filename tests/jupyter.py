@@ -20,7 +20,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM = Path("/usr/bin/chromium")
-PATIENCE = 120.0
+PATIENCE = float(os.environ.get("PATIENCE", "120"))
 """Seconds that anything may take; only a test that fails waits so long."""
 
 SETTINGS = {

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from thread_kit.bubblewrap import BubblewrapSandbox
     from thread_kit.dialect import ASYNC, QA, QA_ASYNC
+    from thread_kit.engines.human import HumanEngine
     from thread_kit.engines.llama import LlamaEngine
     from thread_kit.engines.scripted import ScriptedEngine
     from thread_kit.engines.server import ServerEngine
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from thread_kit.session import Session
     from thread_kit.side_by_side import together
     from thread_kit.trace import Episode, to_dataset
+    from thread_kit.views.page import save_page
     from thread_kit.views.player import watch
     from thread_kit.views.plot import supplemental_work_figure, usage_figure
     from thread_kit.views.text import thread_text
@@ -41,6 +43,7 @@ _HOMES = {
     "MODELS": "models",
     "EMPTY": "prompts",
     "Episode": "trace",
+    "HumanEngine": "engines.human",
     "LlamaEngine": "engines.llama",
     "QA": "dialect",
     "QA_ASYNC": "dialect",
@@ -56,6 +59,7 @@ _HOMES = {
     "load_prompt": "prompts",
     "parse_prompt": "prompts",
     "resource": "resources",
+    "save_page": "views.page",
     "supplemental_work_figure": "views.plot",
     "thread_text": "views.text",
     "to_dataset": "trace",
@@ -73,6 +77,7 @@ __all__ = [
     "AlfWorld",
     "BubblewrapSandbox",
     "Episode",
+    "HumanEngine",
     "LlamaEngine",
     "ScriptedEngine",
     "ServerEngine",
@@ -86,6 +91,7 @@ __all__ = [
     "load_prompt",
     "parse_prompt",
     "resource",
+    "save_page",
     "supplemental_work_figure",
     "thread_text",
     "to_dataset",

@@ -195,6 +195,11 @@ class Drive:
             else:
                 yield from self._step()
 
+    def thread_of(self, key: int) -> int | None:
+        """The number of the living thread that an engine knows by this key."""
+        living = list(self._threads.values())
+        return next((one.id for one in living if one.key == key), None)
+
     def cancel(self) -> Iterator[Event]:
         """Give up what is alive, and free what the engine keeps for it; what was generated."""
         for one in self._threads.values():

@@ -298,6 +298,10 @@ class Session:
         """End the episode as soon as the model has finished its step; from any thread."""
         self._stopping.set()
 
+    def thread_of(self, key: int) -> int | None:
+        """The number of the living thread that the engine knows by this key; None: not of here."""
+        return self._drive.thread_of(key)
+
     def fork(self, at: int | None = None, **changes: Any) -> Session:
         """A new session that has this one's past up to event `at`, and goes on from there.
 

@@ -30,7 +30,7 @@ def page(source: Episode | Player) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(repr(player.episode))}</title>"
-        "<style>body { margin: 1em; color-scheme: light dark; }\n"
+        "<style>:root { color-scheme: light dark; } body { margin: 1em; }\n"
         f"{CSS}</style></head><body>"
         f'<div id="player"></div><noscript>{player.static}</noscript>'
         f'<script type="application/json" id="film">{safe}</script>'

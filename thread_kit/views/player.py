@@ -25,6 +25,7 @@ from IPython.display import display, update_display
 
 from thread_kit import exchange
 from thread_kit.engines import Engine
+from thread_kit.engines.human import HumanEngine
 from thread_kit.envs import Env
 from thread_kit.rewind import fork
 from thread_kit.session import Session
@@ -36,7 +37,7 @@ from thread_kit.views.track import Track
 from thread_kit.views.wording import count, legible
 
 HERE = Path(__file__).parent
-PARTS = ("film", "dom", "tree", "pane", "fork", "bar", "view")
+PARTS = ("film", "dom", "lens", "edge", "tree", "pane", "fork", "bar", "view")
 MODULE = "\n".join(
     [
         *((HERE / f"player_{part}.js").read_text(encoding="utf-8") for part in PARTS),
@@ -94,6 +95,9 @@ class Player(anywidget.AnyWidget):
         self._tracks = [Track(0, source, self._outbox, over=self._over)]
         self._static = f"tk-{uuid4()}"
         self._is_shown = False
+        for engine in self._engines.values():
+            if isinstance(engine, HumanEngine):
+                engine.heard = self._heard
         super().__init__()
         self.on_msg(self._asked)
 
@@ -197,9 +201,27 @@ class Player(anywidget.AnyWidget):
                 track.resume(until=content["unit"])
             case "stop":
                 track.stop()
+            case "write" | "pass":
+                self._write(verb, track, content)
             case "fork":
                 track.tell(notice="")
                 self.fork(content["at"], of=track.number, **self._changes(content["changes"]))
+
+    def _write(self, verb: str, track: Track, content: Mapping[str, Any]) -> None:
+        """A person writes a call, or lets the model write it."""
+        engine = track.session.engine if track.session else None
+        key = track.asks().get(content["thread"])
+        if not isinstance(engine, HumanEngine) or key is None:
+            raise ValueError(f"thread {content['thread']} does not wait for a person")
+        if verb == "write":
+            engine.say(content["text"], key)
+        else:
+            engine.pass_on(key, always=bool(content.get("always")))
+
+    def _heard(self) -> None:
+        """A call waits for a person, or does not any more."""
+        for track in list(self._tracks):
+            track.tell(asks=list(track.asks()))
 
     def _changes(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """What the page asks of a fork, as `rewind.fork` takes it."""

@@ -95,11 +95,13 @@ class Bar {
     if (this.says.textContent !== text) this.says.textContent = text;
     const problems = [now.error, now.notice, view.said, at === film.length ? state.detail : ""];
     const wrong = problems.filter(Boolean);
-    const shown = JSON.stringify([now.reading, wrong, waits]);
+    const asks = view.store.offline || !this.view.isAtEnd ? [] : now.asks;
+    const shown = JSON.stringify([now.reading, wrong, waits, asks]);
     if (shown !== this.noted)
       this.notes.replaceChildren(
         ...(waits ? [make("div", {}, waits)] : []),
         ...this.progress(now.reading),
+        ...asks.slice(0, 1).map((thread) => this.asks(thread, film.about.marks)),
         ...wrong.map((text) => make("div", { class: "tk-error", role: "alert" }, text)),
       );
     this.noted = shown;
@@ -117,7 +119,9 @@ class Bar {
     if (!at) return `The beginning (${number(film.length)} tokens and events follow)`;
     const frame = film.frames[at - 1];
     const what =
-      frame.says ?? `Thread ${frame.thread} writes ${JSON.stringify(frame.token)}.`;
+      frame.says ??
+      `Thread ${frame.thread} writes ${JSON.stringify(frame.token)}.` +
+        (frame.lens ? ` ${weighed(frame.lens)}` : "");
     return `${number(at)} of ${number(film.length)}: ${what}`;
   }
 
@@ -144,6 +148,28 @@ class Bar {
     const text = `${what}: ${number(done)} of ${number(total)} tokens`;
     const bar = make("progress", { max: Math.max(total, 1), value: done });
     return [make("label", { class: "tk-progress" }, bar, text)];
+  }
+
+  // A call that a person may write.
+  asks(thread, marks) {
+    const { view } = this;
+    const area = make("textarea", { rows: "3", spellcheck: "false", "aria-label": `write as thread ${thread}` });
+    const write = () => view.tell({ do: "write", thread, text: area.value });
+    const pass = (always) => view.tell({ do: "pass", thread, always });
+    return make(
+      "div",
+      { class: "tk-ask" },
+      make("b", {}, `You are the model: what does thread ${thread} write next?`),
+      make("div", {}, `Lines of Python run. ${marks.listen} asks for a child, or for an action behind “>”; ${marks.end} ends the thread, and its last print(...) is what its parent gets.`),
+      area,
+      make(
+        "span",
+        { class: "tk-buttons" },
+        button("Write", write, { class: "tk-main" }),
+        button("Let the model write this", () => pass(false)),
+        button("… and the rest of this thread", () => pass(true)),
+      ),
+    );
   }
 
   // How deep in the tree each moment is: the shape of the whole episode above the timeline.

@@ -24,7 +24,8 @@ const button = (label, onclick, more = {}) =>
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    if (name.startsWith("aria-")) element.setAttribute(name, value);
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false) element.setAttribute(name, value);
   }

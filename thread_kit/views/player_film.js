@@ -1,14 +1,25 @@
-// An episode as frames (film.py), and its state at any of them. A state is never changed: what a
-// change does not touch is shared with the state before, so that keeping states costs little, and
-// whoever shows one sees by identity what is new in it.
+// An episode as frames (film.py), and its state at any of them. A state that was handed out is never
+// changed: what a change does not touch is shared with the state before, so that keeping states costs
+// little, and whoever shows one sees by identity what is new in it.
 
-export function fold(state, [verb, path, value]) {
-  const changed = (place, depth) => {
-    const key = path[depth];
-    if (depth < path.length - 1) return { ...place, [key]: changed(place[key], depth + 1) };
-    return { ...place, [key]: verb === "push" ? [...place[key], ...value] : value };
+// The state behind a frame. `owned` holds the objects that were made for it and that nobody else has
+// seen: they are changed in place.
+export function fold(state, frame, owned = new Set()) {
+  const own = (place) => {
+    if (owned.has(place)) return place;
+    const copy = Array.isArray(place) ? [...place] : { ...place };
+    owned.add(copy);
+    return copy;
   };
-  return changed(state, 0);
+  const next = own(state);
+  const inner = (path) =>
+    path.reduce((place, key) => (place[key] = own(place[key])), next);
+  if ("token" in frame) inner(["threads", frame.thread]).writing += frame.token;
+  for (const [verb, path, value] of frame.changes ?? []) {
+    if (verb === "push") inner(path).push(...value);
+    else inner(path.slice(0, -1))[path.at(-1)] = value;
+  }
+  return next;
 }
 
 const STEPS = {
@@ -37,20 +48,17 @@ export class Film {
     let { n: from, state } = this.last;
     const near = Math.min(Math.floor(n / KEPT), this.kept.length - 1);
     if (from > n || from < near * KEPT) [from, state] = [near * KEPT, this.kept[near]];
+    let owned = new Set();
     for (; from < n; from++) {
-      if (from % KEPT === 0) this.kept[from / KEPT] ??= state;
-      state = this.next(state, this.frames[from]);
+      if (from % KEPT === 0) {
+        this.kept[from / KEPT] ??= state;
+        owned = new Set();
+      }
+      state = fold(state, this.frames[from], owned);
     }
     if (n % KEPT === 0) this.kept[n / KEPT] ??= state;
     this.last = { n, state };
     return state;
-  }
-
-  next(state, frame) {
-    if (!("token" in frame)) return frame.changes.reduce(fold, state);
-    const one = state.threads[frame.thread];
-    const now = { ...one, writing: one.writing + frame.token };
-    return { ...state, threads: { ...state.threads, [frame.thread]: now } };
   }
 
   // Where a step leads, from behind n frames; null where there is no such frame.

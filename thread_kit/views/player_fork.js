@@ -43,6 +43,12 @@ class Forking {
       what = `in thread ${one.id}, behind “…${before}”`;
       fixed = { token: choice.token };
       this.field(fields, "text", "Write this next", "", { rows: 2 });
+      const likely = choice.span.lens?.[choice.token]?.[2] ?? [];
+      const offers = likely.map(([text, share]) =>
+        button(`${JSON.stringify(text)} ${percent(share)}`, () => this.write(text)),
+      );
+      if (offers.length)
+        fields.push(make("div", { class: "tk-likely" }, "Likeliest here: ", ...offers));
       fields.push(
         button(`Spawn here (${marks.listen})`, () => this.spawnHere(marks.listen)),
         this.check("forbid_spawn", "Do not let it spawn before the line ends"),
@@ -108,6 +114,12 @@ class Forking {
   select(name, values, chosen) {
     const option = (value) => make("option", { value, selected: value === chosen }, value);
     return make("label", {}, `${name} `, make("select", { name }, ...values.map(option)));
+  }
+
+  write(text) {
+    const area = this.element.elements.text;
+    area.value = text;
+    area.focus();
   }
 
   spawnHere(mark) {

@@ -42,11 +42,14 @@ class Pane {
       make("h4", {}, `Thread ${one.id} `, doing(one), make("bdi", {}, " " + nameOf(one))),
       ...(one.detail ? [make("div", { class: "tk-error" }, one.detail)] : []),
       make("div", { class: "tk-totals" }, this.costs(one)),
+      ...workStrip(one, this.view.states[this.side].threads, this.view),
       this.copying(one),
       ...this.table("changed here", edits),
       ...this.prompt(one),
       this.span(one.context, one),
-      ...one.sequence.map((item) => (isBranch(item) ? this.branch(item) : this.span(item, one))),
+      ...one.sequence.flatMap((item) =>
+        isBranch(item) ? this.branch(item, one) : [this.span(item, one)],
+      ),
       this.writingPiece,
       ...this.table("futures", one.futures),
       ...this.variables(one),
@@ -123,8 +126,10 @@ class Pane {
     if (span.child !== null) label += ` ${word} thread ${span.child}`;
     if (one.actions[span.action]?.reward === null) label += ", not executed";
     label += ` (${number(span.tokens)})`;
-    const body = span.lengths?.length ? tokens(span) : [span.text.replace(/\n$/, "")];
+    const { marks } = this.view.track(this.side).film.about;
+    const body = span.lengths?.length ? tokens(span, marks) : [span.text.replace(/\n$/, "")];
     const element = this.piece(span.provenance, body, label, this.change(span, one));
+    if (span.lens) element.querySelector("pre").append("\n", strip(span));
     element.piece = span;
     this.known.set(span, element);
     return element;
@@ -157,9 +162,12 @@ class Pane {
     this.view.forking.ask(this.side, this.one, choice);
   }
 
-  branch({ branch }) {
+  branch({ branch }, one) {
     const child = this.view.states[this.side].threads[branch];
-    return make(
+    const xray = this.section(`edge ${branch}`, "phi and psi: what passed", () =>
+      make("div", {}, ...edge(child, one)),
+    );
+    const row = make(
       "button",
       {
         type: "button",
@@ -173,6 +181,7 @@ class Pane {
       doing(child),
       make("bdi", {}, " " + nameOf(child)),
     );
+    return [row, xray];
   }
 
   prompt(one) {
@@ -213,15 +222,4 @@ class Pane {
     });
     return element;
   }
-}
-
-// The tokens of a span that was generated, each an element, numbered. Lengths count characters, and
-// a character may take two places in a string of this language.
-function tokens(span) {
-  const characters = Array.from(span.text);
-  let at = 0;
-  return span.lengths.map((length, t) => {
-    const text = characters.slice(at, (at += length)).join("");
-    return make("span", { class: "tk-token", "data-t": t }, text);
-  });
 }

@@ -55,7 +55,7 @@ export function difference(one, other) {
   return "";
 }
 
-const INDENTED = 8; // levels; from there on a row says its depth instead
+const INDENTED = 5; // levels; from there on a row says its depth instead
 
 class Tree {
   constructor(view) {
@@ -143,7 +143,7 @@ class Tree {
     if (open === null) element.removeAttribute("aria-expanded");
     else element.setAttribute("aria-expanded", open);
     const twist = open === null ? "" : open ? "▾" : "▸";
-    const cells = threads.map((one) => this.cell(one));
+    const cells = threads.map((one, side) => this.cell(one, side));
     const differs = threads.length > 1 ? difference(...threads) : "";
     element.classList.toggle("tk-differs", Boolean(differs));
     element.title = [...new Set(threads.filter(Boolean).map((one) => one.title))].join(" | ");
@@ -154,7 +154,7 @@ class Tree {
     );
   }
 
-  cell(one) {
+  cell(one, side) {
     if (!one) return make("span", { class: "tk-cell tk-none" }, "—");
     const depth = one.depth > INDENTED ? `[depth ${one.depth}] ` : "";
     return make(
@@ -163,9 +163,20 @@ class Tree {
       make("b", {}, String(one.id)),
       doing(one),
       make("bdi", { class: "tk-title" }, depth + nameOf(one)),
+      ...this.near(one, side),
       ...(one.edits.length ? [make("span", { class: "tk-edited", title: "changed here" }, "✎")] : []),
       make("span", { class: "tk-cost", title: "tokens generated" }, number(one.usage.generated)),
     );
+  }
+
+  // Places where a spawn nearly happened.
+  near(one, side) {
+    const { marks } = this.view.track(side).film.about;
+    const found = one.sequence.flatMap((item) => (isBranch(item) ? [] : nearly(item, marks)));
+    if (!found.length) return [];
+    const most = percent(Math.max(...found.map(([, chance]) => chance)));
+    const title = `nearly spawned at ${count(found.length, "place")}, at most ${most}`;
+    return [make("span", { class: "tk-near", title }, `≈${found.length}`)];
   }
 
   fold(key, folded) {

@@ -138,6 +138,8 @@ class View {
 
   point(id) {
     this.tree.mark(id === null ? [] : [id]);
+    for (const bar of this.body.querySelectorAll(".tk-work [data-child]"))
+      bar.classList.toggle("tk-pointed", bar.dataset.child === id);
   }
 
   select(number) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from thread_kit.engines.human import HumanEngine
 from thread_kit.events import Ended, Event, Prefilling, Spawned, Token
 from thread_kit.session import Session
 from thread_kit.trace import Episode
@@ -28,7 +29,8 @@ class Track:
     number: its place among the player's tracks. parent: the track that it is a fork of, or None.
     over: called when its session is over.
     now: "phase" ("not started", "running", "paused" or "over"), "error", "notice" (why something
-    that a person asked for was not done) and "reading" (the context that is being evaluated).
+    that a person asked for was not done), "reading" (the context that is being evaluated) and
+        "asks" (the threads whose calls wait for a person to write them).
     """
 
     def __init__(
@@ -44,9 +46,11 @@ class Track:
         self.session = source if isinstance(source, Session) else None
         self.episode = source.episode if isinstance(source, Session) else source
         self.film = Film(self.episode)
-        self.worker = Worker(self.session, self._take) if self.session else None
-        phase = "not started" if self.session else "over"
+        runs = self.session is not None and self.episode.status.is_live
+        self.worker = Worker(self.session, self._take) if self.session and runs else None
+        phase = "not started" if runs else "over"
         self.now: dict[str, Any] = {"phase": phase, "error": "", "notice": "", "reading": None}
+        self.now["asks"] = []
         self._outbox = outbox
         self._over = over
         self._until: Callable[[Event], bool] | None = None
@@ -82,6 +86,14 @@ class Track:
             self._until = None
             self.worker.stop()
             self.tell(phase="running", after="paused")
+
+    def asks(self) -> dict[int, int]:
+        """The threads whose calls wait for a person, each with the key that its engine has."""
+        if not self.session or not isinstance(self.session.engine, HumanEngine):
+            return {}
+        keys = self.session.engine.waiting
+        found = {self.session.thread_of(key): key for key in keys}
+        return {thread: key for thread, key in found.items() if thread is not None}
 
     def tell(self, after: str | None = None, **news: Any) -> None:
         """Set what is true now; a phase only `after` another one."""
