@@ -163,6 +163,7 @@ class View {
     const choose = (number) => {
       this.select(number);
       this.show();
+      this.tabs.children[number].focus(); // the tabs are new
     };
     this.tabs.replaceChildren(
       ...names.map((name, number) =>
