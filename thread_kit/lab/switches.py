@@ -15,7 +15,7 @@ from thread_kit.engines import Engine
 from thread_kit.envs import Env
 from thread_kit.lab.method import SessionMethod
 from thread_kit.views.beside import Beside
-from thread_kit.views.live import LiveEpisode, watch
+from thread_kit.views.player import Player, watch
 
 
 class Switches(widgets.VBox):
@@ -39,7 +39,7 @@ class Switches(widgets.VBox):
             raise ValueError("two methods are compared here; give at least two")
         self._engine, self._env, self._options = engine, env, options
         self._methods, self._about = dict(methods), dict(about or {})
-        self._shown: dict[str, LiveEpisode] = {}
+        self._shown: dict[str, Player] = {}
         first, second = list(methods)[:2]
         self.left = widgets.Dropdown(options=list(methods), value=first)
         self.right = widgets.Dropdown(options=list(methods), value=second)
