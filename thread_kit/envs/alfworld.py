@@ -94,14 +94,21 @@ def _official(path: Path, split: str = "") -> Task:
 
     Raises ValueError if it does not.
     """
-    trial, folder = path.parent, path.parent.parent
-    for kind, prefix in KINDS.items():
-        if folder.name.startswith(prefix):
-            return Task(split, f"{folder.name}/{trial.name}", kind, path)
-    raise ValueError(
-        f"{path}: the folders of a game file say its task type, as ALFWorld names them: "
-        "pick_and_place_simple-Mug-None-Desk-308/trial_T20190908/game.tw-pddl"
-    )
+    name = f"{path.parent.parent.name}/{path.parent.name}"
+    kind = type_of(name)
+    if kind is None:
+        raise ValueError(
+            f"{path}: the folders of a game file say its task type, as ALFWorld names them: "
+            "pick_and_place_simple-Mug-None-Desk-308/trial_T20190908/game.tw-pddl"
+        )
+    return Task(split, name, kind, path)
+
+
+def type_of(name: str) -> str | None:
+    """The task type of a game by its name, official or generated; None if it tells none."""
+    if name.partition("-")[0] in KINDS:
+        return name.partition("-")[0]
+    return next((kind for kind, prefix in KINDS.items() if name.startswith(prefix)), None)
 
 
 @final
@@ -312,4 +319,4 @@ def _read(task: Task) -> dict[str, Any]:
     return game
 
 
-__all__ = ["GENERATED", "LISTED", "SPLITS", "AlfWorld", "Task", "data_folder", "tasks"]
+__all__ = ["GENERATED", "LISTED", "SPLITS", "AlfWorld", "Task", "data_folder", "tasks", "type_of"]
