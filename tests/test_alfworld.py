@@ -23,6 +23,7 @@ from thread_kit.envs import alfworld_engine
 from thread_kit.envs.alfworld import LISTED, AlfWorld, data_folder, tasks
 from thread_kit.envs.alfworld_engine import Engine, EngineError
 from thread_kit.envs.alfworld_games import KINDS, ROOMS, generated
+from thread_kit.envs.alfworld_nearest import bleu, nearest
 from thread_kit.envs.alfworld_oracle import solve
 from thread_kit.envs.alfworld_relevant import relevant
 from thread_kit.envs.alfworld_wording import goal_of, worded
@@ -189,6 +190,31 @@ def test_wording_changes_no_game_that_is_worded_already():
     assert worded(GAME, "engine") is GAME
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("put mug 1 on desk 1", "put mug 1 in/on desk 1"),
+        ("go to the desk 1", "go to desk 1"),
+        ("take the mug 1 from desk", "take mug 1 from desk 2"),
+        ("look", "look"),
+        ("dance", "go to desk 1"),  # alike is none: the first
+    ],
+)
+def test_the_nearest_action_is_the_one_with_the_most_words_in_common(said, meant):
+    admissible = ["go to desk 1", "go to desk 2", "look", "put mug 1 in/on desk 1"]
+    admissible += ["put mug 1 in/on desk 2", "take mug 1 from desk 2"]
+    assert nearest(said, admissible) == meant
+    assert nearest(said, []) == said
+
+
+def test_bleu_is_1_for_the_same_and_falls_with_what_differs():
+    same, other = ["go", "to", "desk", "1"], ["go", "to", "desk", "2"]
+    assert bleu(same, same) == 1
+    assert bleu(same, other) == pytest.approx((3 / 4 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
+    assert bleu(same[:2], same) < bleu(same[:3], same) < 1
+    assert bleu([], same) == bleu(["dance"], same) == 0
+
+
 # Generated games
 
 
@@ -320,6 +346,18 @@ def test_admissible_actions_are_those_that_do_something(env):
     env.step("go to fridge 1")
     assert "open fridge 1" in env.admissible
     assert env.again().admissible == ()  # it has not begun
+
+
+@needs_engine
+def test_what_is_no_action_can_be_taken_for_the_nearest_one(alfworld_process):
+    env = AlfWorld("generated", "pick-105", nearest=True)
+    assert env.task["nearest"]
+    env.reset()
+    assert run(env, "go to the diningtable", "take mug 1 from diningtable") == [
+        "On the diningtable 1, you see a mug 1.",
+        "You pick up the mug 1 from the diningtable 1.",
+    ]
+    assert env.again().nearest
 
 
 @needs_engine

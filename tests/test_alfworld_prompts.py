@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cache
 
 import pytest
 
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs import Env, Step
 from thread_kit.envs.alfworld import AlfWorld
 from thread_kit.envs.alfworld_games import KINDS
 from thread_kit.exchange import REFERENCE
-from thread_kit.prompt_check import check_prompt
-from thread_kit.prompts import Prompt, load_prompt
-from thread_kit.resources import resource
+from thread_kit.lab.methods import named
+from thread_kit.prompt_check import check_prompt, speak_examples
+from thread_kit.prompts import Example, Prompt, load_prompt
+from thread_kit.thread import Status
+from thread_kit.trace import Episode
 
 SHOWN = {
     "pick": ("pick-105", "pick-100"),
@@ -23,7 +27,7 @@ SHOWN = {
     "look": ("look-107", "look-102"),
     "pick2": ("pick2-100", "pick2-101"),
 }
-"""The games that the examples are from: the first of each type for THREAD, both for ReAct."""
+"""The games that the examples are from: the first of each type for THREAD, both for the others."""
 
 needs_engine = pytest.mark.alfworld
 
@@ -101,31 +105,188 @@ def test_the_task_general_pair_asks_for_what_the_others_show_and_for_nothing_els
         assert any(re.fullmatch(form, context) for form in asked), context
 
 
-# ReAct
+# The other methods
+
+ACT = re.compile(r"^> (.+?) =>(.*?)<=$", re.MULTILINE)
 
 
-def transcripts(kind: str) -> list[str]:
-    """The examples of a prompt, without the line above them."""
-    text = resource(f"prompts/react/alfworld-{kind}.txt").read_text(encoding="utf-8")
-    return text.strip().split("\n\n")[1:]
+def steps(text: str) -> list[tuple[str, str]]:
+    """(action, observation) of a text."""
+    return ACT.findall(text)
 
 
-def turns(transcript: str) -> Iterator[tuple[str, str]]:
-    """(what the agent wrote behind its mark, what it read then)."""
-    for turn in transcript.split("\n> ")[1:]:
-        written, _, read = turn.partition("\n")
-        yield written, read
+def play(method: str, kind: str, env: Env, speak: Callable[[str], str]) -> Episode:
+    made = named(method, f"alfworld-{kind}")
+    return made(ScriptedEngine(speak), env, seed=0, path=None).run(progress=False)
 
 
 @needs_engine
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_examples_of_a_react_prompt_are_won_games(kind):
-    examples = transcripts(kind)
-    assert len(examples) == 2
-    for name, transcript in zip(SHOWN[kind], examples, strict=True):
+    prompt = load_prompt(f"react/alfworld-{kind}")
+    assert len(prompt.examples) == 2
+    for name, example in zip(SHOWN[kind], prompt.examples, strict=True):
         env = AlfWorld("generated", name)
-        assert transcript.partition("\n> ")[0] == env.reset()
-        for written, read in turns(transcript):
-            thinks = written.startswith("think: ")
-            assert read == ("OK." if thinks else env.step(written).observation), (name, written)
-        assert env.won, name
+        episode = play("react", kind, env, speak_examples([prompt]))
+        assert env.won
+        assert episode.threads[0].sequence.text == example.response
+        assert episode.header["prompts"].keys() == {prompt.sha256}
+
+
+class Proved(Env):
+    """A game that was won before with these actions, and says again what it said then."""
+
+    name = "alfworld"
+
+    def __init__(self, example: Example):
+        self.task = {}
+        self.context = example.context
+        self.left = steps(example.response)
+
+    def reset(self):
+        return self.context
+
+    def step(self, action):
+        known, observation = self.left.pop(0)
+        assert action == known
+        return Step(observation, float(not self.left), not self.left, False, {})
+
+    def again(self):
+        raise NotImplementedError
+
+    def oracle(self):
+        return None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["stateflow", "stateflow, 10 states"])
+def test_a_state_machine_wins_with_its_examples_what_react_wins(method, kind):
+    made = named(method, f"alfworld-{kind}")
+    shown = zip(made.prompt.examples, load_prompt(f"react/alfworld-{kind}").examples, strict=True)
+    for example, won in shown:
+        assert example.context == won.context
+        episode = play(method, kind, Proved(won), speak_examples([made.prompt]))
+        assert episode.reward == 1
+        assert episode.status is Status.ENDED
+        assert episode.threads[0].sequence.text + "#END#" == example.response
+
+
+def test_a_machine_puts_a_wrong_thing_back_and_gives_up_when_the_model_repeats_itself():
+    replies = [
+        *("The object is: mug. =>", "On the desk. =>", "> go to desk 1 =>"),
+        *("> take pen 1 from desk 1 =>", "> put pen 1 in/on desk 1 =>"),
+        *("> go to bed 1 =>",) * 3,
+    ]
+    seen = [
+        "On the desk 1, you see a pen 1.",
+        "You pick up the pen 1 from the desk 1.",
+        "You put the pen 1 in/on the desk 1.",
+        *("On the bed 1, you see nothing.",) * 3,
+    ]
+    text = "".join(f"{reply}{back}<=\n" for reply, back in zip(replies[2:], seen, strict=True))
+    env = Proved(Example("You are in a room.\nYour task is to: put a mug in shelf.", text))
+    env.left.append(("never", "reached"))
+    episode = play("stateflow", "pick", env, script(replies))
+    text = episode.threads[0].sequence.text
+    assert re.findall(r"^\[(\w+)\]", text, re.MULTILINE) == [
+        *("Init", "Plan", "Pick", "Pick", "Pick_Error"),
+        *("Pick", "Pick", "Pick"),
+    ]
+    assert episode.status is Status.ENDED
+    assert env.left == [("never", "reached")]
+
+
+def script(replies: list[str]) -> Callable[[str], str]:
+    left = iter(replies)
+    return lambda text: next(left)
+
+
+ROLES = ["atomic", "executor"]
+
+
+@needs_engine
+def test_every_atomic_skill_is_true_in_its_game():
+    atomic, hybrid = (load_prompt(f"adapt/alfworld-{role}").examples for role in ROLES)
+    assert hybrid[: len(atomic)] == atomic
+    whole = [load_prompt(f"react/alfworld-{kind}").examples[0] for kind in ("heat", "look")]
+    assert list(hybrid[len(atomic) :]) == whole
+    rooms = rooms_by_text()
+    for example in atomic:
+        room, _, task = example.context.partition("\nYour task is to: ")
+        env = AlfWorld("generated", rooms[room])
+        env.reset()
+        first, *_ = shown = steps(example.response)
+        if taken := re.fullmatch(r"take .+ from (.+)", first[0]):
+            env.step(f"go to {taken[1]}")
+            env.step(f"open {taken[1]}")
+        assert [(act, env.step(act).observation) for act, _ in shown] == shown, task
+
+
+def rooms_by_text() -> dict[str, str]:
+    """The games by the first line of their contexts, as the proved prompts have them."""
+    return {
+        example.context.partition("\n")[0]: name
+        for kind, pair in SHOWN.items()
+        for name, example in zip(pair, load_prompt(f"react/alfworld-{kind}").examples, strict=True)
+    }
+
+
+def executor(planned: set[str], places: dict[str, str]) -> Callable[[str], str]:
+    """Does what is atomic, and fails at what the planner shows a plan for.
+
+    places: where the thing of a game lies, by its kind; it is found there at once.
+    """
+
+    def speak(text: str) -> str:
+        asked, _, Y = text.rpartition("Prompt:\n")[2].partition("\n\nResponse:\n#START#\n")
+        task = asked.rpartition("Your task is to: ")[2].removesuffix(".")
+        if asked in planned:
+            return "Task failed!\n#END#"
+        if found := re.fullmatch(r"find and take (?:a|another) (\w+)", task):
+            task = f"take a {found[1]} from {places[found[1]]}"
+        verb, thing, place = re.fullmatch(
+            r"(take|put|clean|heat|cool|switch on) (?:a|the) (\w+) (?:from|in|with|at) (.+)", task
+        ).groups()
+        if not Y.count(f"> go to {place} =>"):
+            return f"> go to {place} =>"
+        last = steps(Y)[-1][1]
+        if last.endswith("is closed.") and verb in ("take", "put"):
+            return f"> open {place} =>"
+        item = re.search(rf"\b{thing} \d", last if verb in ("take", "switch on") else Y)
+        if re.match("You (pick|put|clean|heat|cool|turn)", last):
+            return "Task completed!\n#END#"
+        if item is None:
+            return "Task failed!\n#END#"
+        behind = {"take": f" from {place}", "put": f" in/on {place}", "switch on": ""}
+        begin = verb.replace("switch on", "use")
+        return f"> {begin} {item[0]}{behind.get(verb, f' with {place}')} =>"
+
+    return speak
+
+
+@needs_engine
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_planners_examples_lead_to_the_goal(kind):
+    planner = load_prompt("adapt/alfworld-planner")
+    plan = speak_examples([planner])
+    react = load_prompt(f"react/alfworld-{kind}").examples[0]
+    taken = re.search(r"take (\w+) \d+ from (.+?) =>", react.response)
+    act = executor({one.context for one in planner.examples}, {taken[1]: taken[2]})
+    env = AlfWorld("generated", SHOWN[kind][0])
+
+    def speak(text: str) -> str:
+        return (plan if text.startswith(planner.text) else act)(text)
+
+    assert play("adapt", kind, env, speak).reward == 1
+    assert env.won
+
+
+@needs_engine
+def test_the_trials_that_reflexion_shows_went_as_it_shows_them():
+    rooms = rooms_by_text()
+    for example in load_prompt("reflexion/alfworld").examples:
+        env = AlfWorld("generated", rooms[example.context.partition("\n")[0]])
+        assert example.context.startswith(env.reset())
+        for action, observation in steps(example.context):
+            assert env.step(action).observation == observation
+        assert not env.won

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from thread_kit.lab.published import PAPERS, RATES, beside, published
+from thread_kit.lab.published import PAPERS, RATES, beside, by_type, published
 from thread_kit.lab.statistics import wilson
 
 ALL = published()
@@ -317,3 +317,34 @@ def test_only_the_same_weights_tasks_and_method_make_a_reproduction(given, same,
     row = beside(ours(**given), same_model=same).iloc[0]
     assert row["kind"] == kind
     assert note in row["note"]
+
+
+def test_alfworld_by_task_type_has_ours_above_the_papers_tables():
+    games = ["heat-1", "heat-2", "pick_two_obj_and_place-CD-None-Safe-308/trial_1"]
+    played = pd.DataFrame(
+        {
+            "method": "thread",
+            "model": "mine",
+            "game": games,
+            "solved": [True, False, True],
+            "evaluated": [100, 300, 200],
+            "generated": [10, 30, 20],
+            "calls": [1, 3, 2],
+        }
+    )
+    table = by_type(played)
+    first = table.iloc[0]
+    assert (first["kind"], first["Heat"], first["Pick2"], first["n"]) == ("own run", 50, 100, 3)
+    assert first["All"] == pytest.approx(200 / 3)
+    assert pd.isna(first["Clean"])
+    assert (first["evaluated"], first["calls"]) == (200, 2)
+    assert table.iloc[1:].equals(by_type().set_axis(range(1, len(table))))
+    tables = {source.rpartition(", ")[::2] for source in table["source"][1:]} - {("", "")}
+    assert tables == {
+        *(("THREAD v2", f"Table {n}") for n in (1, 2, 7, 8)),
+        *(("ADaPT", f"Table {n}") for n in (1, 4, 6)),
+        *(("StateFlow", f"Table {n}") for n in (3, 9, 10)),
+    }
+    flow = table[table["source"] == "StateFlow, Table 9"].iloc[1]
+    assert (flow["method"], flow["All"], flow["Pick2"]) == ("StateFlow (10-state)", 88.8, 58.8)
+    assert flow["cost"] == 2.2

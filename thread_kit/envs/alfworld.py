@@ -24,6 +24,7 @@ from typing import Any, final
 from thread_kit.envs import Env, Step
 from thread_kit.envs.alfworld_engine import Engine
 from thread_kit.envs.alfworld_games import KINDS, generated
+from thread_kit.envs.alfworld_nearest import nearest
 from thread_kit.envs.alfworld_oracle import solve
 from thread_kit.envs.alfworld_wording import WORDINGS, as_read, goal_of, worded
 
@@ -93,14 +94,21 @@ def _official(path: Path, split: str = "") -> Task:
 
     Raises ValueError if it does not.
     """
-    trial, folder = path.parent, path.parent.parent
-    for kind, prefix in KINDS.items():
-        if folder.name.startswith(prefix):
-            return Task(split, f"{folder.name}/{trial.name}", kind, path)
-    raise ValueError(
-        f"{path}: the folders of a game file say its task type, as ALFWorld names them: "
-        "pick_and_place_simple-Mug-None-Desk-308/trial_T20190908/game.tw-pddl"
-    )
+    name = f"{path.parent.parent.name}/{path.parent.name}"
+    kind = type_of(name)
+    if kind is None:
+        raise ValueError(
+            f"{path}: the folders of a game file say its task type, as ALFWorld names them: "
+            "pick_and_place_simple-Mug-None-Desk-308/trial_T20190908/game.tw-pddl"
+        )
+    return Task(split, name, kind, path)
+
+
+def type_of(name: str) -> str | None:
+    """The task type of a game by its name, official or generated; None if it tells none."""
+    if name.partition("-")[0] in KINDS:
+        return name.partition("-")[0]
+    return next((kind for kind, prefix in KINDS.items() if name.startswith(prefix)), None)
 
 
 @final
@@ -114,6 +122,8 @@ class AlfWorld(Env):
     does nothing. 50 is ALFWorld's own limit (THREAD, StateFlow); ADaPT gives an executor 20 and
     ReAct 60; None for no limit.
     wording: "papers", "classic" or "engine"; `alfworld_wording.WORDINGS` says what they are.
+    nearest: what is no action is taken for the admissible one that it is most like (StateFlow
+    paper); otherwise it does nothing.
     seconds: after so long without an answer the engine counts as stuck.
     Raises ValueError for an unknown split, game or wording or a limit below 1, FileNotFoundError
     where no game is at hand, ImportError if the engine is not installed.
@@ -128,6 +138,7 @@ class AlfWorld(Env):
         *,
         max_actions: int | None = 50,
         wording: str = "papers",
+        nearest: bool = False,
         seconds: float = 120.0,
     ) -> None:
         if wording not in WORDINGS:
@@ -135,10 +146,13 @@ class AlfWorld(Env):
         if max_actions is not None and max_actions < 1:
             raise ValueError(f"max_actions is {max_actions}; give 1 or more, or None for no limit")
         chosen, data = _chosen(split, game)
-        self.task = {"split": chosen.split, "game": chosen.name, "wording": wording}
+        self.task: dict[str, Any] = {"split": chosen.split, "game": chosen.name, "wording": wording}
+        if nearest:
+            self.task["nearest"] = True
         self.type = chosen.type
         self.max_actions = max_actions
         self.wording = wording
+        self.nearest = nearest
         self.seconds = seconds
         self._game = worded(data, wording)
         self.goal = goal_of(self._game)
@@ -214,7 +228,10 @@ class AlfWorld(Env):
         if self._engine is None:
             self.reset()
         assert self._engine is not None
-        seen = self._engine.ask(do="step", action=action.strip())
+        action = action.strip()
+        if self.nearest:
+            action = nearest(action, self._admissible)
+        seen = self._engine.ask(do="step", action=action)
         self._actions += 1
         self._won = seen["won"]
         self._truncated = self._actions == self.max_actions and not self._won
@@ -243,6 +260,7 @@ class AlfWorld(Env):
             game,
             max_actions=self.max_actions,
             wording=self.wording,
+            nearest=self.nearest,
             seconds=self.seconds,
         )
 
@@ -301,4 +319,4 @@ def _read(task: Task) -> dict[str, Any]:
     return game
 
 
-__all__ = ["GENERATED", "LISTED", "SPLITS", "AlfWorld", "Task", "data_folder", "tasks"]
+__all__ = ["GENERATED", "LISTED", "SPLITS", "AlfWorld", "Task", "data_folder", "tasks", "type_of"]

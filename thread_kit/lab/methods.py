@@ -10,7 +10,7 @@ its prompt is ReAct's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,11 +18,11 @@ from thread_kit.lab.ablations import ABLATIONS, SEPARATE, ablated, ablated_taugh
 from thread_kit.lab.method import SessionMethod
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.decomp import decomp
-from thread_kit.methods.machines import MACHINES
+from thread_kit.methods.machines import MACHINES, SPLIT_MACHINES
 from thread_kit.methods.plan_and_execute import plan_and_execute
 from thread_kit.methods.react import react
 from thread_kit.methods.reflexion import reflexion
-from thread_kit.methods.stateflow import stateflow
+from thread_kit.methods.stateflow import Machine, stateflow
 from thread_kit.methods.tdag import tdag
 from thread_kit.methods.try_again import try_again
 from thread_kit.program import Program, threads
@@ -37,6 +37,10 @@ MAX_DEPTH = {"textcraft": 4}
 EXECUTOR, ALONE = 20, 60
 """Iterations of an executor, and of one that is the whole method (appendix A: ALFWorld and
 TextCraft)."""
+
+EXECUTORS = {"alfworld": ("executor", "atomic")}
+"""Executor prompts of ADaPT's own, by their roles: "executor" has atomic skills and two whole games
+(hybrid), "atomic" the skills only (section 6.2). Elsewhere the executor is ReAct's."""
 
 HANDLERS = {"textcraft": ("get", "make")}
 """DecomP's fixed set."""
@@ -89,8 +93,14 @@ def _plan_and_execute(benchmark: str) -> SessionMethod:
     return _method("plan-and-execute", program, planner, executor)
 
 
-def _adapt(benchmark: str) -> SessionMethod:
-    planner = load_prompt(f"adapt/{benchmark}-planner")
+def _family(benchmark: str) -> str:
+    """ "alfworld" of "alfworld-heat": what has prompts for all of its task types."""
+    return benchmark.partition("-")[0]
+
+
+def _adapt(benchmark: str, executor: str = "executor") -> SessionMethod:
+    """executor: of the three that the ADaPT paper compares on ALFWorld (section 6.2)."""
+    planner = load_prompt(f"adapt/{_family(benchmark)}-planner")
     program = partial(
         adapt,
         planner=planner,
@@ -99,24 +109,34 @@ def _adapt(benchmark: str) -> SessionMethod:
         start=_start(benchmark),
         carry=benchmark.startswith("alfworld"),
     )
-    return _method("adapt", program, load_prompt(f"react/{benchmark}"), planner)
+    if executor in EXECUTORS.get(_family(benchmark), ()):
+        prompt = load_prompt(f"adapt/{_family(benchmark)}-{executor}")
+    else:
+        prompt = load_prompt(f"react/{benchmark}")
+    name = "adapt" if executor == "executor" else f"adapt, {executor}"
+    return _method(name, program, prompt, planner)
 
 
-def _machine(benchmark: str) -> Program:
-    if benchmark not in MACHINES:
+def _machine(benchmark: str, machines: Mapping[str, Machine] = MACHINES) -> Program:
+    if benchmark not in machines:
         raise ValueError(
-            f"nobody has written a state machine for {benchmark!r}; known: {', '.join(MACHINES)}"
+            f"nobody has written a state machine for {benchmark!r}; known: {', '.join(machines)}"
         )
-    return partial(stateflow, machine=MACHINES[benchmark], turns=ALONE)
+    return partial(stateflow, machine=machines[benchmark], turns=ALONE)
 
 
 def _stateflow(benchmark: str) -> SessionMethod:
     return _method("stateflow", _machine(benchmark), load_prompt(f"stateflow/{benchmark}"))
 
 
+def _stateflow_split(benchmark: str) -> SessionMethod:
+    prompt = load_prompt(f"stateflow/{benchmark}-split")
+    return _method("stateflow, 10 states", _machine(benchmark, SPLIT_MACHINES), prompt)
+
+
 def _on(name: str, actor: Program, prompt: Prompt, benchmark: str, **fixed: Any) -> SessionMethod:
     """Reflexion on top of an actor."""
-    reflect = load_prompt(f"reflexion/{benchmark}")
+    reflect = load_prompt(f"reflexion/{_family(benchmark)}")
     program = partial(reflexion, actor=actor, reflect=reflect, trials=_depth(benchmark))
     method = _method(name, program, prompt, reflect)
     return SessionMethod(name, prompt, {**method.fixed, **fixed})
@@ -162,7 +182,10 @@ BUILDERS: dict[str, Callable[[str], SessionMethod]] = {
     "try again": _try_again,
     "plan-and-execute": _plan_and_execute,
     "adapt": _adapt,
+    "adapt, atomic": partial(_adapt, executor="atomic"),
+    "adapt, by type": partial(_adapt, executor="by type"),
     "stateflow": _stateflow,
+    "stateflow, 10 states": _stateflow_split,
     "reflexion": _reflexion,
     "stateflow+reflexion": _stateflow_reflexion,
     "thread+reflexion": _thread_reflexion,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from thread_kit.envs.alfworld import type_of
 from thread_kit.lab.statistics import success, wilson
 from thread_kit.resources import resource
 
@@ -86,6 +87,41 @@ def beside(
     return pd.DataFrame(rows)
 
 
+TYPES = ("Pick", "Clean", "Heat", "Cool", "Look", "Pick2", "All")
+"""ALFWorld's task types, as the papers' tables name them."""
+
+
+def by_type(ours: pd.DataFrame | None = None) -> pd.DataFrame:
+    """ALFWorld by task type, in percent: our episodes, and the papers' tables with their costs.
+
+    ours: a suite's frame; None for the published ones alone. n: of all types. cost: US dollars, where a paper gives them; evaluated, generated, calls: our medians an
+    episode. Lines: THREAD paper, Tables 1, 2 and 8; ADaPT, 1, 4 and 6; StateFlow, 3, 9 and 10.
+    """
+    rows: list[dict[str, object]] = []
+    if ours is not None and len(ours):
+        for (method, model), group in ours.groupby(["method", "model"], sort=False):
+            kinds = group["game"].map(type_of).str.capitalize()
+            row: dict[str, object] = {"kind": "own run", "method": method, "model": model}
+            row |= {kind: 100 * part["solved"].mean() for kind, part in group.groupby(kinds)}
+            row |= {"All": 100 * group["solved"].mean(), "n": len(group), "source": "this file"}
+            row |= {cost: group[cost].median() for cost in ("evaluated", "generated", "calls")}
+            rows.append(row)
+    theirs = published(benchmark="ALFWorld")
+    theirs = theirs[theirs["metric"].isin(("success rate", "cost")) & theirs["group"].isin(TYPES)]
+    theirs = theirs[(theirs["paper"] != "THREAD v1") & theirs["table"].str.startswith("Table")]
+    for (paper, table, _), group in theirs.groupby(["paper", "table", "row"], sort=False):
+        for model, part in group.groupby("model", sort=False):
+            rates = part[part["metric"] == "success rate"]
+            every = rates[rates["group"] == "All"].iloc[0]
+            row = {"kind": "published", "method": every["method"], "model": model}
+            row |= dict(zip(rates["group"], rates["value"].astype(float), strict=True))
+            costs = part.loc[part["metric"] == "cost", "value"].astype(float)
+            row |= {"cost": costs.iloc[0]} if len(costs) else {}
+            rows.append({**row, "n": int(every["n"]), "source": f"{paper}, {table}"})
+    columns = ["kind", "method", "model", "n", *TYPES, "cost", "evaluated", "generated", "calls"]
+    return pd.DataFrame(rows, columns=[*columns, "source"])
+
+
 def _ours(
     ours: pd.DataFrame, theirs: pd.DataFrame, same_model: Mapping[str, str]
 ) -> list[dict[str, object]]:
@@ -142,4 +178,4 @@ def _theirs(row: pd.Series) -> dict[str, object]:
     }
 
 
-__all__ = ["PAPERS", "RATES", "beside", "published"]
+__all__ = ["PAPERS", "RATES", "TYPES", "beside", "by_type", "published"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thread_kit.methods.machines_alfworld import ALFWORLD, ALFWORLD_SPLIT
 from thread_kit.methods.stateflow import (
     Always,
     Machine,
@@ -40,6 +41,9 @@ TEXTCRAFT = Machine(
     }
 )
 
-MACHINES = {"textcraft": TEXTCRAFT}
+MACHINES = {"textcraft": TEXTCRAFT, **ALFWORLD}
 
-__all__ = ["MACHINES", "TEXTCRAFT"]
+SPLIT_MACHINES = {**ALFWORLD_SPLIT}
+"""StateFlow paper, appendix B.3: the same with a state for each kind of action."""
+
+__all__ = ["MACHINES", "SPLIT_MACHINES", "TEXTCRAFT"]

@@ -179,7 +179,7 @@ class Matching:
 
     def __call__(self, given: Given, Y: Sequence) -> Deciding:
         yield from ()
-        text = _last_message(Y)
+        text = last_message(Y)
         found = (state for pattern, state in self.patterns.items() if re.search(pattern, text))
         return Y, next(found, self.otherwise)
 
@@ -215,7 +215,8 @@ def _asked(
     return (yield from ask(given, Y, line, history, program=reply, prompt=prompt))
 
 
-def _last_message(Y: Sequence) -> str:
+def last_message(Y: Sequence) -> str:
+    """What was observed last, or what the model wrote if nothing was since; "" at the start."""
     for span in reversed(Y.spans):
         if span.provenance is not Provenance.INSTRUCTION:
             return span.text
@@ -235,6 +236,7 @@ __all__ = [
     "execute",
     "goes_to",
     "heard",
+    "last_message",
     "stateflow",
     "write",
 ]
