@@ -134,8 +134,8 @@ class Player(anywidget.AnyWidget):
         """Go on for a "token", an "event", a "thread" (until one starts or ends) or a "spawn"."""
         track = self._tracks[0]
         track.pause()
+        track.resume(until=unit)  # before it starts: its first event may be the step's end
         track.start()
-        track.resume(until=unit)
 
     def fork(self, at: int | None = None, *, of: int = 0, **changes: Any) -> Session:
         """Fork the episode and show the fork, which begins at once; its session.

@@ -69,10 +69,11 @@ class Track:
 
     def resume(self, until: str = "") -> None:
         """Go on; with `until`, a unit of `STEPS`, as far as one step."""
-        if self.worker and self.now["phase"] != "over":
-            self._until = STEPS.get(until)
-            self.worker.resume()
-            self.tell(phase="running", after="paused")
+        with self._outbox.lock:  # the worker waits for it with its next event
+            if self.worker and self.now["phase"] != "over":
+                self._until = STEPS.get(until)
+                self.tell(phase="running", after="paused")
+                self.worker.resume()
 
     def pause(self) -> None:
         """Hold the session where it is."""
