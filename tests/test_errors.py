@@ -32,6 +32,7 @@ from thread_kit.lab.review import (
 )
 from thread_kit.lab.reviewing import Reviewer, described
 from thread_kit.methods.react import react
+from thread_kit.resources import resource
 from thread_kit.session import Session
 from thread_kit.trace import Episode
 
@@ -305,6 +306,25 @@ def test_every_proposal_is_a_line_that_can_be_chosen():
     for episode in EPISODES.values():
         if found := propose(episode):
             assert described(episode.events[found.event])
+
+
+# What is committed
+
+
+def test_the_committed_reviews_name_events_of_committed_failures():
+    folder = resource("data/errors")
+    traces = {path.stem: Episode.load(path) for path in folder.glob("thread-*.jsonl")}
+    read = read_reviews(folder / "reviews.jsonl")
+    assert {one.episode for one in read} == traces.keys()
+    assert len(traces) == 9
+    for one in read:
+        episode = traces[one.episode]
+        assert episode.reward != 1
+        assert described(episode.events[one.event])
+    # The reader names the cause; what a rule sees comes later.
+    for rule in review_by_rules(traces):
+        (mine,) = [one for one in read if one.episode == rule.episode]
+        assert mine.event <= rule.event
 
 
 # Figures

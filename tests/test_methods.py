@@ -15,7 +15,10 @@ from thread_kit.envs import Env, Step
 from thread_kit.envs.textcraft import TextCraft
 from thread_kit.envs.textcraft_oracle import solve
 from thread_kit.events import Acted, GeneratedSpan, Restarted, Returned
+from thread_kit.lab.method import SessionMethod
 from thread_kit.lab.methods import BUILDERS, named
+from thread_kit.lab.results import Results
+from thread_kit.lab.suite import Suite
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.parts import completed, subtask
 from thread_kit.methods.plan_and_execute import plan_and_execute
@@ -352,6 +355,20 @@ def test_a_program_and_the_parameters_of_thread_exclude_each_other():
         Session(ScriptedEngine([]), Lock(), prompts=[EXECUTOR])
     with pytest.raises(ValueError, match="no program"):
         play("react", [YES])
+
+
+def test_a_suite_plays_a_method_again_if_what_it_was_made_with_has_changed(tmp_path):
+    for iterations in (1, 2, 2):
+        fixed = {"program": partial(react, iterations=iterations), "variables": False}
+        suite = Suite(
+            tmp_path / "r.jsonl",
+            methods=[SessionMethod("react", fixed=fixed)],
+            models={"script": ScriptedEngine(lambda text: "> inventory =>")},
+            environment=TextCraft,
+            tasks=[{"split": "dev", "number": 47}],
+        )
+        suite.run(progress=False)
+    assert [row["calls"] for row in Results.load(tmp_path / "r.jsonl")] == [1, 2]
 
 
 # In the real game
