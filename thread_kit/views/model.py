@@ -299,7 +299,10 @@ def _actions(episode: Episode, one: Thread) -> Iterator[Action]:
         if span.provenance is Provenance.OBSERVED:
             if in_code or observed >= len(one.actions):
                 reward = 0.0 if in_code else None
-                yield Action(legible(wrote), legible(span.text.rstrip("\n")), reward)
+                seen = span.text.rstrip("\n")
+                if in_code:
+                    seen = seen.removesuffix(dialect.get("close", "<="))
+                yield Action(legible(wrote), legible(seen), reward)
             observed += 1
         last = span.text.removesuffix(listen).removesuffix(spawn).rpartition("\n")[2]
         wrote = last.lstrip("#> ").rstrip()
