@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from thread_kit.engines.server import ServerEngine
     from thread_kit.engines.tape import TapeEngine
     from thread_kit.envs.alfworld import AlfWorld
+    from thread_kit.envs.datacommons import DataCommonsQA
+    from thread_kit.envs.mimic import IcuQA
     from thread_kit.envs.textcraft import TextCraft
     from thread_kit.models import MODELS, load_model
     from thread_kit.prompt_check import check_prompt
@@ -40,6 +42,8 @@ _HOMES = {
     "ASYNC": "dialect",
     "AlfWorld": "envs.alfworld",
     "BubblewrapSandbox": "bubblewrap",
+    "DataCommonsQA": "envs.datacommons",
+    "IcuQA": "envs.mimic",
     "MODELS": "models",
     "EMPTY": "prompts",
     "Episode": "trace",
@@ -76,8 +80,10 @@ __all__ = [
     "QA_ASYNC",
     "AlfWorld",
     "BubblewrapSandbox",
+    "DataCommonsQA",
     "Episode",
     "HumanEngine",
+    "IcuQA",
     "LlamaEngine",
     "ScriptedEngine",
     "ServerEngine",

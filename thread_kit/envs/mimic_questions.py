@@ -1,9 +1,9 @@
 """The question templates of ICU QA and their ground-truth programs (THREAD paper, F).
 
-Twelve of the released benchmark's fifteen kinds, with what their wording says (the released
+Eleven of the released benchmark's fifteen kinds, with what their wording says (the released
 program computes the mean for the minimum, begins at an hour where it should end there, and is off
-by one row at jumps). The other three need phenotypes, which only MIMIC-III's own tables have.
-The wording is ours.
+by one row at jumps), and the forecast with survivors in the place of a phenotype. The other three
+need phenotypes, which only MIMIC-III's own tables have. The wording is ours.
 """
 
 from __future__ import annotations

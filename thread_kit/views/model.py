@@ -329,9 +329,10 @@ def elsewhere(episode: Episode, one: Thread, observed: Span) -> Action:
     spans = one.sequence.spans
     place = next((n for n, span in enumerate(spans) if span is observed), len(spans))
     wrote = episode.dialect.bare(spans[place - 1].text if place else "").rpartition("\n")[2]
-    reward = 0.0 if episode.dialect.code else None
-    shown = legible(wrote.lstrip("#> ").rstrip())
-    return Action(shown, legible(observed.text.rstrip("\n")), reward)
+    shown, seen = legible(wrote.lstrip("#> ").rstrip()), observed.text.rstrip("\n")
+    if episode.dialect.code:
+        return Action(shown, legible(seen.removesuffix(episode.dialect.close)), 0.0)
+    return Action(shown, legible(seen), None)
 
 
 def pictures_of(episode: Episode, number: int) -> tuple[tuple[str, str], ...]:
