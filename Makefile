@@ -42,6 +42,7 @@ demo: setup ## run one episode with the embedded model and show its tree
 
 bench: setup ## measure what the kit claims about speed and tokens
 	$(PY) -m thread_kit.bench $(BENCH)
+	$(PY) -m thread_kit.bench.player
 
 lint: setup ## check style (ruff) and types (mypy)
 	$(PY) -m ruff check .

@@ -6,7 +6,7 @@ import pytest
 from jupyter import Notebook, chromium, jupyterlab, write_notebook
 from playwright.sync_api import expect
 
-from thread_kit.bench_player import large_episode
+from thread_kit.bench.player import large_episode
 from thread_kit.trace import Episode
 from thread_kit.views.page import save_page
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from thread_kit.events import GeneratedSpan
 from thread_kit.trace import Episode
 
@@ -13,12 +15,22 @@ def distinct_tokens(episode: Episode) -> int:
     token of a call is evaluated only if the thread goes on. `Usage.evaluated`, divided by this, is
     1.00 where nothing was evaluated twice; less, where a cache from before the episode helped.
     """
+    return distinct_prefixes(
+        [
+            *episode.prompt(number).tokens,
+            *episode.threads[number].context.tokens,
+            *episode.threads[number].sequence.tokens[:end],
+        ]
+        for number, end in _evaluated(episode).items()
+    )
+
+
+def distinct_prefixes(texts: Iterable[Iterable[int]]) -> int:
+    """How many different prefixes these token sequences have in all: a cell for each would do."""
     children: dict[tuple[int, int], int] = {}  # (a prefix's number, the next token): its number
-    for number, end in _evaluated(episode).items():
-        one = episode.threads[number]
-        prompt = episode.prompt(number).tokens
+    for tokens in texts:
         node = 0
-        for token in [*prompt, *one.context.tokens, *one.sequence.tokens[:end]]:
+        for token in tokens:
             node = children.setdefault((node, token), len(children) + 1)
     return len(children)
 
@@ -38,4 +50,4 @@ def _evaluated(episode: Episode) -> dict[int, int]:
     return ends
 
 
-__all__ = ["distinct_tokens"]
+__all__ = ["distinct_prefixes", "distinct_tokens"]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from thread_kit.accounts import distinct_prefixes
 from thread_kit.bench.workload import Forced, Workload
 from thread_kit.engines.kv import KVCache, Memory, common_prefix
 from thread_kit.engines.scripted import ScriptedEngine
@@ -163,8 +164,8 @@ def _growth(sizes: tuple[int, ...]) -> Iterator[Grown]:
 
 def distinct_tokens(work: Workload) -> int:
     """The tokens that have to be evaluated at least once (as `accounts.distinct_tokens`)."""
-    ends = {call.thread: len(call.seen) + len(call.written) - 1 for call in work.calls}
-    return len(work.prompt) + sum(end - len(work.prompt) for end in ends.values())
+    last = {call.thread: (*call.seen, *call.written[:-1]) for call in work.calls}
+    return distinct_prefixes([work.prompt, *last.values()])
 
 
 def bookkeeping(shape: str, threads: int) -> float:

@@ -1,6 +1,6 @@
 """How long the player takes for a large episode, in a headless Chromium.
 
-    python -m thread_kit.bench_player [--threads 1000] [--tokens 10000]
+    python -m thread_kit.bench.player [--threads 1000] [--tokens 10000]
 
 Three numbers, each against its limit: seconds from the page's film to the whole episode on the
 screen; frames a second while it steps token by token; seconds for a jump along the timeline. The
@@ -112,11 +112,14 @@ def main() -> None:
     import tempfile
 
     parser = argparse.ArgumentParser(
-        prog="python -m thread_kit.bench_player", description="Measure the player."
+        prog="python -m thread_kit.bench.player", description="Measure the player."
     )
     parser.add_argument("--threads", type=int, default=1_000)
     parser.add_argument("--tokens", type=int, default=10_000)
     options = parser.parse_args()
+    if not Path(CHROMIUM).exists():
+        print(f"the player is not measured: there is no {CHROMIUM}")
+        return
     episode = large_episode(options.threads, options.tokens)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "player.html")
