@@ -94,8 +94,9 @@ TYPES = ("Pick", "Clean", "Heat", "Cool", "Look", "Pick2", "All")
 def by_type(ours: pd.DataFrame | None = None) -> pd.DataFrame:
     """ALFWorld by task type, in percent: our episodes, and the papers' tables with their costs.
 
-    ours: a suite's frame; None for the published ones alone. n: of all types. cost: US dollars, where a paper gives them; evaluated, generated, calls: our medians an
-    episode. Lines: THREAD paper, Tables 1, 2 and 8; ADaPT, 1, 4 and 6; StateFlow, 3, 9 and 10.
+    ours: a suite's frame; None for the published ones alone. n: of all types. cost: US dollars,
+    where a paper gives them; evaluated, generated, calls: our medians an episode. The tables are
+    THREAD's 1, 2, 7 and 8, ADaPT's 1, 4 and 6, StateFlow's 3, 9 and 10.
     """
     rows: list[dict[str, object]] = []
     if ours is not None and len(ours):
