@@ -5,7 +5,7 @@ empty scratch folder in memory, and nothing else; no network, no other processes
 run it forks a process that loads the thread's variables, refuses itself most of the kernel
 (`jail/seccomp.py`), runs the code, and is killed. As with `MontySandbox` a state is bytes: the
 variables, pickled and unpickled inside the jail only. A child thread and a rewind cost nothing; a
-line costs a fork and two passes over the variables (12 ms here, and 6 ms a megabyte of tables).
+line costs a fork and two passes over the variables (10 to 20 ms, and 10 ms a megabyte of tables).
 The scratch folder is the episode's, as an environment is: a fork of the session repeats its lines
 in a new one. Names come from the content (`save`), so nothing is overwritten.
 
