@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Callable
 from functools import cache
@@ -13,7 +14,7 @@ from thread_kit.envs import Env, Step
 from thread_kit.envs.alfworld import AlfWorld
 from thread_kit.envs.alfworld_games import KINDS
 from thread_kit.exchange import REFERENCE
-from thread_kit.lab.methods import named
+from thread_kit.lab.methods import ON_ALFWORLD, named
 from thread_kit.prompt_check import check_prompt, speak_examples
 from thread_kit.prompts import Example, Prompt, load_prompt
 from thread_kit.thread import Status
@@ -290,3 +291,13 @@ def test_the_trials_that_reflexion_shows_went_as_it_shows_them():
         for action, observation in steps(example.context):
             assert env.step(action).observation == observation
         assert not env.won
+
+
+@pytest.mark.parametrize("name", ON_ALFWORLD)
+def test_the_variants_are_there_for_every_type_and_on_alfworld_only(name):
+    for kind in KINDS:
+        made = named(name, f"alfworld-{kind}")
+        assert made.name == name
+        assert pickle.loads(pickle.dumps(made)).prompt == made.prompt  # it travels, too
+    with pytest.raises(ValueError, match=f"no method '{name}' on textcraft"):
+        named(name, "textcraft")

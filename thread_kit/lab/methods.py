@@ -182,10 +182,7 @@ BUILDERS: dict[str, Callable[[str], SessionMethod]] = {
     "try again": _try_again,
     "plan-and-execute": _plan_and_execute,
     "adapt": _adapt,
-    "adapt, atomic": partial(_adapt, executor="atomic"),
-    "adapt, by type": partial(_adapt, executor="by type"),
     "stateflow": _stateflow,
-    "stateflow, 10 states": _stateflow_split,
     "reflexion": _reflexion,
     "stateflow+reflexion": _stateflow_reflexion,
     "thread+reflexion": _thread_reflexion,
@@ -204,7 +201,15 @@ TAUGHT: dict[str, Callable[[], SessionMethod]] = {
 """Those that an adapter can teach a model, which then needs no examples; and ablations of them."""
 
 
-def named(name: str, benchmark: str = "", *, taught: bool = False) -> SessionMethod:
+ON_ALFWORLD: dict[str, Callable[[str], SessionMethod]] = {
+    "adapt, atomic": partial(_adapt, executor="atomic"),
+    "adapt, by type": partial(_adapt, executor="by type"),
+    "stateflow, 10 states": _stateflow_split,
+}
+"""Variants that the papers have on ALFWorld only: other executors, a machine with more states."""
+
+
+def named(name: str, benchmark: str, *, taught: bool = False) -> SessionMethod:
     """A method with its prompts for a benchmark; with none if the model was taught the method.
 
     Raises ValueError for an unknown name, or where a benchmark lacks what the method needs;
@@ -214,9 +219,10 @@ def named(name: str, benchmark: str = "", *, taught: bool = False) -> SessionMet
         if name not in TAUGHT:
             raise ValueError(f"no adapter teaches {name!r}; those taught: {', '.join(TAUGHT)}")
         return TAUGHT[name]()
-    if name not in BUILDERS:
-        raise ValueError(f"there is no method {name!r}; known: {', '.join(BUILDERS)}")
-    return BUILDERS[name](benchmark)
+    known = BUILDERS | (ON_ALFWORLD if _family(benchmark) == "alfworld" else {})
+    if name not in known:
+        raise ValueError(f"there is no method {name!r} on {benchmark}; known: {', '.join(known)}")
+    return known[name](benchmark)
 
 
-__all__ = ["BUILDERS", "TAUGHT", "named"]
+__all__ = ["BUILDERS", "ON_ALFWORLD", "TAUGHT", "named"]
