@@ -118,7 +118,7 @@ def test_an_ablation_differs_from_thread_in_one_thing(name):
 def test_a_name_that_there_is_not_is_named():
     with pytest.raises(ValueError, match="no ablation 'thread, no hands'"):
         ablated("thread, no hands", "textcraft")
-    with pytest.raises(ValueError, match="no method 'cot'; known: thread, react"):
+    with pytest.raises(ValueError, match="no method 'cot' on textcraft; known: thread, react"):
         named("cot", "textcraft")
     with pytest.raises(ValueError, match="teaches 'adapt'"):
         named("adapt", "textcraft", taught=True)

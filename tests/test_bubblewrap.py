@@ -214,7 +214,7 @@ ATTEMPTS = {
     "read the password file": "print('OUT', open('/etc/passwd').read())",
     "read the host name": "print('OUT', open('/etc/hostname').read())",
     "read the home folder": "print('OUT', os.listdir('/root'), os.listdir('/home'))",
-    "read the working folder": f"print('OUT', os.listdir({os.getcwd()!r}))",
+    "read the working folder": f"print('OUT', open({os.getcwd()!r} + '/pyproject.toml').read())",
     "read this test": f"print('OUT', open({__file__!r}).read())",
     "read the kit's session": "import thread_kit.session\nprint('OUT')",
     "read the environment": f"print('OUT' if {'USER'!r} in os.environ else '')",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 from checker import check
@@ -32,6 +33,7 @@ from thread_kit.views import palette
 from thread_kit.views.film import Film
 from thread_kit.views.html import TEXT, episode_html
 from thread_kit.views.model import VALUE, Branch, view
+from thread_kit.views.picture import save_picture
 from thread_kit.views.plot import supplemental_work_figure, usage_figure
 from thread_kit.views.text import episode_text, thread_text
 from thread_kit.views.wording import legible
@@ -269,3 +271,32 @@ def test_no_two_provenances_share_a_colour_and_each_status_has_one():
     css = palette.css()
     assert ".tk-few-shot { --tk-colour: #999999; }" in css
     assert ".tk-out-of-context {" in css
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_a_picture_shows_every_thread_and_is_the_same_each_time(kind, tmp_path):
+    episode = session().run(progress=False)
+    one, again = (save_picture(episode, tmp_path / f"{n}.{kind}") for n in "ab")
+    assert one.read_bytes() == again.read_bytes()
+    if kind == "svg":
+        drawn = "".join(ElementTree.parse(one).getroot().itertext())
+        for thread in view(episode).threads.values():
+            assert f"{thread.id}  {thread.name}" in drawn
+        assert view(episode).totals in drawn
+
+
+def test_a_picture_takes_any_text_and_any_depth(tmp_path):
+    episode = chain(200)
+    context = span(Provenance.CONTEXT, "Prompt:\n$x^2$ <&> \x1b[2J \ud800 =>\n\nResponse:\n")
+    episode.add(Spawned(200, 0, 0, context, ""))
+    file = save_picture(episode, tmp_path / "deep" / "tree.svg")
+    drawn = "".join(ElementTree.parse(file).getroot().itertext())
+    assert "199  level 199" in drawn
+    assert "200  $x^2$ <&>" in drawn
+
+
+def test_a_picture_of_another_kind_or_of_nothing_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"ends in \.svg, \.pdf, \.png"):
+        save_picture(session().run(progress=False), tmp_path / "tree.gif")
+    with pytest.raises(ValueError, match="no thread to draw"):
+        save_picture(Episode({}), tmp_path / "tree.svg")

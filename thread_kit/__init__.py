@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from thread_kit.side_by_side import together
     from thread_kit.trace import Episode, to_dataset
     from thread_kit.views.page import save_page
+    from thread_kit.views.picture import save_picture
     from thread_kit.views.player import watch
     from thread_kit.views.plot import supplemental_work_figure, usage_figure
     from thread_kit.views.text import thread_text
@@ -64,6 +65,7 @@ _HOMES = {
     "parse_prompt": "prompts",
     "resource": "resources",
     "save_page": "views.page",
+    "save_picture": "views.picture",
     "supplemental_work_figure": "views.plot",
     "thread_text": "views.text",
     "to_dataset": "trace",
@@ -98,6 +100,7 @@ __all__ = [
     "parse_prompt",
     "resource",
     "save_page",
+    "save_picture",
     "supplemental_work_figure",
     "thread_text",
     "to_dataset",

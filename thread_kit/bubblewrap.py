@@ -15,7 +15,8 @@ Covered (tests/test_bubblewrap.py: one test a line, and a table of 50 attempts t
 - floods of `print`: cut after `print_characters`; the rest of standard output goes nowhere
 - variables and states that grow: `variables_characters`, `state_bytes`; the line is undone
 - the scratch folder: `scratch_bytes`, 16 MB a file, 1,000 files; no folders, no links
-- files of the host, its environment variables, home folder, devices: do not exist in the jail
+- files of the host, its environment variables, home folder, devices: do not exist in the jail (of
+  the folders that lead to Python and its libraries there is the name, and nothing else in them)
 - writing anywhere but into the scratch folder: read-only
 - network, sockets to local services: refused by the kernel, twice
 - new processes, threads, programs, shells: refused
