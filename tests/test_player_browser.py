@@ -189,7 +189,7 @@ def test_the_buttons_pause_and_stop(browser, lab):
     page.locator(".tk-pane", has_text="on and on").wait_for()
     page.get_by_role("button", name="Pause").click()
     page.locator(".tk-bar .tk-badge", has_text="paused").wait_for()
-    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name="Run", exact=True).click()
     page.locator(".tk-bar .tk-badge", has_text="generating").wait_for()
     page.get_by_role("button", name="Stop").click()
     page.locator(".tk-bar .tk-stopped").wait_for()
@@ -231,7 +231,7 @@ def test_two_children_grow_at_once_and_the_pane_stays_with_the_one_that_it_follo
         if isinstance(event, Waiting):
             before = player.snapshot_json()
         elif isinstance(event, Token) and session.episode.threads[0].status is Status.WAITING:
-            news = {"frames": frames, "now": {"phase": "running", "reading": None}}
+            news = {"frames": frames, "now": {**player._tracks[0].now, "phase": "running"}}
             messages.append({"n": len(messages) + 1, "tracks": {"0": news}})
             if len(messages) == 8:
                 break
