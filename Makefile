@@ -1,6 +1,7 @@
 # thread-kit. `make` alone lists what there is; `make lab` and `make test` set everything up first.
 #
 #   make PYTHON=python3.12 lab              another Python (3.11 or newer)
+#   make JOBS=4 test                        tests side by side; each job may take 5 GB of memory
 #   CMAKE_ARGS="-DGGML_CUDA=on" make lab    build llama.cpp for a GPU; kept until CMAKE_ARGS is given
 #                                           again (CMAKE_ARGS="" goes back to the CPU)
 
@@ -9,6 +10,7 @@ VENV   ?= .venv
 LAB    ?= 01_first_episode.ipynb
 DEMO   ?= --env textcraft --split test --task 110 --out runs/demo.jsonl
 BENCH  ?=
+JOBS   ?= 2
 
 PY  := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
@@ -32,8 +34,8 @@ lab: setup ## open JupyterLab on the first notebook
 
 test: $(VENV)/.extras ## run all tests, and every notebook against its stored outputs
 	@status=0; set -x; \
-	$(PY) -m pytest tests || status=1; \
-	$(PY) -m pytest $(NBVAL) notebooks || status=1; \
+	$(PY) -m pytest -n $(JOBS) --dist loadfile tests || status=1; \
+	$(PY) -m pytest -n $(JOBS) --dist loadfile $(NBVAL) notebooks || status=1; \
 	exit $$status
 
 demo: setup ## run one episode with the embedded model and show its tree

@@ -266,13 +266,13 @@ def test_a_missing_compiler_is_said_before_anything_is_built(checkout):
 
 
 @needs_make
-@pytest.mark.parametrize("fails", ["nothing", "pytest tests", "notebooks"])
+@pytest.mark.parametrize("fails", ["nothing", "loadfile tests", "notebooks"])
 def test_make_test_runs_both_halves_and_fails_if_either_fails(checkout, fails):
     checkout.asked("setup")
     done = checkout.make("test", FAILS=fails)
     assert f"[] {EXTRAS}" in checkout.log.read_text().splitlines()
     tests, notebooks = checkout.log.read_text().splitlines()[-2:]
-    assert tests == "[] -m pytest tests"
+    assert tests == "[] -m pytest -n 2 --dist loadfile tests"
     assert "--nbval --" in notebooks
     assert notebooks.endswith(" notebooks")
     assert (done.returncode == 0) == (fails == "nothing")
