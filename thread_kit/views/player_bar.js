@@ -175,8 +175,7 @@ class Bar {
   // How deep in the tree each moment is: the shape of the whole episode above the timeline.
   draw(film, at) {
     const width = Math.max(this.picture.clientWidth, 1);
-    const style = getComputedStyle(this.element);
-    const drawn = `${width} ${film.length} ${style.color}`;
+    const drawn = `${width} ${film.length}`;
     if (drawn !== this.drawn) {
       this.drawn = drawn;
       this.picture.width = width;
@@ -185,12 +184,12 @@ class Bar {
       film.at(at);
       const pen = this.picture.getContext("2d");
       pen.clearRect(0, 0, width, height);
-      pen.fillStyle = style.color;
+      pen.fillStyle = "#808080"; // a canvas hears of no change of theme: seen on both
       const deepest = Object.values(threads).reduce((most, one) => Math.max(most, one.depth), 1);
       for (let x = 0; x < width; x++) {
         const { thread, kind } = film.frames[Math.floor((x / width) * film.length)] ?? {};
         const depth = threads[thread]?.depth ?? 0;
-        pen.globalAlpha = kind === "spawned" ? 0.9 : 0.35;
+        pen.globalAlpha = kind === "spawned" ? 1 : 0.6;
         const top = (depth / deepest) * (height - 3);
         pen.fillRect(x, top, 1, 3);
       }
