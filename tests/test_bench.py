@@ -119,6 +119,15 @@ def test_a_workload_is_the_episode_call_by_call(episode):
     assert ends[0] == spell(episode.seen(0))
 
 
+def test_the_first_calls_of_a_workload_are_its_beginning():
+    work = tree("bushy", 8)
+    first = work.first(5)
+    assert first.calls == work.calls[:5]
+    assert first.steps == work.steps[: len(first.steps)]
+    assert isinstance(first.steps[-1], Forced)
+    assert work.first(1000).steps == work.steps
+
+
 def test_an_episode_without_calls_is_no_workload():
     with pytest.raises(ValueError, match="with calls"):
         workload(Episode({}), ScriptedEngine([]), "nothing")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,13 @@ class Workload:
     def calls(self) -> list[Forced]:
         """The calls alone."""
         return [step for step in self.steps if isinstance(step, Forced)]
+
+    def first(self, calls: int) -> Workload:
+        """The work up to so many calls."""
+        ends = [n for n, step in enumerate(self.steps, 1) if isinstance(step, Forced)]
+        return replace(
+            self, steps=self.steps[: ends[calls - 1]] if calls < len(ends) else self.steps
+        )
 
     @property
     def generated(self) -> int:
