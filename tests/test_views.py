@@ -188,6 +188,17 @@ def test_a_child_is_nested_before_what_it_returned(episode):
     assert spawned < child < returned
 
 
+def test_html_shows_supplemental_work_where_it_came_in(episode):
+    text = check(episode_html(episode)).text
+    for number in episode.threads:
+        work = episode.supplemental_work(number)
+        for child, (start, stop) in episode.threads[number].returned.items():
+            if stop > start:
+                place = f"tokens {start:,} to {stop - 1:,}, returned by thread {child}"
+                assert f"{place}{work[start]:,} tokens" in text
+    assert "supplemental work" not in check(episode_html(chain(2))).text, "nothing came back yet"
+
+
 def test_html_is_folded_but_for_the_main_thread_and_what_failed():
     assert [line[0] for line in check(session().run(progress=False)._repr_html_()).open] == [
         "0",
