@@ -31,6 +31,19 @@ SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 
+CONTRAST = """() => {
+    const player = document.querySelector(".tk-player");
+    const rgb = (text) => text.match(/[0-9.]+/g).slice(0, 3).map(Number);
+    const light = (text) => rgb(text)
+        .map((c) => c / 255)
+        .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+        .reduce((sum, c, n) => sum + c * [0.2126, 0.7152, 0.0722][n], 0);
+    const style = getComputedStyle(player);
+    const [a, b] = [light(style.color), light(style.backgroundColor)].sort((x, y) => y - x);
+    return (a + 0.05) / (b + 0.05);
+}"""
+"""The contrast of the player's text with its ground, by the formula of WCAG 2: 7 is its AAA."""
+
 
 @contextmanager
 def jupyterlab(notebooks: Path, scratch: Path) -> Iterator[str]:

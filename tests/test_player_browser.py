@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from films import bare, state_of
-from jupyter import Notebook, chromium, jupyterlab, write_notebook
+from jupyter import CONTRAST, Notebook, chromium, jupyterlab, write_notebook
 
 from thread_kit.dialect import ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
@@ -143,11 +143,16 @@ def test_an_episode_in_jupyterlab(browser, lab, tmp_path):
     assert row(notebook, 3, output=1).inner_text() == row(notebook, 3).inner_text()
     assert "Thread 0" in pane(notebook, output=1)
 
+    grounds: list[str] = []
     for theme in ("JupyterLab Light", "JupyterLab Dark"):
         notebook.theme(theme)
+        page.wait_for_function(f"() => ({CONTRAST})() > 7")
+        ground = "() => getComputedStyle(document.querySelector('.tk-player')).backgroundColor"
+        grounds.append(page.evaluate(ground))
         picture = tmp_path / f"{theme.split()[1].lower()}.png"
         page.screenshot(path=picture, full_page=True)
         assert picture.stat().st_size > 20_000
+    assert len(set(grounds)) == 2, "light and dark"
     assert notebook.errors == []
     assert notebook.outside == []
     page.close()

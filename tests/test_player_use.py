@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from jupyter import Notebook, chromium, jupyterlab, write_notebook
+from jupyter import CONTRAST, Notebook, chromium, jupyterlab, write_notebook
 from playwright.sync_api import expect
 
 from thread_kit.bench.player import large_episode
+from thread_kit.resources import resource
 from thread_kit.trace import Episode
 from thread_kit.views.page import save_page
 
@@ -225,6 +226,23 @@ def test_a_page_in_a_file_replays_and_offers_nothing_that_needs_a_kernel(browser
     page.close()
 
 
+def test_the_exact_prompt_of_a_thread_can_be_copied(browser, tmp_path):
+    episode = Episode.load(resource("data/episodes/acacia-fence-gate.jsonl"))
+    page, errors = opened(browser, save_page(episode, tmp_path / "page.html"))
+    page.evaluate(
+        """() => Object.defineProperty(navigator, "clipboard", {
+            value: { writeText: async (text) => { window.copied = text; } },
+        })"""
+    )
+    for thread in (0, 4):
+        page.locator(".tk-row").nth(thread).click()
+        page.get_by_role("button", name="Copy the exact prompt").click()
+        page.locator(".tk-tools [role=status]", has_text="copied").wait_for()
+        assert page.evaluate("window.copied") == episode.seen(thread)
+    assert errors == []
+    page.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_tree_of_200_levels_can_be_read_at_900_pixels_in_both_themes(browser, tmp_path, scheme):
     from episodes import chain
@@ -239,20 +257,7 @@ def test_a_tree_of_200_levels_can_be_read_at_900_pixels_in_both_themes(browser, 
     assert last.locator(".tk-title").bounding_box()["width"] > 100
     assert "[depth 199]" in last.inner_text()
     assert page.evaluate("() => document.body.scrollWidth <= innerWidth")
-    contrast = page.evaluate(
-        """() => {
-            const player = document.querySelector(".tk-player");
-            const rgb = (text) => text.match(/[0-9.]+/g).slice(0, 3).map(Number);
-            const light = (text) => rgb(text)
-                .map((c) => c / 255)
-                .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-                .reduce((sum, c, n) => sum + c * [0.2126, 0.7152, 0.0722][n], 0);
-            const style = getComputedStyle(player);
-            const [a, b] = [light(style.color), light(style.backgroundColor)].sort((x, y) => y - x);
-            return (a + 0.05) / (b + 0.05);
-        }"""
-    )
-    assert contrast > 7
+    assert page.evaluate(CONTRAST) > 7
     assert errors == []
     page.close()
 
