@@ -53,6 +53,8 @@ class Bar {
         ),
       );
     this.picture = make("canvas", { height: "22", "aria-hidden": "true" });
+    // It has no width before the page is laid out, and another one when the page's changes.
+    new ResizeObserver(() => this.latest && this.draw(...this.latest)).observe(this.picture);
     this.slider = make("input", {
       type: "range",
       min: "0",
@@ -174,6 +176,7 @@ class Bar {
 
   // How deep in the tree each moment is: the shape of the whole episode above the timeline.
   draw(film, at) {
+    this.latest = [film, at];
     const width = Math.max(this.picture.clientWidth, 1);
     const drawn = `${width} ${film.length}`;
     if (drawn !== this.drawn) {
