@@ -19,10 +19,9 @@ there is not enough of something for all: a budget, or the cells of the KV cache
 from __future__ import annotations
 
 import base64
-import itertools
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from thread_kit.budget import Limits, Over
@@ -49,11 +48,12 @@ from thread_kit.events import (
     Waiting,
     plain,
 )
-from thread_kit.lens import UNKNOWN, Lens
+from thread_kit.lens import UNKNOWN
 from thread_kit.namespace import Namespace, Ran
 from thread_kit.past import Past, ReplayError
 from thread_kit.program import Given, Program
 from thread_kit.prompts import Prompt
+from thread_kit.running import Asked, Running, generated_span
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.thread import (
     Act,
@@ -64,7 +64,6 @@ from thread_kit.thread import (
     Finished,
     Generate,
     Generated,
-    Request,
     Restart,
     Show,
     Spawn,
@@ -75,58 +74,6 @@ from thread_kit.trace import Episode
 
 OF_CHILD = "(what the child named)"
 """Stands for a line where a variable of a child could not become its parent's."""
-
-_KEYS = itertools.count()  # threads of several sessions may share one engine
-
-
-@dataclass(slots=True)
-class _Asked:
-    """A call that runs: the new tokens it may have, what it means when they are spent, its end."""
-
-    room: int
-    spent: Status
-    over: Call | None = None
-
-
-@dataclass(slots=True)
-class _Running:
-    """A thread that is alive: its generator, its variables, and what it waits for.
-
-    path: its place in the tree, which does not depend on who was faster, as its number does.
-    acts: it may act in the environment: all threads from the main thread down to it are waited for.
-    futures: the threads that names stand for, as long as this thread has not taken them.
-    request: what it asked for and has to ask again: there was no room for one more call, or a call
-        of the past stands for it so far.
-    lengths, lens: characters that each token of its call adds, and what the model weighed for it.
-    """
-
-    id: int
-    depth: int
-    path: tuple[int, ...]
-    context: Span
-    program: Program
-    prompt: Prompt
-    namespace: Namespace
-    acts: bool
-    futures: dict[str, int]
-    is_future: bool
-    steps: Generator[Request, Any, Finished]
-    key: int = field(default_factory=lambda: next(_KEYS))
-    reply: Any = None
-    request: Request | None = None
-    call: _Asked | None = None
-    is_held: bool = False
-    shown: int = 0
-    lengths: list[int] = field(default_factory=list)
-    lens: list[Lens] = field(default_factory=list)
-    children: int = 0
-    child: int = -1
-    taken: tuple[str, int] | None = None
-    defined: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_ready(self) -> bool:
-        return self.call is None and not self.is_held
 
 
 class Drive:
@@ -169,10 +116,10 @@ class Drive:
         self._check = check
         self._past, self._keep, self._lens = past, keep, lens
         self._prefilled = False
-        self._threads: dict[int, _Running] = {}  # in the order of their numbers
+        self._threads: dict[int, Running] = {}  # in the order of their numbers
         # Of these, the ones that wait for no other thread: few, where many listen.
-        self._awake: dict[int, _Running] = {}
-        self._asleep: dict[int, list[_Running]] = {}  # by the thread that they wait for
+        self._awake: dict[int, Running] = {}
+        self._asleep: dict[int, list[Running]] = {}  # by the thread that they wait for
         self._finished: dict[int, Finished] = {}  # of threads that a future stands for
         self._done = False  # the environment's task is over
 
@@ -206,14 +153,14 @@ class Drive:
             call = self.engine.cancel(one.key)
             call = one.call.over if one.call and one.call.over else call
             if call and call.tokens:
-                yield _generated(one, call)
+                yield generated_span(one, call)
             self.engine.release(one.key, keep=self._keep())
         self._threads.clear()
         self._awake.clear()
         self._asleep.clear()
 
     @property
-    def _calling(self) -> list[_Running]:
+    def _calling(self) -> list[Running]:
         """The threads that generate, in the order of their numbers."""
         calling = (one for one in self._awake.values() if one.call)
         return sorted(calling, key=lambda one: one.id)
@@ -234,7 +181,7 @@ class Drive:
 
     # Requests
 
-    def _turn(self, one: _Running) -> Iterator[Event]:
+    def _turn(self, one: Running) -> Iterator[Event]:
         """What one thread does until its next request is met, or has to wait."""
         request, one.request = one.request, None
         if request is None:
@@ -268,7 +215,7 @@ class Drive:
 
     def _spawn(
         self,
-        parent: _Running | None,
+        parent: Running | None,
         context: str,
         future: str | None = None,
         *,
@@ -286,7 +233,7 @@ class Drive:
         futures = dict(parent.futures) if parent else {}
         if parent:
             parent.children += 1
-        child = _Running(
+        child = Running(
             id=number,
             depth=parent.depth + 1 if parent else 0,
             path=(*parent.path, parent.children) if parent else (),
@@ -315,13 +262,13 @@ class Drive:
         else:
             self._threads[child.id] = self._awake[child.id] = child
 
-    def _prompt_of_child(self, parent: _Running | None) -> Prompt:
+    def _prompt_of_child(self, parent: Running | None) -> Prompt:
         """The same as its parent's; the main thread may have one of its own."""
         if parent is None:
             return self._main_prompt
         return self._prompt if parent.prompt is self._main_prompt else parent.prompt
 
-    def _restart(self, one: _Running) -> Iterator[Event]:
+    def _restart(self, one: Running) -> Iterator[Event]:
         if self.env is None or self.episode.reward == 1:
             one.reply = None
             return
@@ -329,7 +276,7 @@ class Drive:
         self._done = False
         yield Restarted(one.id, one.reply)
 
-    def _await(self, one: _Running, name: str) -> Iterator[Event]:
+    def _await(self, one: Running, name: str) -> Iterator[Event]:
         child = one.futures.pop(name)
         one.taken = name, child
         if child in self._finished:
@@ -338,7 +285,7 @@ class Drive:
             self._sleep(one, child)
             yield Waiting(one.id, child)
 
-    def _define(self, one: _Running, variables: dict[str, Any]) -> Iterator[Event]:
+    def _define(self, one: Running, variables: dict[str, Any]) -> Iterator[Event]:
         edit = self._past.edit("returned", one.id, one.taken[1] if one.taken else one.child)
         if edit:
             yield edit
@@ -353,7 +300,7 @@ class Drive:
             yield ExecutedLine(one.id, OF_CHILD, None, ran.error, {})
         one.reply = Executed(one.namespace.variables, None)
 
-    def _execute(self, one: _Running, lines: tuple[str, ...]) -> Iterator[Event]:
+    def _execute(self, one: Running, lines: tuple[str, ...]) -> Iterator[Event]:
         printed = None
         for line in lines:
             self._check()
@@ -366,13 +313,13 @@ class Drive:
         yield from self._change(one)
         one.reply = Executed(one.namespace.variables, printed)
 
-    def _change(self, one: _Running) -> Iterator[Event]:
+    def _change(self, one: Running) -> Iterator[Event]:
         """Give a thread the variables that a person has set here."""
         while edit := self._past.new_variables(one.id):
             ran = one.namespace.define(edit.variables)
             yield replace(edit, variables=plain(ran.changed))
 
-    def _act(self, one: _Running, action: str) -> Iterator[Event]:
+    def _act(self, one: Running, action: str) -> Iterator[Event]:
         if self._dialect.code:
             yield from self._act_in_code(one, action)
         elif self.env is None:
@@ -389,13 +336,13 @@ class Drive:
             yield replace(edit, was=one.reply)
             one.reply = edit.now
 
-    def _step_env(self, one: _Running, env: Env, action: str) -> Iterator[Event]:
+    def _step_env(self, one: Running, env: Env, action: str) -> Iterator[Event]:
         observation, reward, terminated, truncated, info = env.step(action)
         self._done = terminated or truncated
         yield Acted(one.id, action, observation, reward, terminated, truncated, plain(info))
         one.reply = observation
 
-    def _act_in_code(self, one: _Running, action: str) -> Iterator[Event]:
+    def _act_in_code(self, one: Running, action: str) -> Iterator[Event]:
         """An action that is a line of code: the thread observes what it printed, or its error."""
         ran = one.namespace.run(action)
         if not ran.executed:
@@ -405,12 +352,12 @@ class Drive:
         seen = [text for text in (ran.printed, ran.error) if text]
         one.reply = "\n".join(seen) or "Nothing was printed."
 
-    def _ran(self, one: _Running, ran: Ran) -> Iterator[Event]:
+    def _ran(self, one: Running, ran: Ran) -> Iterator[Event]:
         yield ExecutedLine(one.id, ran.line, ran.printed, ran.error, plain(ran.changed))
         for path, png in ran.pictures.items():
             yield Pictured(one.id, path, base64.b64encode(png).decode())
 
-    def _end(self, one: _Running, finished: Finished) -> Iterator[Event]:
+    def _end(self, one: Running, finished: Finished) -> Iterator[Event]:
         yield from self._show(one, finished.sequence)
         if one.id == 0 and finished.status.is_end and self.env and not self._done:
             texts = finished.printed or "", finished.sequence.text
@@ -428,7 +375,7 @@ class Drive:
         yield Ended(one.id, finished.status, details.get(finished.status, ""))
         self._hand_over(one, finished)
 
-    def _hand_over(self, one: _Running, finished: Finished) -> None:
+    def _hand_over(self, one: Running, finished: Finished) -> None:
         """To the parent that listens; or to whoever waits for the future, now or later."""
         if one.is_future:
             self._finished[one.id] = finished
@@ -436,19 +383,19 @@ class Drive:
             self._awake[waiting.id] = waiting
             waiting.reply = self._read(waiting, one.id, finished)
 
-    def _sleep(self, one: _Running, child: int) -> None:
+    def _sleep(self, one: Running, child: int) -> None:
         """Nothing happens in a thread until another one is over."""
         del self._awake[one.id]
         self._asleep.setdefault(child, []).append(one)
 
-    def _read(self, one: _Running, child: int, finished: Finished) -> Finished:
+    def _read(self, one: Running, child: int, finished: Finished) -> Finished:
         """A child as this thread reads it: a person may have changed what it returns."""
         edit = self._past.edit("returned", one.id, child)
         return replace(finished, instead=edit.now) if edit else finished
 
     # Calls of the model
 
-    def _show(self, one: _Running, sequence: Sequence) -> Iterator[Event]:
+    def _show(self, one: Running, sequence: Sequence) -> Iterator[Event]:
         """The spans that the model did not write: observed, returned, instructions ..."""
         for span in sequence.spans[one.shown :]:
             match span.provenance:
@@ -462,7 +409,7 @@ class Drive:
                     yield Returned(one.id, one.child, span, plain(one.defined))
         one.shown = len(sequence.spans)
 
-    def _begin(self, one: _Running, request: Generate) -> Iterator[Event]:
+    def _begin(self, one: Running, request: Generate) -> Iterator[Event]:
         """Begin a call, or hold the thread back until there is room for one more."""
         if not self._prefilled and not self._past.holds_calls:
             yield from self._prefill()
@@ -473,7 +420,7 @@ class Drive:
             return
         room, spent = allowed
         if self._past.holds_calls:
-            one.call, one.request = _Asked(room, spent), request
+            one.call, one.request = Asked(room, spent), request
             return
         number = self.episode.threads[one.id].usage.calls
         start = self._past.starts.get((one.id, number))
@@ -504,7 +451,7 @@ class Drive:
                 raise
             self._hold(one, request)
         else:
-            one.call = _Asked(room, spent)
+            one.call = Asked(room, spent)
             one.lengths = list(start.lengths) if start else []
             one.lens = [UNKNOWN] * len(one.lengths) if self._lens else []
             if start:
@@ -528,7 +475,7 @@ class Drive:
             (s for mark, s in self._dialect.stops.items() if span.text.endswith(mark)), None
         )
 
-    def _hold(self, one: _Running, request: Generate) -> None:
+    def _hold(self, one: Running, request: Generate) -> None:
         one.is_held, one.request = True, request
 
     def _repeat(self) -> Iterator[Event]:
@@ -579,10 +526,10 @@ class Drive:
                     yield Token(calling[key].id, token, text, lens)
                 case Call():
                     one = calling[news.thread]
-                    yield from self._called(one, _generated(one, news))
+                    yield from self._called(one, generated_span(one, news))
         self._check()
 
-    def _called(self, one: _Running, event: GeneratedSpan) -> Iterator[Event]:
+    def _called(self, one: Running, event: GeneratedSpan) -> Iterator[Event]:
         asked, one.call = one.call, None
         number = self.episode.threads[one.id].usage.calls
         for what in ("text", "forbidden"):
@@ -595,31 +542,6 @@ class Drive:
         one.reply = Generated(event.span, event.stop)
         for other in self._awake.values():
             other.is_held = False
-
-
-def _generated(one: _Running, call: Call) -> GeneratedSpan:
-    span = Span(Provenance.GENERATED, call.text, call.tokens)
-    lengths = _fitted(one.lengths, span)
-    lens = tuple(one.lens[: len(span)])
-    return GeneratedSpan(
-        one.id, span, call.stop, call.reused, call.evaluated, call.seconds, lengths, lens
-    )
-
-
-def _fitted(lengths: list[int], span: Span) -> tuple[int, ...]:
-    """Lengths for just these tokens: where the last ones were cut to a stop string and spelled
-    anew, the first of those has what they add together."""
-    fitted = (lengths + [0] * len(span))[: len(span)]
-    extra = sum(fitted) - len(span.text)
-    for n in reversed(range(len(span))):
-        if extra <= 0:
-            break
-        less = min(extra, fitted[n])
-        fitted[n] -= less
-        extra -= less
-    if fitted and extra < 0:
-        fitted[-1] -= extra
-    return tuple(fitted)
 
 
 __all__ = ["OF_CHILD", "Drive"]
