@@ -77,6 +77,15 @@ def alfworld_process(alfworld_games, monkeypatch):
     monkeypatch.setattr("thread_kit.envs.alfworld.Engine", alfworld_games)
 
 
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium (marker: browser)."""
+    from jupyter import chromium
+
+    with chromium() as one:
+        yield one
+
+
 def _is_loopback(host: object) -> bool:
     if isinstance(host, bytes):
         host = host.decode("ascii", "replace")

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-CHROMIUM = Path("/usr/bin/chromium")
+from thread_kit.bench.player import CHROMIUM
+
 PATIENCE = float(os.environ.get("PATIENCE", "120"))
 """Seconds that anything may take; only a test that fails waits so long."""
 

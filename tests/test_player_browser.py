@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from films import bare, state_of
-from jupyter import CONTRAST, Notebook, chromium, jupyterlab, write_notebook
+from jupyter import CONTRAST, Notebook, jupyterlab, write_notebook
 
 from thread_kit.dialect import ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
@@ -78,12 +78,6 @@ class Slow(ScriptedEngine):
 session = Session(Slow(["on and " * 100_000]), context="Go on. =>", new_tokens=1_000_000)
 player = watch(session)
 player"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as one:
-        yield one
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from jupyter import CONTRAST, Notebook, chromium, jupyterlab, write_notebook
+from jupyter import CONTRAST, Notebook, jupyterlab, write_notebook
 from playwright.sync_api import expect
 
 from thread_kit.bench.player import large_episode
@@ -41,12 +41,6 @@ import thread_kit as tk
 person = tk.HumanEngine(tk.ScriptedEngine(["print('the axe')\\n#END#", "#END#"]))
 player = tk.watch(tk.Session(person, context="Sharpen it. =>"))
 player"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as one:
-        yield one
 
 
 @pytest.fixture(scope="module")

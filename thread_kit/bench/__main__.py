@@ -19,6 +19,7 @@ from thread_kit.bench import growth, tables
 from thread_kit.bench.contenders import CONTENDERS, apart
 from thread_kit.bench.exactness import drift
 from thread_kit.bench.rates import keeping, rate
+from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Played, Weights, Workload, workload
 from thread_kit.engines import EngineError
 from thread_kit.envs.textcraft import TextCraft
@@ -128,7 +129,7 @@ def _contenders(weights: Weights, work: Workload, rounds: int) -> list[Played]:
     for _ in range(rounds):
         for contender in order.sample(CONTENDERS, len(CONTENDERS)):
             bar.set_description(contender.__name__)
-            if contender.__name__ == "llama_server" and not _has("xllamacpp"):
+            if contender is llama_server and not _has("xllamacpp"):
                 bar.write("llama-server is left out: pip install xllamacpp")
             else:
                 played.append(apart(contender, weights, work))

@@ -27,16 +27,8 @@ WARM_UP = 64  # tokens evaluated before the clock starts
 class ForcedEngine(LlamaEngine):
     """A LlamaEngine that writes what it is told; what it would have written is counted."""
 
-    def __init__(self, weights: Weights) -> None:
-        super().__init__(
-            weights.path,
-            adapter=weights.adapter,
-            context=weights.context,
-            gpu_layers=weights.gpu_layers,
-            cpu_threads=weights.cpu_threads,
-            sequences=256,
-            keep_prompts=False,
-        )
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, sequences=256, **options)
         self._scripts: dict[int, Iterator[int]] = {}
         self.differs = False
 
@@ -77,7 +69,7 @@ def _in_process(
 ) -> Played:
     evaluated = same = 0
     own_keys = itertools.count(10**9)
-    with ForcedEngine(weights) as engine:
+    with weights.load(ForcedEngine) as engine:
         engine.play((0, Forced(0, (1,) * WARM_UP, (1,))))
         engine.release(0)
         begun = time.perf_counter()

@@ -51,8 +51,8 @@ class _Watched(ForcedEngine):
 
     watched = -1
 
-    def __init__(self, weights: Weights) -> None:
-        super().__init__(weights)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.rows: list[Any] = []
 
     def _sample(self, row: int, call: Any) -> int:
@@ -74,7 +74,7 @@ def drift(weights: Weights, work: Workload) -> list[Drift]:
 
     Of the batches only every eighth call is looked at: the others are in the batch with it.
     """
-    with _Watched(weights) as ours, _Watched(weights) as scratch:
+    with weights.load(_Watched) as ours, weights.load(_Watched) as scratch:
         kept = list(_kept(ours, scratch, work))
         for thread in range(len(work.steps)):
             ours.release(thread)

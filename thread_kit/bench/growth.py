@@ -52,28 +52,40 @@ def bushy(threads: int) -> list[int]:
 TREES: dict[str, Tree] = {"chain": chain, "star": star, "bushy": bushy}
 
 
+def calls(shape: str, threads: int) -> Iterator[tuple[int, bool]]:
+    """The calls of such an episode in order: who writes, and whether it spawns then, or ends."""
+    alive: list[list[int]] = []  # thread, children to come
+    for number, children in enumerate(TREES[shape](threads)):
+        alive.append([number, children])
+        while alive:
+            thread, left = alive[-1]
+            yield thread, left > 0
+            if left:
+                alive[-1][1] -= 1
+                break
+            alive.pop()
+
+
 def tree(shape: str, threads: int) -> Workload:
     """The calls of an episode with this tree; every token is another one."""
     fresh = itertools.count(PROMPT)
     prompt = tuple(range(PROMPT))
     steps: list[Forced | int] = []
-    alive: list[tuple[int, int, tuple[int, ...]]] = []  # thread, children to come, what it sees
+    seen: dict[int, tuple[int, ...]] = {}  # by the threads that are alive
     most = 0
-    for number, children in enumerate(TREES[shape](threads)):
-        alive.append((number, children, (*prompt, *itertools.islice(fresh, CONTEXT))))
-        most = max(most, len(alive))
-        while alive:
-            thread, left, seen = alive.pop()
-            written = tuple(itertools.islice(fresh, WRITTEN))
-            steps.append(Forced(thread, seen, written))
-            seen += written
-            if left:
-                alive.append((thread, left - 1, seen))
-                break
+    for thread, spawns in calls(shape, threads):
+        if thread not in seen:
+            seen[thread] = (*prompt, *itertools.islice(fresh, CONTEXT))
+            most = max(most, len(seen))
+        written = tuple(itertools.islice(fresh, WRITTEN))
+        steps.append(Forced(thread, seen[thread], written))
+        seen[thread] += written
+        if not spawns:
             steps.append(thread)
-            if alive:
-                parent, left, seen = alive.pop()
-                alive.append((parent, left, (*seen, *itertools.islice(fresh, RETURNED))))
+            del seen[thread]
+            if seen:  # the last one is the parent
+                parent = next(reversed(seen))
+                seen[parent] += tuple(itertools.islice(fresh, RETURNED))
     return Workload(f"{shape} of {threads}", prompt, tuple(steps), most)
 
 
@@ -171,16 +183,7 @@ def distinct_tokens(work: Workload) -> int:
 def bookkeeping(shape: str, threads: int) -> float:
     """Seconds a call that everything but the model takes: variables, sandbox, scheduler, trace."""
     spawn, end = "x = 3\nFirst, I need it. =>", "print(x)\n#END#"
-    replies: list[str] = []
-    waiting: list[int] = []
-    for children in TREES[shape](threads):
-        waiting.append(children)
-        while waiting and not waiting[-1]:
-            waiting.pop()
-            replies.append(end)
-        if waiting:
-            waiting[-1] -= 1
-            replies.append(spawn)
+    replies = [spawn if spawns else end for _, spawns in calls(shape, threads)]
     session = Session(ScriptedEngine(replies), context="go", calls=None, depth=None)
     begun = time.perf_counter()
     episode = session.run(progress=False)

@@ -22,7 +22,7 @@ from thread_kit.thread import Status
 from thread_kit.trace import Episode
 from thread_kit.views.page import page
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = Path("/usr/bin/chromium")
 OPENS, STEPS = 2.0, 10.0
 """Seconds that opening may take; steps a second that there must be at least."""
 
@@ -98,7 +98,7 @@ def measure(file: Path, steps: int = 60) -> dict[str, Any]:
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
         )
         tab = browser.new_page(viewport={"width": 1280, "height": 900})
         tab.goto(file.resolve().as_uri(), wait_until="commit")
@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1_000)
     parser.add_argument("--tokens", type=int, default=10_000)
     options = parser.parse_args()
-    if not Path(CHROMIUM).exists():
+    if not CHROMIUM.exists():
         print(f"the player is not measured: there is no {CHROMIUM}")
         return
     episode = large_episode(options.threads, options.tokens)

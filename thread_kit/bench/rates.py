@@ -133,7 +133,7 @@ def rate(weights: Weights, at_once: int, *, turns: int = 12, tokens: int = 24) -
     """Let sessions and the bare loop write in turns: `tokens` for each sequence, `turns` times."""
     loop = BareLoop(weights, at_once)
     try:
-        with _engine(weights) as engine:
+        with weights.load(TimedEngine) as engine:
             contexts = [f"{number}. {TEXT}" for number in range(at_once)]
             for number, context in enumerate(contexts):
                 loop.read(number, engine.tokenize(NEVER.context(context), first=True))
@@ -164,7 +164,7 @@ def keeping(weights: Weights, cells: int, *, turns: int = 12, tokens: int = 24) 
     as a share of its rate without them; the median over turns.
     """
     shares = []
-    with _engine(weights) as full, _engine(weights) as empty:
+    with weights.load(TimedEngine) as full, weights.load(TimedEngine) as empty:
         text = full.tokenize(TEXT)
         _read(full, [*itertools.islice(itertools.cycle(text), cells)])
         pair = [_written(engine, [TEXT], tokens * (turns + 1)) for engine in (full, empty)]
@@ -174,17 +174,6 @@ def keeping(weights: Weights, cells: int, *, turns: int = 12, tokens: int = 24) 
             beside, alone = (_seconds(_take, writing, tokens) for writing in pair)
             shares.append(alone / beside)
     return median(shares)
-
-
-def _engine(weights: Weights) -> TimedEngine:
-    return TimedEngine(
-        weights.path,
-        adapter=weights.adapter,
-        context=weights.context,
-        gpu_layers=weights.gpu_layers,
-        cpu_threads=weights.cpu_threads,
-        keep_prompts=False,
-    )
 
 
 def _read(engine: LlamaEngine, tokens: list[int]) -> None:

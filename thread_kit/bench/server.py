@@ -8,16 +8,16 @@ where not, the recorded tokens of that call are new to it at the next call.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
+
+import httpx
 
 from thread_kit.bench.memory import peak_memory
 from thread_kit.bench.workload import Played, Weights, Workload
@@ -52,7 +52,7 @@ def llama_server(weights: Weights, work: Workload) -> Played:
     return Played("llama-server", evaluated, seconds, same, peak)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _running(weights: Weights, slots: int) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -82,22 +82,16 @@ def _wait(process: subprocess.Popen[bytes], address: str) -> None:
     while time.monotonic() < end:
         if process.poll() is not None:
             raise RuntimeError(f"llama-server ended with status {process.returncode}")
-        try:
-            urllib.request.urlopen(f"{address}/health", timeout=1).close()
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.2)
-        else:
-            return
+        with contextlib.suppress(httpx.TransportError):
+            if httpx.get(f"{address}/health", timeout=1).is_success:
+                return
+        time.sleep(0.2)
     raise RuntimeError(f"llama-server did not answer within {PATIENCE} seconds")
 
 
 def _post(address: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    body = json.dumps(data).encode()
-    request = urllib.request.Request(
-        f"{address}/completion", body, {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-        return json.load(answer)
+    answer = httpx.post(f"{address}/completion", json=data, timeout=PATIENCE)
+    return answer.raise_for_status().json()
 
 
 def _serve(given: Mapping[str, Any]) -> None:

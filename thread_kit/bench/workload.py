@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from thread_kit.engines import Engine
+from thread_kit.engines.llama import LlamaEngine
 from thread_kit.events import Ended, GeneratedSpan, Observed, Referred, Returned, Spawned
 from thread_kit.models import MODELS, find_adapter, find_file
 from thread_kit.sequence import Span
 from thread_kit.trace import Episode
+
+Loaded = TypeVar("Loaded", bound=LlamaEngine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,18 @@ class Weights:
         """Those of a model by name or path; raises ModelError for what is not there."""
         path = find_file(MODELS[model]) if model in MODELS else Path(model).expanduser()
         return cls(path, find_adapter(adapter) if adapter else None, **options)
+
+    def load(self, kind: type[Loaded], **more: Any) -> Loaded:
+        """An engine of this kind with this model; no prompt comes from disk, or goes there."""
+        return kind(
+            self.path,
+            adapter=self.adapter,
+            context=self.context,
+            gpu_layers=self.gpu_layers,
+            cpu_threads=self.cpu_threads,
+            keep_prompts=False,
+            **more,
+        )
 
     def __str__(self) -> str:
         adapter = f" with {self.adapter.stem}" if self.adapter else ""

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from thread_kit.dialect import Stop, find_stop
@@ -133,19 +134,18 @@ class HumanEngine(Engine):
     ) -> None:
         self._must_begin(thread, tokens, self._calls)
 
-        def hand_on() -> None:
-            self.engine.begin(
-                thread,
-                tokens,
-                stops=stops,
-                max_tokens=max_tokens,
-                temperature=temperature,
-                seed=seed,
-                given=given,
-                forbid=forbid,
-                lens=lens,
-            )
-
+        hand_on = partial(
+            self.engine.begin,
+            thread,
+            tokens,
+            stops=stops,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            seed=seed,
+            given=given,
+            forbid=forbid,
+            lens=lens,
+        )
         if thread in self._models or given or forbid:  # a fork says itself how a call begins
             hand_on()
             return

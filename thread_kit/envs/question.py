@@ -51,7 +51,7 @@ def graded(given: str, answer: str) -> bool:
 class QuestionEnv(Env):
     """One question, for one episode.
 
-    question: with its answer. asked: the look-ups that the threads have made, for `error_type`.
+    question: with its answer. asked: the look-ups that the threads have made.
     """
 
     question: Question

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thread_kit.trace import Episode
-from thread_kit.views.model import EpisodeView, ThreadView, view
+from thread_kit.views.model import ThreadView, view
 from thread_kit.views.palette import NEUTRAL, status_colour
 from thread_kit.views.wording import column_widths, costs
 
@@ -54,7 +54,7 @@ def tree_picture(episode: Episode) -> Figure:
     from matplotlib.figure import Figure
 
     seen = view(episode)
-    rows = _rows(seen)
+    rows = [seen.threads[one.id] for one in episode.subtree()]
     depth = max(one.depth for one in rows)
     width, height = 2 * MARGIN + INDENT * depth + 8.6, 2 * MARGIN + ROW * (len(rows) + 1)
     figure = Figure(figsize=(width, height))
@@ -98,16 +98,6 @@ def _clipped(one: ThreadView) -> str:
     ended = "" if one.doing == "ended" else f" ({one.doing})"
     name = one.name if len(one.name) <= TITLE else one.name[: TITLE - 1] + "…"
     return name + ended
-
-
-def _rows(seen: EpisodeView) -> list[ThreadView]:
-    """The threads in the order of a walk down the tree."""
-    rows: list[ThreadView] = []
-    waiting = [one.id for one in reversed(seen.threads.values()) if one.parent is None]
-    while waiting:
-        rows.append(seen.threads[waiting.pop()])
-        waiting += reversed(rows[-1].children)
-    return rows
 
 
 __all__ = ["save_picture", "tree_picture"]
