@@ -63,7 +63,8 @@ def test_two_things_are_brought_one_after_the_other():
     back = ["I took the {item} from the {place}.", "The {item} is in the {target}."] * 2
     said = says("Your task is to: find two pillow and put them in sofa.", *back)
     assert said.splitlines()[3:] == [
-        "spots = [p for k in kinds for p in places if p.startswith(k + ' ') and k not in target]",
+        "spots = [p for k in kinds for p in places if p.startswith(k + ' ') and k + ' ' not in "
+        "target]",
         "First, I need to find a {obj}. =>I took the {item} from the {place}.<=",
         "Then, I need to put the {item} in the {target}. =>The {item} is in the {target}.<=",
         "spots = spots[spots.index(place):]",
@@ -71,6 +72,13 @@ def test_two_things_are_brought_one_after_the_other():
         "Finally, I need to put the {item} in the {target}. =>The {item} is in the {target}.<=",
         "#END#",
     ]
+
+
+def test_a_toilet_is_no_toiletpaperhanger():
+    said = says("Your task is to: put some toiletpaperroll on toiletpaperhanger.")
+    names = {"places": ["toilet 1", "toiletpaperhanger 1", "shelf 1"]}
+    exec("\n".join(said.splitlines()[:4]), names)
+    assert names["spots"] == ["toilet 1", "shelf 1"]
 
 
 def test_a_thread_looks_at_one_place_after_the_other():

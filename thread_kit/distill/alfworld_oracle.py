@@ -100,7 +100,7 @@ def _task(task: str, said: list[str]) -> str:
         steps = [begin, f"{lamps}Then, I need to find a {{light}} and turn it on. =>"]
     else:
         # What lies in the target's kind is brought already; or is yet to be heated, and counts.
-        there = "" if kind == "made" else " and k not in target"
+        there = "" if kind == "made" else " and k + ' ' not in target"
         begin = f"obj = {obj!r}\ntarget = '{target} 1'\nkinds = {kinds}\n{ALL}{there}]\n{FIND}"
         steps = [begin]
         if kind == "made":
