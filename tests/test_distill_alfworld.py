@@ -113,6 +113,17 @@ def test_at_a_place_it_opens_what_is_closed_and_takes_what_it_came_for():
     )
 
 
+def test_at_a_place_where_the_thread_before_stands_already_it_looks_again():
+    said = says(
+        "I need to look at the desk 2 for a desklamp.",
+        "Nothing happens.",
+        "On the {place}, you see a {light} 1.",
+        "You turn on the {lamp}.",
+    )
+    assert said.splitlines()[1] == "> examine {place} =>On the {place}, you see a {light} 1.<="
+    assert said.endswith("print('I turned on the {lamp}.')\n#END#")
+
+
 @pytest.mark.parametrize(
     "context", ["Your task is to: dance.", "I need to dance.", "Goal: craft torch."]
 )

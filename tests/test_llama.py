@@ -10,6 +10,7 @@ in its place, moves the logits by two to four times that.
 """
 
 import ctypes
+import os
 import subprocess
 import sys
 import threading
@@ -801,6 +802,15 @@ def test_facts_about_the_engine_are_plain_data(engine):
     assert json.loads(json.dumps(facts)) == facts
     assert facts["context"] == engine.context_size <= facts["cells"]
     assert facts["file"] == engine.path.name, "the file's name and not where it lies"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no such limit on this system")
+def test_a_process_that_may_use_one_core_takes_one():
+    done = in_another_process(
+        "import os; from thread_kit.engines.llama import cores\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(cores())"
+    )
+    assert done.stdout.strip() == b"1", done.stderr
 
 
 def in_another_process(code: str) -> subprocess.CompletedProcess:

@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from thread_kit.arguments import add_benchmark, add_model, benchmark_of
+from thread_kit.arguments import add_benchmark, add_model, benchmark_of, engine_options
 from thread_kit.lab.command import add_command
 from thread_kit.models import EMBEDDED, MODELS, ModelError, find_file, load_model, taught_by
 from thread_kit.prompts import PromptError, load_prompt
@@ -72,9 +72,7 @@ def _run(options: argparse.Namespace) -> None:
     adapter, prompt = taught_by(
         options.model, adapter=options.adapter, prompt=options.prompt, benchmark=options.env
     )
-    engine = load_model(
-        options.model, adapter=adapter, gpu_layers=options.gpu_layers, context=options.context
-    )
+    engine = load_model(options.model, adapter=adapter, **engine_options(options))
     session = Session(
         engine,
         env,

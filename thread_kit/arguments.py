@@ -31,6 +31,9 @@ def add_model(command: Any) -> None:
     command.add_argument("--adapter", help="a name, or a GGUF adapter, or none (default: by model)")
     command.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all that fit")
     command.add_argument(
+        "--cpu-threads", type=int, metavar="N", help="cores for the model (default: all it may use)"
+    )
+    command.add_argument(
         "--context", type=int, default=8192, metavar="TOKENS", help="KV cache size"
     )
     command.add_argument("--calls", type=int, default=200, metavar="N", help="an episode, at most")
@@ -40,4 +43,9 @@ def add_model(command: Any) -> None:
     command.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
 
 
-__all__ = ["add_benchmark", "add_model", "benchmark_of"]
+def engine_options(options: argparse.Namespace) -> dict[str, Any]:
+    """How the engine is to be loaded, for `load_model`."""
+    return {name: getattr(options, name) for name in ("gpu_layers", "cpu_threads", "context")}
+
+
+__all__ = ["add_benchmark", "add_model", "benchmark_of", "engine_options"]

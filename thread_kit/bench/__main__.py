@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
-import os
 import platform
 import random
 import sys
@@ -22,6 +21,7 @@ from thread_kit.bench.rates import keeping, rate
 from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Played, Weights, Workload, workload
 from thread_kit.engines import EngineError
+from thread_kit.engines.llama import cores
 from thread_kit.envs.textcraft import TextCraft
 from thread_kit.models import EMBEDDED, ModelError, load_model, taught_by
 from thread_kit.prompts import load_prompt
@@ -69,7 +69,7 @@ def _measure(options: argparse.Namespace) -> None:
     adapter, prompt = taught_by(
         options.model, adapter=options.adapter, prompt=options.prompt, benchmark="textcraft"
     )
-    cpu_threads = os.cpu_count() or 1
+    cpu_threads = cores()
     weights = Weights.of(
         options.model,
         adapter,

@@ -14,7 +14,8 @@ The form of the threads (what is distilled; there is no few-shot prompt):
                        place = spots[0]; So, I need to check the {place} for a {obj}. =>
                        place = spots[1] ... until a child says that it took one
     I need to check the shelf 2 for a mug. =>
-                       > go to {place} =>, > open {place} => if it is closed, and
+                       > go to {place} =>, > examine {place} => for who stands there already,
+                       > open {place} => if it is closed, and
                        > take {item} from {place} => if one is there
     I need to heat the mug 1. =>
                        > go to microwave 1 =>, > heat {item} with microwave 1 =>
@@ -124,6 +125,8 @@ def _at_place(what: str, act: str, printed: str, said: list[str]) -> str:
     if not said:
         return "> go to {place} =>"
     seen = said[-1]
+    if seen == "Nothing happens." and len(said) == 1:  # a thread before this one came here
+        return "> examine {place} =>"
     if seen.endswith(" is closed."):
         return "> open {place} =>"
     if seen.startswith(("You pick up ", "You turn on ")):

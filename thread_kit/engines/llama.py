@@ -88,7 +88,7 @@ class LlamaEngine(Engine):
         can see (or what the model was trained for, if that is less).
     gpu_layers: layers to offload; -1 is all, where the build supports it. What was really offloaded
         is in `offloaded`.
-    cpu_threads: None takes every core.
+    cpu_threads: None takes every core that the process may use (`taskset`, a job's share).
     batch: tokens evaluated in one step, at most.
     sequences: threads whose cells are kept at the same time, at most (llama.cpp allows 256).
     keep_prompts: few-shot prompts are kept on disk (`prompt_cache.py`), so that the next start
@@ -124,7 +124,7 @@ class LlamaEngine(Engine):
         llama_cpp.llama_backend_init()
         mark = len(_log)
         self._load(gpu_layers)
-        self._open(context, cpu_threads or os.cpu_count() or 1, batch, sequences)
+        self._open(context, cpu_threads or cores(), batch, sequences)
         if self.adapter:
             self._adapt(self.adapter)
         log = "".join(_log[mark:] if mark < len(_log) else _log)
@@ -535,6 +535,13 @@ class LlamaEngine(Engine):
         self.close()
 
 
+def cores() -> int:
+    """The CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS, nor on Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _last_words() -> str:
     """The last thing that llama.cpp complained about."""
     lines = [line.strip() for line in "".join(_log).splitlines() if line.strip()]
@@ -542,4 +549,4 @@ def _last_words() -> str:
     return (errors or lines or ["it gave no reason"])[-1]
 
 
-__all__ = ["LlamaEngine"]
+__all__ = ["LlamaEngine", "cores"]

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thread_kit.arguments import add_benchmark, add_model, benchmark_of
+from thread_kit.arguments import add_benchmark, add_model, benchmark_of, engine_options
 from thread_kit.benchmarks import spread
 from thread_kit.envs import Env
 from thread_kit.lab.method import Fitting, Method, SessionMethod
@@ -52,13 +52,7 @@ def run(options: argparse.Namespace) -> None:
         adapter, prompt = taught_by(
             model, adapter=options.adapter, prompt=options.prompt, benchmark=options.env
         )
-        load = partial(
-            load_model,
-            model,
-            adapter=adapter,
-            gpu_layers=options.gpu_layers,
-            context=options.context,
-        )
+        load = partial(load_model, model, adapter=adapter, **engine_options(options))
         suite = Suite(
             options.out,
             methods=methods_of(options, adapter, prompt, benchmark.environment(**chosen[0])),
