@@ -18,7 +18,6 @@ there is not enough of something for all: a budget, or the cells of the KV cache
 
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -29,19 +28,16 @@ from thread_kit.dialect import Dialect, Stop
 from thread_kit.engines import Call, Engine, EngineBusyError, Prefilled, Sampled
 from thread_kit.envs import Env
 from thread_kit.events import (
-    Acted,
     Ended,
     Event,
     ExecutedLine,
     GeneratedSpan,
     Instructed,
     Observed,
-    Pictured,
     Prefilling,
     Prompted,
     Referred,
     Resolved,
-    Restarted,
     Returned,
     Spawned,
     Token,
@@ -49,7 +45,7 @@ from thread_kit.events import (
     plain,
 )
 from thread_kit.lens import UNKNOWN
-from thread_kit.namespace import Namespace, Ran
+from thread_kit.namespace import Namespace
 from thread_kit.past import Past, ReplayError
 from thread_kit.program import Given, Program
 from thread_kit.prompts import Prompt
@@ -71,6 +67,7 @@ from thread_kit.thread import (
     Status,
 )
 from thread_kit.trace import Episode
+from thread_kit.world import World
 
 OF_CHILD = "(what the child named)"
 """Stands for a line where a variable of a child could not become its parent's."""
@@ -105,7 +102,6 @@ class Drive:
         lens: tuple[str, ...] = (),
     ) -> None:
         self.engine = engine
-        self.env = env
         self.episode = episode
         self._program = program
         self._dialect = dialect
@@ -114,6 +110,7 @@ class Drive:
         self._limits = limits
         self._temperature, self._seed = sampling["temperature"], sampling["seed"]
         self._check = check
+        self._world = World(env, episode, dialect=dialect, past=past, check=check)
         self._past, self._keep, self._lens = past, keep, lens
         self._prefilled = False
         self._threads: dict[int, Running] = {}  # in the order of their numbers
@@ -121,7 +118,6 @@ class Drive:
         self._awake: dict[int, Running] = {}
         self._asleep: dict[int, list[Running]] = {}  # by the thread that they wait for
         self._finished: dict[int, Finished] = {}  # of threads that a future stands for
-        self._done = False  # the environment's task is over
 
     def events(self, context: str) -> Iterator[Event]:
         """All events until the main thread is over. Each is in the episode before the next one."""
@@ -194,12 +190,12 @@ class Drive:
         match request:
             case Generate(sequence, _):
                 yield from self._show(one, sequence)
-                yield from self._change(one)
+                yield from self._world.change(one)
                 yield from self._begin(one, request)
             case Execute(lines):
-                yield from self._execute(one, lines)
+                yield from self._world.execute(one, lines)
             case Act(action):
-                yield from self._act(one, action)
+                yield from self._world.act(one, action)
             case Spawn(context, program, prompt):
                 yield from self._spawn(one, context, program=program, prompt=prompt)
             case SpawnAsync(context, name):
@@ -207,7 +203,7 @@ class Drive:
             case Show(sequence):
                 yield from self._show(one, sequence)
             case Restart():
-                yield from self._restart(one)
+                yield from self._world.restart(one)
             case Await(name):
                 yield from self._await(one, name)
             case Define(variables):
@@ -268,14 +264,6 @@ class Drive:
             return self._main_prompt
         return self._prompt if parent.prompt is self._main_prompt else parent.prompt
 
-    def _restart(self, one: Running) -> Iterator[Event]:
-        if self.env is None or self.episode.reward == 1:
-            one.reply = None
-            return
-        one.reply = self.env.reset()
-        self._done = False
-        yield Restarted(one.id, one.reply)
-
     def _await(self, one: Running, name: str) -> Iterator[Event]:
         child = one.futures.pop(name)
         one.taken = name, child
@@ -300,70 +288,10 @@ class Drive:
             yield ExecutedLine(one.id, OF_CHILD, None, ran.error, {})
         one.reply = Executed(one.namespace.variables, None)
 
-    def _execute(self, one: Running, lines: tuple[str, ...]) -> Iterator[Event]:
-        printed = None
-        for line in lines:
-            self._check()
-            yield from self._change(one)
-            ran = one.namespace.run(line)
-            if not ran.executed:
-                continue
-            printed = printed if ran.answer is None else ran.answer
-            yield from self._ran(one, ran)
-        yield from self._change(one)
-        one.reply = Executed(one.namespace.variables, printed)
-
-    def _change(self, one: Running) -> Iterator[Event]:
-        """Give a thread the variables that a person has set here."""
-        while edit := self._past.new_variables(one.id):
-            ran = one.namespace.define(edit.variables)
-            yield replace(edit, variables=plain(ran.changed))
-
-    def _act(self, one: Running, action: str) -> Iterator[Event]:
-        if self._dialect.code:
-            yield from self._act_in_code(one, action)
-        elif self.env is None:
-            one.reply = "There is no environment to act in."
-        elif not one.acts:  # else what it finds would depend on who was faster
-            one.reply = "There is no environment to act in for a thread that nobody waits for."
-        elif self._done:
-            one.reply = "The task is over."
-        else:
-            yield from self._step_env(one, self.env, action)
-        spans = self.episode.threads[one.id].sequence
-        number = sum(span.provenance is Provenance.OBSERVED for span in spans)
-        if edit := self._past.edit("observation", one.id, number):
-            yield replace(edit, was=one.reply)
-            one.reply = edit.now
-
-    def _step_env(self, one: Running, env: Env, action: str) -> Iterator[Event]:
-        observation, reward, terminated, truncated, info = env.step(action)
-        self._done = terminated or truncated
-        yield Acted(one.id, action, observation, reward, terminated, truncated, plain(info))
-        one.reply = observation
-
-    def _act_in_code(self, one: Running, action: str) -> Iterator[Event]:
-        """An action that is a line of code: the thread observes what it printed, or its error."""
-        ran = one.namespace.run(action)
-        if not ran.executed:
-            one.reply = "Not a line of code that prints; an action is one, such as print(x)."
-            return
-        yield from self._ran(one, ran)
-        seen = [text for text in (ran.printed, ran.error) if text]
-        one.reply = "\n".join(seen) or "Nothing was printed."
-
-    def _ran(self, one: Running, ran: Ran) -> Iterator[Event]:
-        yield ExecutedLine(one.id, ran.line, ran.printed, ran.error, plain(ran.changed))
-        for path, png in ran.pictures.items():
-            yield Pictured(one.id, path, base64.b64encode(png).decode())
-
     def _end(self, one: Running, finished: Finished) -> Iterator[Event]:
         yield from self._show(one, finished.sequence)
-        if one.id == 0 and finished.status.is_end and self.env and not self._done:
-            texts = finished.printed or "", finished.sequence.text
-            answers = [answer for text in texts if (answer := self.env.answer(text)) is not None]
-            if answers:
-                yield from self._step_env(one, self.env, answers[0])
+        if one.id == 0:
+            yield from self._world.hand_in(one, finished)
         self.engine.release(one.key, keep=self._keep())
         del self._threads[one.id], self._awake[one.id]
         details = {
@@ -495,7 +423,7 @@ class Drive:
                 )
             one.request, one.is_held = None, False
             for other in list(self._threads.values()):
-                yield from self._change(other)
+                yield from self._world.change(other)
             yield from self._called(one, event)
 
     def _go_on(self) -> Iterator[Event]:
@@ -503,7 +431,7 @@ class Drive:
         for one in self._calling:
             if isinstance(one.request, Generate):
                 request, one.call, one.request = one.request, None, None
-                yield from self._change(one)
+                yield from self._world.change(one)
                 yield from self._begin(one, request)
 
     def _step(self) -> Iterator[Event]:
