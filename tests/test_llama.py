@@ -251,7 +251,7 @@ class Run:
             self.events.append(event)
             if logits and isinstance(event, Token):
                 row = llama_cpp.llama_get_logits_ith(session.engine._context, -1)
-                size = session.engine._n_vocab
+                size = session.engine._vocabulary.size
                 rows.append(np.array(np.ctypeslib.as_array(row, (size,))))
             elif isinstance(event, GeneratedSpan):
                 self.logits.append(rows)
@@ -313,7 +313,7 @@ def finish(engine, *threads: int) -> dict[int, Call]:
 @pytest.fixture(scope="module")
 def missing(shared):
     """Bytes that no token of the vocabulary spells: llama.cpp leaves them out."""
-    spelled = set(shared._spell(range(shared._n_vocab)))
+    spelled = set(shared._vocabulary.spell(range(shared._vocabulary.size)))
     bytes_of_text = {*range(0x80), *range(0x80, 0xC0), *range(0xC2, 0xF5)}
     return bytes(sorted(bytes_of_text - spelled))
 
@@ -330,14 +330,14 @@ def test_no_byte_of_plain_text_is_missing_in_the_vocabulary(missing):
 )
 def test_text_is_spelled_by_its_tokens(shared, missing, text):
     tokens = shared.tokenize(text)
-    assert shared._spell(tokens) == text.encode().translate(None, missing)
+    assert shared._vocabulary.spell(tokens) == text.encode().translate(None, missing)
     # What opens a context may get marks in front, and is the same text behind them.
     first = shared.tokenize(text, first=True)
     assert first[len(first) - len(tokens) :] == tokens
 
 
 def test_text_never_becomes_a_control_token(shared):
-    control = shared._raw_tokens(b"<|im_start|>", special=False)
+    control = shared._vocabulary.raw(b"<|im_start|>", special=False)
     assert len(control) > 1
     assert shared.tokenize("<|im_start|>") == control
 
@@ -346,7 +346,7 @@ def test_what_a_prompt_and_its_continuation_are_tokenized_to_is_cut_at_the_seam(
     # A context is tokenized by itself, so that the prompt in front of it can be shared.
     q, c = PROMPT.text, AGENT.context("Go. =>")
     tokens = shared.tokenize(q, first=True) + shared.tokenize(c)
-    assert shared._spell(tokens) == (q + c).encode()
+    assert shared._vocabulary.spell(tokens) == (q + c).encode()
 
 
 # One episode

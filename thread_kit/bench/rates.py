@@ -66,7 +66,7 @@ class TimedEngine(LlamaEngine):
 
     def _sample(self, row: int, call: Any) -> int:
         token = super()._sample(row, call)
-        ends = llama_cpp.llama_vocab_is_eog(self._vocab, token)
+        ends = self._vocabulary.ends(token)
         return call.tokens[0] if ends else token
 
 

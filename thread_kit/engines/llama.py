@@ -33,6 +33,7 @@ from thread_kit.engines import Call, Engine, EngineBusyError, EngineError, Prefi
 from thread_kit.engines.growing import Growing
 from thread_kit.engines.kv import Key, KVCache, Memory
 from thread_kit.engines.prompt_cache import PromptCache
+from thread_kit.engines.vocabulary import Vocabulary
 from thread_kit.lens import Lens, Spellings, chances, likeliest
 from thread_kit.resources import sha256_of
 from thread_kit.sequence import Span
@@ -140,15 +141,8 @@ class LlamaEngine(Engine):
                 f"llama.cpp cannot load {self.path}: {_last_words()}; if its download broke off, "
                 "download it again, otherwise take a model that this llama.cpp knows"
             )
-        self._vocab = llama_cpp.llama_model_get_vocab(self._model)
-        self._n_vocab = llama_cpp.llama_vocab_n_tokens(self._vocab)
+        self._vocabulary = Vocabulary(self._model)
         self._layers = llama_cpp.llama_model_n_layer(self._model) + 1
-        self._pieces: dict[int, bytes] = {}
-        # Vocabularies of the SentencePiece kind put a space before whatever they tokenize, which
-        # is wrong in the middle of a sequence: there, a line break goes first and is cut off again.
-        self._lead = b""
-        if self._spell(self._raw_tokens(b"a", special=False)) != b"a":
-            self._lead = b"\n"
 
     def _open(self, context: int, cpu_threads: int, batch: int, sequences: int) -> None:
         if not 1 <= sequences <= 256:
@@ -213,42 +207,14 @@ class LlamaEngine(Engine):
             raise EngineError(f"{self.name} is closed; load it again")
 
     def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
-        raw = text.encode("utf-8", "replace")
         with self.lock:
             self._must_be_open()
-            if first:
-                return self._raw_tokens(raw, special=True)
-            if not self._lead or not raw:
-                return self._raw_tokens(raw, special=False)
-            lead = self._raw_tokens(self._lead, special=False)
-            led = self._raw_tokens(self._lead + raw, special=False)
-            return led[len(lead) :] if led[: len(lead)] == lead else led
-
-    def _raw_tokens(self, raw: bytes, *, special: bool) -> tuple[int, ...]:
-        room = len(raw) + 8
-        tokens = (llama_cpp.llama_token * room)()
-        # parse_special is off: text from prompts and tools can never become a control token.
-        n = llama_cpp.llama_tokenize(self._vocab, raw, len(raw), tokens, room, special, False)
-        if n < 0:
-            raise EngineError(f"cannot tokenize a text of {len(raw)} bytes (llama.cpp: {n})")
-        return tuple(tokens[:n])
+            return self._vocabulary.tokenize(text, first=first)
 
     def piece(self, token: int) -> str:
         """The text of one token; bytes that are no whole character read as U+FFFD."""
         self._must_be_open()
-        return self._piece(token).decode("utf-8", "replace")
-
-    def _piece(self, token: int) -> bytes:
-        piece = self._pieces.get(token)
-        if piece is None:
-            room = 1024  # bytes; the longest tokens of today's vocabularies have a few hundred
-            buffer = ctypes.create_string_buffer(room)
-            n = llama_cpp.llama_token_to_piece(self._vocab, token, buffer, room, 0, True)
-            piece = self._pieces[token] = buffer.raw[: max(n, 0)]
-        return piece
-
-    def _spell(self, tokens: Sequence[int]) -> bytes:
-        return b"".join(map(self._piece, tokens))
+        return self._vocabulary.piece(token).decode("utf-8", "replace")
 
     # Calls
 
@@ -425,11 +391,11 @@ class LlamaEngine(Engine):
         if not last:
             return Prefilled(thread, len(self._cache.held(key).tokens), len(call.tokens))
         token = self._sample(self._rows[row], call)
-        if llama_cpp.llama_vocab_is_eog(self._vocab, token):
+        if self._vocabulary.ends(token):
             return self._finish(thread, Stop.END_OF_STREAM)
         lens = self._look(self._rows[row], call, token) if call.lens else None
-        text = call.growing.add(token, self._piece(token))
-        if b"\n" in self._piece(token):
+        text = call.growing.add(token, self._vocabulary.piece(token))
+        if b"\n" in self._vocabulary.piece(token):
             call.forbid = ()
         call.tokens.append(token)
         if call.growing.stop is None and len(call.tokens) >= self.context_size:
@@ -440,10 +406,12 @@ class LlamaEngine(Engine):
         """What the model weighed for this token (`lens.py` says what is measured)."""
         shares = chances(self._logits(row))
         if self._spellings is None:
-            self._spellings = Spellings([self._piece(one) for one in range(self._n_vocab)])
+            self._spellings = Spellings(
+                [self._vocabulary.piece(one) for one in range(self._vocabulary.size)]
+            )
         marks = {}
         for mark in call.lens:
-            first = self._piece(self.tokenize(mark)[0])
+            first = self._vocabulary.piece(self.tokenize(mark)[0])
             leading = self._spellings.leading_to(mark.encode(), first, call.growing.written)
             marks[mark] = round(float(shares[leading].sum()), 4)
         top = tuple((self.piece(one), round(float(shares[one]), 4)) for one in likeliest(shares))
@@ -451,7 +419,7 @@ class LlamaEngine(Engine):
 
     def _logits(self, row: int) -> Any:
         pointer = llama_cpp.llama_get_logits_ith(self._context, row)
-        return np.ctypeslib.as_array(pointer, (self._n_vocab,))
+        return np.ctypeslib.as_array(pointer, (self._vocabulary.size,))
 
     def _sample(self, row: int, call: _Call) -> int:
         logits = self._logits(row)
@@ -460,14 +428,14 @@ class LlamaEngine(Engine):
         if call.temperature > 0:
             # Seeded by place, so that a draw never depends on what else was in the batch.
             draw = np.random.default_rng([*call.seed, len(call.tokens)])
-            logits = logits / call.temperature + draw.gumbel(size=self._n_vocab)
+            logits = logits / call.temperature + draw.gumbel(size=self._vocabulary.size)
         token = int(logits.argmax())
-        if call.growing.would_complete(self._piece(token), call.forbid):
+        if call.growing.would_complete(self._vocabulary.piece(token), call.forbid):
             likeliest = np.argsort(-logits)
             token = next(
                 int(one)
                 for one in likeliest
-                if not call.growing.would_complete(self._piece(int(one)), call.forbid)
+                if not call.growing.would_complete(self._vocabulary.piece(int(one)), call.forbid)
             )
         return token
 
