@@ -87,9 +87,9 @@ class Coarse(ScriptedEngine):
         super().__init__([])
         self.pieces = pieces
 
-    def begin(self, thread, tokens, *, stops, max_tokens, **options):
-        growing = Growing(thread, stops, max_tokens, self.tokenize)
-        self.queue = [Prefilled(thread, 1, len(tokens)), *enumerate(self.pieces, 1000)]
+    def take(self, thread, wanted):
+        growing = Growing(thread, wanted.stops, wanted.max_tokens, self.tokenize)
+        self.queue = [Prefilled(thread, 1, len(wanted.tokens)), *enumerate(self.pieces, 1000)]
         self.growing = growing
 
     def step(self):

@@ -64,6 +64,25 @@ class Call:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a call continues, and how: the arguments of `Engine.begin`."""
+
+    tokens: Sequence[int]
+    stops: Mapping[str, Stop]
+    max_tokens: int
+    temperature: float
+    seed: tuple[int, ...]
+    given: Span | None
+    forbid: Collection[str]
+    lens: Collection[str]
+
+    @property
+    def seen(self) -> list[int]:
+        """All that the thread sees, with what the call has written already."""
+        return [*self.tokens, *(self.given.tokens if self.given else ())]
+
+
 class Engine(ABC):
     """A source of tokens.
 
@@ -93,7 +112,6 @@ class Engine(ABC):
         Raises EngineError if the prompt does not fit.
         """
 
-    @abstractmethod
     def begin(
         self,
         thread: int,
@@ -118,15 +136,22 @@ class Engine(ABC):
         lens: strings whose chances each `Sampled` tells (`lens.py`); it costs a little.
 
         Raises EngineBusyError where as many calls run already as there is room for, EngineError
-        where this engine cannot forbid anything, or does not tell chances.
+        where this engine cannot forbid anything, or does not tell chances; ValueError if the thread
+        generates already, or there is nothing to continue.
         """
-
-    @staticmethod
-    def _must_begin(thread: int, tokens: Sequence[int], generating: Container[int]) -> None:
-        if thread in generating:
-            raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
         if not tokens:
             raise ValueError("there are no tokens to continue")
+        wanted = Wanted(tokens, stops, max_tokens, temperature, seed, given, forbid, lens)
+        self.take(thread, wanted)
+
+    @abstractmethod
+    def take(self, thread: int, wanted: Wanted) -> None:
+        """`begin`, as an engine has it: its arguments are one value."""
+
+    @staticmethod
+    def _must_be_idle(thread: int, generating: Container[int]) -> None:
+        if thread in generating:
+            raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
 
     def _cannot_forbid(self, marks: Collection[str]) -> None:
         if marks:
@@ -186,4 +211,4 @@ class Engine(ABC):
         self.close()
 
 
-__all__ = ["Call", "Engine", "EngineBusyError", "EngineError", "Prefilled", "Sampled"]
+__all__ = ["Call", "Engine", "EngineBusyError", "EngineError", "Prefilled", "Sampled", "Wanted"]

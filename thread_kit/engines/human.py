@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from thread_kit.dialect import Stop, find_stop
-from thread_kit.engines import Call, Engine, Prefilled, Sampled
-from thread_kit.sequence import Span
+from thread_kit.engines import Call, Engine, Prefilled, Sampled, Wanted
 
 PATIENCE = 0.05
 """Seconds that a step waits for a person, at most: a session that is stopped must hear of it."""
@@ -119,38 +118,14 @@ class HumanEngine(Engine):
     def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:
         return self.engine.prefill(tokens)
 
-    def begin(
-        self,
-        thread: int,
-        tokens: Sequence[int],
-        *,
-        stops: Mapping[str, Stop],
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: tuple[int, ...] = (0,),
-        given: Span | None = None,
-        forbid: Collection[str] = (),
-        lens: Collection[str] = (),
-    ) -> None:
-        self._must_begin(thread, tokens, self._calls)
-
-        hand_on = partial(
-            self.engine.begin,
-            thread,
-            tokens,
-            stops=stops,
-            max_tokens=max_tokens,
-            temperature=temperature,
-            seed=seed,
-            given=given,
-            forbid=forbid,
-            lens=lens,
-        )
-        if thread in self._models or given or forbid:  # a fork says itself how a call begins
-            hand_on()
+    def take(self, thread: int, wanted: Wanted) -> None:
+        self._must_be_idle(thread, self._calls)
+        hand_on = partial(self.engine.take, thread, wanted)
+        if thread in self._models or wanted.given or wanted.forbid:
+            hand_on()  # a fork says itself how a call begins
             return
         with self._changed:
-            self._calls[thread] = _Waiting(hand_on, stops, max_tokens)
+            self._calls[thread] = _Waiting(hand_on, wanted.stops, wanted.max_tokens)
         self.heard()
 
     def step(self) -> list[Prefilled | Sampled | Call]:

@@ -14,7 +14,7 @@ import ctypes
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,14 +29,21 @@ import llama_cpp
 import numpy as np
 
 from thread_kit.dialect import Stop
-from thread_kit.engines import Call, Engine, EngineBusyError, EngineError, Prefilled, Sampled
+from thread_kit.engines import (
+    Call,
+    Engine,
+    EngineBusyError,
+    EngineError,
+    Prefilled,
+    Sampled,
+    Wanted,
+)
 from thread_kit.engines.growing import Growing
 from thread_kit.engines.kv import Key, KVCache, Memory
 from thread_kit.engines.prompt_cache import PromptCache
 from thread_kit.engines.vocabulary import Vocabulary
 from thread_kit.lens import Lens, Spellings, chances, likeliest
 from thread_kit.resources import sha256_of
-from thread_kit.sequence import Span
 
 _log: list[str] = []
 
@@ -63,21 +70,13 @@ class _Cells(Memory):
 class _Call:
     """A call that is running: what the thread sees, and what it generates."""
 
-    def __init__(
-        self,
-        tokens: list[int],
-        growing: Growing,
-        temperature: float,
-        seed: tuple[int, ...],
-        forbid: Collection[str],
-        lens: Collection[str],
-    ) -> None:
+    def __init__(self, tokens: list[int], growing: Growing, wanted: Wanted) -> None:
         self.tokens = tokens
         self.growing = growing
-        self.temperature = temperature
-        self.seed = seed
-        self.forbid = forbid
-        self.lens = lens
+        self.temperature = wanted.temperature
+        self.seed = wanted.seed
+        self.forbid = wanted.forbid
+        self.lens = wanted.lens
 
 
 class LlamaEngine(Engine):
@@ -289,31 +288,19 @@ class LlamaEngine(Engine):
                 f"{self.context_size}; load the model with a larger context=... or shorten it"
             )
 
-    def begin(
-        self,
-        thread: int,
-        tokens: Sequence[int],
-        *,
-        stops: Mapping[str, Stop],
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: tuple[int, ...] = (0,),
-        given: Span | None = None,
-        forbid: Collection[str] = (),
-        lens: Collection[str] = (),
-    ) -> None:
-        self._must_begin(thread, tokens, self._running)
-        growing = Growing(thread, stops, max_tokens, self.tokenize)
-        if given:
-            growing.give(given)
-            tokens = [*tokens, *given.tokens]
+    def take(self, thread: int, wanted: Wanted) -> None:
+        self._must_be_idle(thread, self._running)
+        growing = Growing(thread, wanted.stops, wanted.max_tokens, self.tokenize)
+        if wanted.given:
+            growing.give(wanted.given)
+        tokens = wanted.seen
         with self.lock:
             self._must_be_open()
             if len(tokens) >= self.context_size:
                 growing.stop = Stop.CONTEXT
             elif growing.stop is None:
-                growing.reused = self._place(thread, list(tokens))
-            self._running[thread] = _Call(list(tokens), growing, temperature, seed, forbid, lens)
+                growing.reused = self._place(thread, tokens)
+            self._running[thread] = _Call(tokens, growing, wanted)
 
     def step(self) -> list[Prefilled | Sampled | Call]:
         self._must_be_open()

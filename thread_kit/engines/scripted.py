@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from thread_kit.dialect import Stop
-from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled
+from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled, Wanted
 from thread_kit.engines.growing import Growing
 from thread_kit.engines.kv import common_prefix
-from thread_kit.sequence import Span
 
 
 class ScriptedEngine(Engine):
@@ -50,25 +49,13 @@ class ScriptedEngine(Engine):
         self._prompt = list(tokens)
         yield Prefilled(None, len(tokens), len(tokens))
 
-    def begin(
-        self,
-        thread: int,
-        tokens: Sequence[int],
-        *,
-        stops: Mapping[str, Stop],
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: tuple[int, ...] = (0,),
-        given: Span | None = None,
-        forbid: Collection[str] = (),
-        lens: Collection[str] = (),
-    ) -> None:
-        self._cannot_forbid(forbid)
-        self._cannot_tell(lens)
-        growing = Growing(thread, stops, max_tokens, self.tokenize)
-        if given:
-            growing.give(given)
-            tokens = [*tokens, *given.tokens]
+    def take(self, thread: int, wanted: Wanted) -> None:
+        self._cannot_forbid(wanted.forbid)
+        self._cannot_tell(wanted.lens)
+        growing = Growing(thread, wanted.stops, wanted.max_tokens, self.tokenize)
+        if wanted.given:
+            growing.give(wanted.given)
+        tokens = wanted.seen
         self.seen.append("".join(map(chr, tokens)))
         if len(tokens) >= self.context_size:
             growing.stop = Stop.CONTEXT
@@ -78,9 +65,9 @@ class ScriptedEngine(Engine):
         else:
             said = self._speak(self.seen[-1]) if self._speak else self._replies.popleft()
             reply = deque(self.tokenize(said))
-            growing.reused = common_prefix(self._cached.get(thread, self._prompt), list(tokens))
+            growing.reused = common_prefix(self._cached.get(thread, self._prompt), tokens)
             growing.evaluated = len(tokens) - growing.reused
-            self._cached[thread] = list(tokens)
+            self._cached[thread] = tokens
         self._running[thread] = reply, growing
 
     def step(self) -> list[Prefilled | Sampled | Call]:

@@ -14,13 +14,13 @@ from __future__ import annotations
 import threading
 import zlib
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
 from thread_kit.dialect import Stop, find_stop
-from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled
+from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled, Wanted
 from thread_kit.engines.growing import Growing
 from thread_kit.engines.spelling import Pieces, ServerTokens, Spelled, Spelling
 from thread_kit.engines.wire import Exchange, Wire
@@ -210,37 +210,27 @@ class ServerEngine(Engine):
         if done < total:
             yield Prefilled(None, total, total)
 
-    def begin(
-        self,
-        thread: int,
-        tokens: Sequence[int],
-        *,
-        stops: Mapping[str, Stop],
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: tuple[int, ...] = (0,),
-        given: Span | None = None,
-        forbid: Collection[str] = (),
-        lens: Collection[str] = (),
-    ) -> None:
-        self._must_begin(thread, tokens, self._running)
-        self._cannot_forbid(forbid)
-        self._cannot_tell(lens)
+    def take(self, thread: int, wanted: Wanted) -> None:
+        self._must_be_idle(thread, self._running)
+        self._cannot_forbid(wanted.forbid)
+        self._cannot_tell(wanted.lens)
+        given, tokens = wanted.given, wanted.seen
         with self.lock:
             self._must_be_open()
-            growing = Growing(thread, stops, max_tokens, self.tokenize)
+            growing = Growing(thread, wanted.stops, wanted.max_tokens, self.tokenize)
+            more = wanted.max_tokens
             if given:
                 growing.give(given)
-                tokens, max_tokens = [*tokens, *given.tokens], max_tokens - len(given)
-            call = _Call(list(tokens), growing, given)
+                more -= len(given)
+            call = _Call(tokens, growing, given)
             room = self.context_size - len(tokens)
             if room <= 0:
                 growing.stop = Stop.CONTEXT
             elif growing.stop is None:
                 # Seeded by place as well, so that a thread's calls do not repeat their draws.
-                number = zlib.crc32(repr((*seed, len(tokens))).encode()) & 0x7FFFFFFF
-                body = self._body(tokens, min(max_tokens, room), temperature, number)
-                cut = Stop.CONTEXT if room < max_tokens else Stop.LENGTH
+                number = zlib.crc32(repr((*wanted.seed, len(tokens))).encode()) & 0x7FFFFFFF
+                body = self._body(tokens, min(more, room), wanted.temperature, number)
+                cut = Stop.CONTEXT if room < more else Stop.LENGTH
                 call.worker = threading.Thread(
                     target=self._work,
                     args=(thread, call, body, cut),

@@ -16,13 +16,13 @@ is asked only from the first difference on. What it evaluates there includes wha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from thread_kit.dialect import Stop
-from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled
+from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled, Wanted
 from thread_kit.engines.tape_file import Answer, Request, TapeFile
 from thread_kit.sequence import Provenance, Span
 
@@ -110,29 +110,14 @@ class TapeEngine(Engine):
         with self.lock:
             self._tape.add_prompt(wanted, tuple(news))
 
-    def begin(
-        self,
-        thread: int,
-        tokens: Sequence[int],
-        *,
-        stops: Mapping[str, Stop],
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: tuple[int, ...] = (0,),
-        given: Span | None = None,
-        forbid: Collection[str] = (),
-        lens: Collection[str] = (),
-    ) -> None:
-        self._cannot_tell(lens)
-        self._must_begin(thread, tokens, {**self._playing, **self._recording, **self._waiting})
+    def take(self, thread: int, wanted: Wanted) -> None:
+        self._cannot_tell(wanted.lens)
+        self._must_be_idle(thread, {**self._playing, **self._recording, **self._waiting})
         with self.lock:
             self._must_be_open()
-            seen = [*tokens, *given.tokens] if given else tokens
-            known = len(given) if given else 0
-            request = Request.of(seen, stops, max_tokens, temperature, seed, known, forbid)
-            self._begin(thread, request, given.text if given else "")
+            self._answer(thread, Request.of(wanted), wanted.given.text if wanted.given else "")
 
-    def _begin(self, thread: int, request: Request, text: str = "") -> None:
+    def _answer(self, thread: int, request: Request, text: str = "") -> None:
         answer = self._tape.calls.get(request)
         if answer is not None:
             begun = request.tokens[len(request.tokens) - request.given :]
@@ -145,16 +130,17 @@ class TapeEngine(Engine):
             self._show_prompt(request.tokens)
             seen = len(request.tokens) - request.given
             given = Span(Provenance.GENERATED, text, request.tokens[seen:])
-            self._engine.begin(
-                thread,
-                request.tokens[:seen],
+            wanted = Wanted(
+                tokens=request.tokens[:seen],
                 stops={mark: Stop(stop) for mark, stop in request.stops},
                 max_tokens=request.max_tokens,
                 temperature=request.temperature,
                 seed=request.seed,
                 given=given if request.given else None,
                 forbid=request.forbid,
+                lens=(),
             )
+            self._engine.take(thread, wanted)
             self._recording[thread] = _Recording(request, [])
 
     def _show_prompt(self, tokens: tuple[int, ...]) -> None:
@@ -170,7 +156,7 @@ class TapeEngine(Engine):
         request, text = self._waiting.get(thread, (None, ""))
         if request and not any(one.request == request for one in self._recording.values()):
             del self._waiting[thread]
-            self._begin(thread, request, text)
+            self._answer(thread, request, text)
 
     def step(self) -> list[Prefilled | Sampled | Call]:
         self._must_be_open()

@@ -8,14 +8,13 @@ that they begin with by its number and do not repeat its tokens.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from thread_kit.dialect import Stop
-from thread_kit.engines import EngineError
+from thread_kit.engines import EngineError, Wanted
 from thread_kit.engines.kv import common_prefix
 from thread_kit.recorder import to_line
 
@@ -41,19 +40,17 @@ class Request:
     forbid: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        tokens: Iterable[int],
-        stops: Mapping[str, Stop],
-        max_tokens: int,
-        temperature: float,
-        seed: Iterable[int],
-        given: int = 0,
-        forbid: Iterable[str] = (),
-    ) -> Request:
-        named = tuple(sorted((mark, str(stop)) for mark, stop in stops.items()))
-        sampling = float(temperature), tuple(seed)
-        return cls(tuple(tokens), named, max_tokens, *sampling, given, tuple(sorted(forbid)))
+    def of(cls, wanted: Wanted) -> Request:
+        """What a call asks for, as plain values that can be compared."""
+        return cls(
+            tokens=tuple(wanted.seen),
+            stops=tuple(sorted((mark, str(stop)) for mark, stop in wanted.stops.items())),
+            max_tokens=wanted.max_tokens,
+            temperature=float(wanted.temperature),
+            seed=tuple(wanted.seed),
+            given=len(wanted.given) if wanted.given else 0,
+            forbid=tuple(sorted(wanted.forbid)),
+        )
 
     def differences(self, other: Request) -> list[str]:
         """What differs from another request, apart from the tokens: 'name: this, not that'."""
