@@ -91,9 +91,9 @@ def test_the_demo_solves_its_task_on_the_embedded_model(tmp_path, capsys):
 @pytest.mark.model
 @pytest.mark.alfworld
 def test_alfworld_is_played_with_the_examples_of_the_games_type(tmp_path, capsys, alfworld_games):
-    """The embedded model has been taught another game, so that it has to be shown this one."""
+    """Without an adapter the model has to be shown this game."""
     out = tmp_path / "episode.jsonl"
-    game = ["--env", "alfworld", "--split", "generated", "--task", "look-102"]
+    game = ["--env", "alfworld", "--split", "generated", "--task", "look-102", "--adapter", "none"]
     assert main(["run", *game, "--calls", "1", "--new-tokens", "2", "--out", str(out)]) == 0
     assert "adapter" not in capsys.readouterr().out.splitlines()[0]
     header = Episode.load(out).header
