@@ -9,7 +9,6 @@ from thread_kit.envs import Env, Step
 from thread_kit.lab.asking_again import Again, asked_again, stories
 from thread_kit.session import Session
 
-
 SAYS = {
     "go to cabinet 1": "The cabinet 1 is closed.",
     "go to shelf 1": "On the shelf 1, you see nothing.",

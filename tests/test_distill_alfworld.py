@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from thread_kit.benchmarks import BENCHMARKS
 from thread_kit.distill import __main__ as command
 from thread_kit.distill import alfworld_games
 from thread_kit.distill.alfworld_games import FIRST, FLOOR_PLANS, rolled, training_games
@@ -289,6 +290,27 @@ def test_a_form_without_an_oracle_is_refused_before_anything_is_played(tmp_path)
     with pytest.raises(ValueError, match=r"nobody has written an oracle that plays .* as 'react'"):
         evaluate("react", ScriptedEngine([]), [LOOK], tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@needs_engine
+def test_the_command_line_prints_rates_by_type_and_explains_each_miss(
+    tmp_path, capsys, monkeypatch, alfworld_process, in_characters
+):
+    monkeypatch.setattr(
+        command, "load_model", lambda **_: ScriptedEngine(Mistaken("spots[0]", "spots[90]"))
+    )
+    listed = replace(BENCHMARKS["alfworld"], listed=lambda split: [LOOK, PICK])
+    monkeypatch.setitem(BENCHMARKS, "alfworld", listed)
+    asked = ["evaluate", "thread", "--env", "alfworld", "--split", "generated", "--every", "2"]
+    asked += ["--adapter", "thread-textcraft-135m", "--out", str(tmp_path)]
+    assert command.main(asked) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert [line.split()[:4] for line in out[:2]] == [
+        ["look", "0", "of", "1"],
+        ["all", "0", "of", "1"],
+    ]
+    assert out[2] == "generated look-102 examine the bowl with the desklamp: a wrong number (ended)"
+    assert out[3].split() == ["said", "place", "=", "spots[90]"]
 
 
 def test_evaluating_wants_an_adapter_and_the_games(tmp_path, capsys, monkeypatch):
