@@ -246,7 +246,9 @@ def executor(planned: set[str], places: dict[str, str]) -> Callable[[str], str]:
         if found := re.fullmatch(r"find and take (?:a|another) (\w+)", task):
             task = f"take a {found[1]} from {places[found[1]]}"
         verb, thing, place = re.fullmatch(
-            r"(take|put|clean|heat|cool|switch on) (?:a|the) (\w+) (?:from|in|with|at) (.+)", task
+            r"(take|put|clean|heat|cool|switch on) (?:a|the|another) (\w+) (?:from|in|with|at) "
+            r"(.+)",
+            task,
         ).groups()
         if not Y.count(f"> go to {place} =>"):
             return f"> go to {place} =>"
@@ -283,6 +285,81 @@ def test_the_planners_examples_lead_to_the_goal(kind):
 
 
 @needs_engine
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_plans_that_never_change_lead_to_the_goal(kind):
+    planner = load_prompt("plan_and_execute/alfworld")
+    plan, act = speak_examples([planner]), executor(set(), {})
+    env = AlfWorld("generated", SHOWN[kind][0])
+
+    def speak(text: str) -> str:
+        return (plan if text.startswith(planner.text) else act)(text)
+
+    episode = play("plan-and-execute", kind, env, speak)
+    assert env.won
+    asked = [one for one in episode.threads.values() if one.parent == 0]
+    assert {one.prompt for one in asked} == {load_prompt("adapt/alfworld-executor").sha256}
+
+
+@needs_engine
+@pytest.mark.parametrize("game", ["clean-101", "heat-108", "cool-102", "look-107", "pick2-101"])
+def test_the_handlers_of_decomp_win_the_games_that_they_show(game):
+    kind = game.partition("-")[0]
+    method = named("decomp", f"alfworld-{kind}")
+    prompts = [method.prompt, *method.fixed["prompts"]]
+    env = AlfWorld("generated", game)
+    episode = play("decomp", kind, env, speak_examples(prompts))
+    assert env.won
+    room = env.reset().partition("\n")[0]
+    examples = [example for prompt in prompts for example in prompt.examples]
+    shown = {one.response for one in examples if one.context.startswith(f"{room}\n")}
+    assert {one.sequence.text for one in episode.threads.values()} == shown
+
+
+def test_every_example_of_decomp_and_tdag_is_of_one_of_these_games():
+    rooms = rooms_by_text()
+    played = {"clean-101", "heat-108", "cool-102", "look-107", "pick2-101"}
+    for name in ("decomp", "tdag"):
+        method = named(name, "alfworld-heat")
+        own = [method.prompt, *method.fixed["prompts"]]
+        own = [prompt for prompt in own if not prompt.name.startswith("adapt/")]
+        for prompt in own:
+            found = {rooms[example.context.partition("\n")[0]] for example in prompt.examples}
+            assert found <= played, prompt
+
+
+DEEDS = ("take", "put", "heat", "use")
+
+
+@needs_engine
+@pytest.mark.parametrize("game", ["heat-108", "look-107", "pick2-101"])
+def test_tdags_decomposer_and_generator_lead_to_the_goal(game):
+    """Its agents do what ReAct's example of the game does, one deed each."""
+    kind = game.partition("-")[0]
+    method = named("tdag", f"alfworld-{kind}")
+    generator, agent = method.fixed["prompts"]
+    examples = speak_examples([method.prompt, generator])
+    env = AlfWorld("generated", game)
+    context = env.reset()
+    won = load_prompt(f"react/alfworld-{kind}").examples[SHOWN[kind].index(game)]
+    shown = next(one.response for one in method.prompt.examples if one.context == context)
+    acts = [action for action, _ in steps(won.response)]
+    results = re.findall(r"^result =>(.+?)<=$", shown, re.MULTILINE | re.DOTALL)
+
+    def speak(text: str) -> str:
+        if not text.startswith(agent.text):
+            return examples(text)
+        done = steps(text.removeprefix(agent.text))
+        if done and done[-1][0].startswith(DEEDS):
+            return f"{results.pop(0)}\n#END#"
+        return f"> {acts.pop(0)} =>"
+
+    episode = play("tdag", kind, env, speak)
+    assert env.won
+    assert (acts, results) == ([], [])
+    assert episode.threads[0].sequence.text == shown
+
+
+@needs_engine
 def test_the_trials_that_reflexion_shows_went_as_it_shows_them():
     rooms = rooms_by_text()
     for example in load_prompt("reflexion/alfworld").examples:
@@ -291,6 +368,13 @@ def test_the_trials_that_reflexion_shows_went_as_it_shows_them():
         for action, observation in steps(example.context):
             assert env.step(action).observation == observation
         assert not env.won
+
+
+@pytest.mark.parametrize("name", ["plan-and-execute", "decomp", "tdag"])
+def test_a_method_with_prompts_for_all_types_travels_to_other_processes(name):
+    for kind in KINDS:
+        made = named(name, f"alfworld-{kind}")
+        assert pickle.loads(pickle.dumps(made)).prompt == made.prompt
 
 
 @pytest.mark.parametrize("name", ON_ALFWORLD)

@@ -7,9 +7,14 @@ import pytest
 
 from thread_kit.__main__ import main
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.alfworld import Task
 from thread_kit.envs.textcraft import TextCraft
+from thread_kit.lab.published import by_type
+from thread_kit.lab.results import Results
 from thread_kit.session import Session
 from thread_kit.trace import Episode
+
+LOOK = Task("generated", "look-102", "look")
 
 
 @pytest.fixture
@@ -53,6 +58,8 @@ def test_show_prints_all_that_one_thread_saw(trace, capsys):
         (["run", "--env", "alfworld"], "alfworld-download"),
         (["run", "--env", "alfworld", "--split", "test"], "choose one of valid_unseen, "),
         (["run", "--env", "alfworld", "--split", "generated", "--task", "fry-1"], "'fry-1'"),
+        (["run", "--nearest"], "--nearest is for --env alfworld"),
+        (["suite", "--nearest", "--out", "r.jsonl"], "textcraft has no such list"),
         (["run", "--model", "gpt-9"], "known: smollm2-135m"),
         (["run", "--prompt", "no-such-prompt"], "no-such-prompt"),
     ],
@@ -91,14 +98,38 @@ def test_the_demo_solves_its_task_on_the_embedded_model(tmp_path, capsys):
 @pytest.mark.model
 @pytest.mark.alfworld
 def test_alfworld_is_played_with_the_examples_of_the_games_type(tmp_path, capsys, alfworld_games):
-    """The embedded model has been taught another game, so that it has to be shown this one."""
+    """Without an adapter the model has to be shown this game."""
     out = tmp_path / "episode.jsonl"
-    game = ["--env", "alfworld", "--split", "generated", "--task", "look-102"]
+    game = ["--env", "alfworld", "--split", "generated", "--task", "look-102", "--adapter", "none"]
     assert main(["run", *game, "--calls", "1", "--new-tokens", "2", "--out", str(out)]) == 0
     assert "adapter" not in capsys.readouterr().out.splitlines()[0]
     header = Episode.load(out).header
     assert header["task"]["game"] == "look-102"
     assert [one["name"] for one in header["prompts"].values()] == ["alfworld-look"]
+
+
+@pytest.mark.alfworld
+def test_results_with_and_without_the_nearest_action_do_not_mix(
+    tmp_path, capsys, alfworld_games, monkeypatch
+):
+    said = ["> go to the sofa =>", "Task failed!\n#END#"]
+    monkeypatch.setattr(
+        "thread_kit.lab.command.load_model", lambda *_, **options: ScriptedEngine(said)
+    )
+    out = tmp_path / "r.jsonl"
+    monkeypatch.setattr("thread_kit.lab.command.spread", lambda tasks, n: [LOOK])
+    asked = ["suite", "--env", "alfworld", "--split", "generated", "--methods", "react"]
+    asked += ["--adapter", "none", "--traces", "--out", str(out)]
+    assert main(asked) == 0
+    assert main([*asked, "--nearest"]) == 0
+    rows = Results.load(out).rows
+    assert [row["task"].get("nearest", False) for row in rows] == [False, True]
+    plain, nearest = (Episode.load(tmp_path / row["trace"]).seen(0) for row in rows)
+    assert plain.endswith("> go to the sofa =>Nothing happens.<=\nTask failed!\n#END#")
+    assert "> go to the sofa =>On the sofa 1, you see " in nearest
+    sources = list(by_type(Results.load(out).frame)["source"][:3])
+    assert sources == ["this file", "this file, nearest actions", "THREAD v2, Table 1"]
+    assert sources[1] in capsys.readouterr().out
 
 
 @pytest.mark.model

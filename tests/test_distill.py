@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,7 @@ from thread_kit.distill.invented import MAX_ACTIONS, invent, rename, training_ta
 from thread_kit.distill.oracle import OracleError, react_script, speak_thread
 from thread_kit.distill.report import (
     Outcome,
-    by_depth,
+    by_group,
     evaluate,
     frame_of,
     load_outcomes,
@@ -288,9 +289,9 @@ def test_an_evaluation_goes_on_where_it_was_interrupted(tmp_path):
 
 def test_the_table_has_wilson_intervals():
     def one(depth, solved):
-        return Outcome(0, "g", depth, solved, "ended", 1, 1, 10, 20, 1.0)
+        return Outcome("textcraft", {}, "g", f"depth {depth}", solved, "ended", 1, 1, 10, 20, 1.0)
 
-    rows = by_depth([one(2, True)] * 9 + [one(2, False)] + [one(3, True)] * 10)
+    rows = by_group([one(2, True)] * 9 + [one(2, False)] + [one(3, True)] * 10)
     assert [(row["tasks"], row["solved"], row["n"]) for row in rows] == [
         ("depth 2", 9, 10),
         ("depth 3", 10, 10),
@@ -301,9 +302,23 @@ def test_the_table_has_wilson_intervals():
     assert (rows[1]["low"], rows[1]["high"]) == (0.722, 1.0)
 
 
-def test_the_command_line_says_what_is_wrong(tmp_path, capsys):
-    assert main(["evaluate", "thread", "--adapter", "none-such", "--out", str(tmp_path)]) == 2
-    assert "known: " in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--adapter", "none-such"], "known: "),
+        (["--every", "0"], "--every 0: give 1 or more"),
+        (["--split", "valid_unseen"], "of textcraft; choose one of test, dev, train"),
+    ],
+)
+def test_the_command_line_says_what_is_wrong(arguments, message, tmp_path, capsys):
+    assert main(["evaluate", "thread", *arguments, "--out", str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_benchmark_that_no_adapter_teaches_wants_one(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(MODELS, EMBEDDED, replace(MODELS[EMBEDDED], taught={}))
+    assert main(["evaluate", "thread", "--out", str(tmp_path)]) == 2
+    assert "no adapter here teaches textcraft; give --adapter" in capsys.readouterr().err
 
 
 # Training
@@ -512,6 +527,7 @@ def test_torch_and_llama_cpp_say_the_same_with_the_adapter(fresh):
 
 def test_committed_outcomes_stand_beside_the_published_ones():
     outcomes = load_outcomes(resource("data/adapters/results-thread.jsonl"))
+    assert (outcomes[12].task, outcomes[12].group) == ({"split": "test", "number": 12}, "depth 3")
     table = beside(frame_of(outcomes, method="thread", model="taught"))
     ours = table[table["kind"] == "own run"].iloc[0]
     assert (ours["n"], ours["success"]) == (200, 94.5)

@@ -7,9 +7,11 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+from thread_kit.benchmarks import BENCHMARKS
 from thread_kit.distill import __main__ as command
 from thread_kit.distill import alfworld_games
 from thread_kit.distill.alfworld_games import FIRST, FLOOR_PLANS, rolled, training_games
@@ -17,9 +19,12 @@ from thread_kit.distill.alfworld_oracle import speak_alfworld
 from thread_kit.distill.alfworld_places import KINDS_OF, LAMP_STANDS_ON
 from thread_kit.distill.examples import Example, examples, load_examples, play, save_examples
 from thread_kit.distill.oracle import OracleError
+from thread_kit.distill.report import by_group, evaluate, frame_of, load_outcomes, outcome
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.envs.alfworld import AlfWorld
+from thread_kit.envs.alfworld import AlfWorld, Task
 from thread_kit.envs.alfworld_games import KINDS, ROOMS
+from thread_kit.lab.published import by_type
+from thread_kit.models import EMBEDDED, MODELS
 from thread_kit.session import Session
 
 needs_engine = pytest.mark.alfworld
@@ -217,6 +222,123 @@ def test_places_are_a_variable_so_that_a_thread_copies_no_list(alfworld_process)
         session.run(progress=False)
     (line,) = session.episode.threads[0].executed
     assert line.printed == "armchair 1 11"
+
+
+# Reports
+
+
+class Mistaken:
+    """The oracle, with one mistake."""
+
+    def __init__(self, right: str, wrong: str):
+        self.right, self.wrong = right, wrong
+
+    def __call__(self, text: str) -> str:
+        try:
+            return speak_alfworld(text).replace(self.right, self.wrong)
+        except OracleError:
+            return "#END#"
+
+
+@pytest.fixture
+def in_characters(monkeypatch):
+    """The tokens of a scripted engine are characters."""
+    monkeypatch.setattr("thread_kit.distill.report.NEW_TOKENS", 1000)
+
+
+LOOK, PICK = Task("generated", "look-102", "look"), Task("generated", "pick-105", "pick")
+
+
+@needs_engine
+def test_games_are_played_to_a_report_that_goes_on_where_it_was_interrupted(
+    tmp_path, alfworld_process, in_characters
+):
+    first = evaluate("thread", ScriptedEngine(speak_alfworld), [PICK, LOOK], tmp_path)
+    assert [one.solved for one in first] == [True, True]
+    (tmp_path / "results.jsonl").unlink()
+    ledger = tmp_path / "episodes.jsonl"
+    ledger.write_bytes(ledger.read_bytes()[:-10])  # killed while it wrote the second
+    engine = ScriptedEngine(speak_alfworld)
+    again = evaluate("thread", engine, [PICK, LOOK], tmp_path)
+    text = "".join(engine.seen)
+    assert "put a mug in fridge" not in text
+    assert "examine the bowl with the desklamp" in text
+    assert again[0] == first[0]
+    assert again == load_outcomes(tmp_path / "results.jsonl")
+    one = again[1]
+    assert (one.environment, one.group) == ("alfworld", "look")
+    assert one.task == {"split": "generated", "game": "look-102"}
+    assert one.goal == "examine the bowl with the desklamp"
+    assert (one.cause, one.said, one.expected) == ("", "", "")
+    rows = [(row["tasks"], row["solved"], row["n"]) for row in by_group(again[::-1])]
+    assert rows == [("pick", 1, 1), ("look", 1, 1), ("all", 2, 2)]
+    table = by_type(frame_of(again, method="thread", model="taught"))
+    assert (table.iloc[0]["Pick"], table.iloc[0]["n"]) == (100, 2)
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("right", "wrong", "cause", "said"),
+    [
+        ("obj = 'bowl'", "obj = 'box'", "a wrong name", "obj = 'box'"),
+        ("spots[0]", "spots[90]", "a wrong number", "place = spots[90]"),
+        ("> use {lamp} =>", "> look =>", "another step", "> look =>"),
+    ],
+)
+def test_a_lost_game_is_explained_by_its_first_mistake(
+    right, wrong, cause, said, tmp_path, alfworld_process, in_characters
+):
+    engine = ScriptedEngine(Mistaken(right, wrong))
+    (found,) = evaluate("thread", engine, [LOOK], tmp_path)
+    assert (found.solved, found.cause, found.said) == (False, cause, said)
+    assert right in found.expected
+
+
+@needs_engine
+def test_a_game_that_the_oracle_loses_too_is_no_mistake(alfworld_process):
+    env = AlfWorld("generated", "look-102", max_actions=3)
+    episode = Session(ScriptedEngine(speak_alfworld), env).run(progress=False)
+    found = outcome("thread", LOOK, episode)
+    assert (found.solved, found.cause) == (
+        False,
+        "no mistake in the form; the budget was used up",
+    )
+
+
+def test_a_form_without_an_oracle_is_refused_before_anything_is_played(tmp_path):
+    with pytest.raises(ValueError, match=r"nobody has written an oracle that plays .* as 'react'"):
+        evaluate("react", ScriptedEngine([]), [LOOK], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@needs_engine
+def test_the_command_line_prints_rates_by_type_and_explains_each_miss(
+    tmp_path, capsys, monkeypatch, alfworld_process, in_characters
+):
+    monkeypatch.setattr(
+        command, "load_model", lambda **_: ScriptedEngine(Mistaken("spots[0]", "spots[90]"))
+    )
+    listed = replace(BENCHMARKS["alfworld"], listed=lambda split: [LOOK, PICK])
+    monkeypatch.setitem(BENCHMARKS, "alfworld", listed)
+    asked = ["evaluate", "thread", "--env", "alfworld", "--split", "generated", "--every", "2"]
+    asked += ["--adapter", "thread-textcraft-135m", "--out", str(tmp_path)]
+    assert command.main(asked) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert [line.split()[:4] for line in out[:2]] == [
+        ["look", "0", "of", "1"],
+        ["all", "0", "of", "1"],
+    ]
+    assert out[2] == "generated look-102 examine the bowl with the desklamp: a wrong number (ended)"
+    assert out[3].split() == ["said", "place", "=", "spots[90]"]
+
+
+def test_evaluating_wants_an_adapter_and_the_games(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(MODELS, EMBEDDED, replace(MODELS[EMBEDDED], taught={}))
+    asked = ["evaluate", "thread", "--env", "alfworld", "--out", str(tmp_path)]
+    assert command.main(asked) == 2
+    assert "no adapter here teaches alfworld; give --adapter" in capsys.readouterr().err
+    assert command.main([*asked, "--adapter", "mine.gguf"]) == 2
+    assert "alfworld-download" in capsys.readouterr().err
 
 
 def test_training_without_the_engine_says_what_to_install(tmp_path, monkeypatch, capsys):

@@ -2,11 +2,21 @@
 
 import hashlib
 import sys
+from dataclasses import replace
 
 import pytest
 
 from thread_kit.engines import EngineError
-from thread_kit.models import EMBEDDED, MODELS, Model, ModelError, find_file, load_model
+from thread_kit.models import (
+    EMBEDDED,
+    MODELS,
+    Model,
+    ModelError,
+    find_adapter,
+    find_file,
+    load_model,
+    taught_by,
+)
 
 embedded = pytest.mark.model
 
@@ -144,3 +154,31 @@ def test_every_model_of_the_registry_names_its_file_hash_and_licence():
         assert len(model.sha256 or "") == 64
         assert model.licence
         assert model.context > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "adapter", "shown"),
+    [
+        ({"benchmark": "craft"}, "of-craft", "none"),
+        ({"benchmark": "house"}, "of-house", "none"),
+        ({"benchmark": "shop"}, None, None),  # the examples that fit the task
+        ({"benchmark": "house", "adapter": "none"}, None, None),
+        ({"benchmark": "house", "adapter": "mine.gguf"}, "mine.gguf", "none"),
+        ({"benchmark": "house", "prompt": "none"}, None, "none"),
+        ({"benchmark": "house", "prompt": "textcraft"}, None, "textcraft"),
+    ],
+)
+def test_what_teaches_a_model_is_an_adapter_by_benchmark_or_a_prompt(
+    given, adapter, shown, monkeypatch
+):
+    taught = {"craft": "of-craft", "house": "of-house"}
+    monkeypatch.setitem(MODELS, EMBEDDED, replace(MODELS[EMBEDDED], taught=taught))
+    found, prompt = taught_by(EMBEDDED, **{"adapter": None, "prompt": None, **given})
+    assert found == adapter
+    assert (prompt.name if prompt else None) == shown
+
+
+def test_every_adapter_of_the_registry_is_there():
+    for model in MODELS.values():
+        for adapter in model.taught.values():
+            assert find_adapter(adapter).is_file()

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from thread_kit.lab.published import PAPERS, RATES, beside, by_type, published
+from thread_kit.lab.methods import BUILDERS, ON_ALFWORLD
+from thread_kit.lab.published import (
+    PAPERS,
+    PRINTED_AS,
+    RATES,
+    beside,
+    by_type,
+    printed_as,
+    published,
+)
 from thread_kit.lab.statistics import wilson
 
 ALL = published()
@@ -319,6 +328,47 @@ def test_only_the_same_weights_tasks_and_method_make_a_reproduction(given, same,
     assert note in row["note"]
 
 
+def household(method="thread", n=134, split="valid_unseen", **more) -> pd.DataFrame:
+    return ours(method=method, n=n, solved=n // 2).assign(
+        environment="alfworld", split=split, game=[f"heat-{at}" for at in range(n)], **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "n", "split", "kind", "source"),
+    [
+        ("thread", 134, "valid_unseen", "reproduction", "this file"),
+        ("stateflow", 134, "valid_unseen", "reproduction", "this file"),
+        ("stateflow, 10 states", 134, "valid_unseen", "reproduction", "this file"),
+        ("stateflow, 10 states", 67, "valid_unseen", "own run", "this file, 67 of 134 tasks"),
+        ("adapt, atomic", 134, "valid_unseen", "own run", "this file"),
+        ("thread", 134, "generated", "own run", "this file"),
+    ],
+)
+def test_alfworlds_unseen_games_are_the_papers_test_and_half_of_them_are_half(
+    method, n, split, kind, source
+):
+    table = beside(household(method, n, split), same_model={"smollm2-135m": "GPT-3.5"})
+    assert (table.iloc[0]["kind"], table.iloc[0]["source"]) == (kind, source)
+
+
+def test_each_method_of_ours_is_printed_under_a_name_that_the_papers_have():
+    printed = set(ALL["method"].str.casefold())
+    for method in PRINTED_AS:
+        assert method in BUILDERS | ON_ALFWORLD
+        assert set(printed_as(method)) <= printed
+    for method in BUILDERS.keys() & printed:
+        assert method in printed_as(method)
+
+
+def test_episodes_with_the_nearest_action_are_rows_of_their_own():
+    plain, mapped = household(), household(nearest=True).assign(solved=True)
+    mapped["task"] += " nearest"
+    table = beside(pd.concat([plain, mapped]))
+    assert list(table["success"][:2]) == [50, 100]
+    assert list(table["source"][:2]) == ["this file", "this file, nearest actions"]
+
+
 def test_alfworld_by_task_type_has_ours_above_the_papers_tables():
     games = ["heat-1", "heat-2", "pick_two_obj_and_place-CD-None-Safe-308/trial_1"]
     played = pd.DataFrame(
@@ -326,6 +376,7 @@ def test_alfworld_by_task_type_has_ours_above_the_papers_tables():
             "method": "thread",
             "model": "mine",
             "game": games,
+            "split": "valid_unseen",
             "solved": [True, False, True],
             "evaluated": [100, 300, 200],
             "generated": [10, 30, 20],
@@ -337,6 +388,7 @@ def test_alfworld_by_task_type_has_ours_above_the_papers_tables():
     assert (first["kind"], first["Heat"], first["Pick2"], first["n"]) == ("own run", 50, 100, 3)
     assert first["All"] == pytest.approx(200 / 3)
     assert pd.isna(first["Clean"])
+    assert (first["split"], first["source"]) == ("valid_unseen", "this file, 3 of 134 tasks")
     assert (first["evaluated"], first["calls"]) == (200, 2)
     assert table.iloc[1:].equals(by_type().set_axis(range(1, len(table))))
     tables = {source.rpartition(", ")[::2] for source in table["source"][1:]} - {("", "")}

@@ -13,7 +13,14 @@ import os
 import sys
 from collections.abc import Sequence
 
-from thread_kit.arguments import add_benchmark, add_model, benchmark_of, engine_options
+from thread_kit.arguments import (
+    add_benchmark,
+    add_model,
+    add_rules,
+    benchmark_of,
+    engine_options,
+    rules_of,
+)
 from thread_kit.lab.command import add_command
 from thread_kit.models import EMBEDDED, MODELS, ModelError, find_file, load_model, taught_by
 from thread_kit.prompts import PromptError, load_prompt
@@ -46,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run one episode and print its tree")
     run.set_defaults(do=_run)
     add_benchmark(run)
+    add_rules(run)
     run.add_argument("--task", default="0", metavar="N", help="number within the split, or a name")
     run.add_argument("--model", default=EMBEDDED, help="a name (see `models`), or a GGUF file")
     run.add_argument("--out", metavar="FILE", help="write the trace (JSONL) while it happens")
@@ -68,7 +76,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> None:
     benchmark, split = benchmark_of(options)
-    env = benchmark.environment(split=split, **benchmark.chosen(options.task))
+    rules = rules_of(options)
+    env = benchmark.environment(split=split, **benchmark.chosen(options.task), **rules)
     adapter, prompt = taught_by(
         options.model, adapter=options.adapter, prompt=options.prompt, benchmark=options.env
     )

@@ -25,6 +25,30 @@ def benchmark_of(options: argparse.Namespace) -> tuple[Benchmark, str]:
     return benchmark, split
 
 
+def add_rules(command: Any) -> None:
+    """By which rules a task is played, where there is a choice; `rules_of` reads them."""
+    command.add_argument(
+        "--nearest",
+        action="store_true",
+        help="alfworld: take what is no action for the admissible one most like it (StateFlow)",
+    )
+
+
+def rules_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Arguments of the environment: part of the task, so that results by other rules do not mix.
+
+    Raises ValueError for a rule that the benchmark does not have.
+    """
+    if not options.nearest:
+        return {}
+    if options.env != "alfworld":
+        raise ValueError(
+            f"--nearest is for --env alfworld, whose games say what can be done; {options.env} has "
+            "no such list"
+        )
+    return {"nearest": True}
+
+
 def add_model(command: Any) -> None:
     """What a model is loaded with and taught by, and the limits of an episode."""
     command.add_argument("--prompt", help="THREAD's few-shot: a name, or a path (.txt), or none")
@@ -48,4 +72,11 @@ def engine_options(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in ("gpu_layers", "cpu_threads", "context")}
 
 
-__all__ = ["add_benchmark", "add_model", "benchmark_of", "engine_options"]
+__all__ = [
+    "add_benchmark",
+    "add_model",
+    "add_rules",
+    "benchmark_of",
+    "engine_options",
+    "rules_of",
+]

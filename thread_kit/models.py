@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ class Model:
     sha256: of the file, where it is known; checked after a download.
     context: tokens that the model was trained for.
     size: of the file, in megabytes.
-    adapter: of the project (data/adapters), which the model is loaded with unless told otherwise.
-    taught: the benchmarks that this adapter has taught it.
+    taught: by benchmark, the adapter (in data/adapters) that has taught it that one. The model is
+    loaded with the first unless told otherwise.
     """
 
     name: str
@@ -40,8 +41,7 @@ class Model:
     context: int
     size: int
     package: bool = False
-    adapter: str | None = None
-    taught: tuple[str, ...] = ()
+    taught: Mapping[str, str] = field(default_factory=dict)
 
 
 MODELS: dict[str, Model] = {
@@ -56,8 +56,7 @@ MODELS: dict[str, Model] = {
             8192,
             98,
             package=True,
-            adapter="thread-textcraft-135m",
-            taught=("textcraft",),
+            taught={"textcraft": "thread-textcraft-135m"},
         ),
         Model(
             "qwen2.5-coder-1.5b",
@@ -88,7 +87,7 @@ def load_model(
     path = find_file(model) if model else _given_file(Path(name_or_path).expanduser())
     _must_be_gguf(path)
     if adapter == DEFAULT:
-        adapter = model.adapter if model else None
+        adapter = next(iter(model.taught.values()), None) if model else None
     found = find_adapter(adapter) if adapter else None
     return LlamaEngine(path, name=model.name if model else None, adapter=found, **options)
 
@@ -98,13 +97,13 @@ def taught_by(
 ) -> tuple[str | None, Prompt | None]:
     """What teaches a model the language of threads: an adapter or a few-shot prompt, never both.
 
-    The embedded model has been taught some benchmarks by an adapter; for all else a model is shown
+    The embedded model has been taught some benchmarks by an adapter each; for all else it is shown
     examples, and the prompt is None: those that fit the task (`Env.examples`). adapter, prompt: a
     choice of one's own, by name or by path; "none" is a choice, too. Raises what `load_prompt`
     raises.
     """
     model = MODELS.get(name_or_path)
-    own = model.adapter if model and not prompt and benchmark in model.taught else None
+    own = model.taught.get(benchmark) if model and not prompt else None
     chosen = None if adapter == "none" else adapter or own
     if prompt and prompt != "none":
         return chosen, load_prompt(prompt)

@@ -2,6 +2,7 @@
 
 python -m thread_kit.distill train thread --tokens 750000 --out runs/distill/thread
 python -m thread_kit.distill evaluate thread --adapter FILE.gguf --out runs/distill/thread/test
+python -m thread_kit.distill evaluate thread --env alfworld --adapter FILE.gguf --out FOLDER
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from thread_kit.arguments import add_benchmark, benchmark_of
 from thread_kit.distill.alfworld_games import training_games
 from thread_kit.distill.examples import (
     METHODS,
@@ -21,7 +23,6 @@ from thread_kit.distill.examples import (
     save_examples,
 )
 from thread_kit.distill.invented import training_tasks
-from thread_kit.envs.textcraft import SPLITS, tasks
 from thread_kit.models import EMBEDDED, MODELS, ModelError, find_adapter, find_file, load_model
 
 LESSONS: dict[str, tuple[Callable[[int], Iterator[Task]], int]] = {
@@ -63,8 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     play = commands.add_parser("evaluate", help="play the tasks of a split")
     play.set_defaults(do=_evaluate)
     play.add_argument("method", choices=METHODS)
-    play.add_argument("--adapter", default="thread-textcraft-135m", help="a name or a GGUF file")
-    play.add_argument("--split", choices=SPLITS, default="test", help="test: the official tasks")
+    add_benchmark(play)
+    play.add_argument("--adapter", help="a name or a GGUF file (default: the project's own)")
     play.add_argument("--parallel", type=int, default=1, metavar="N", help="episodes at a time")
     play.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth task")
     play.add_argument("--out", type=Path, required=True, metavar="FOLDER")
@@ -111,19 +112,25 @@ def _lessons(options: argparse.Namespace) -> list[Example]:
 
 
 def _evaluate(options: argparse.Namespace) -> None:
-    from thread_kit.distill.report import by_depth, evaluate
+    from thread_kit.distill.report import by_group, evaluate
 
-    chosen = tasks(options.split)[:: options.every]
-    with load_model(adapter=find_adapter(options.adapter)) as engine:
+    adapter = options.adapter or MODELS[EMBEDDED].taught.get(options.env)
+    if adapter is None:
+        raise ValueError(f"no adapter here teaches {options.env}; give --adapter FILE.gguf")
+    if options.every < 1:
+        raise ValueError(f"--every {options.every}: give 1 or more")
+    benchmark, split = benchmark_of(options)
+    chosen = benchmark.listed(split)[:: options.every]
+    with load_model(adapter=find_adapter(adapter)) as engine:
         outcomes = evaluate(options.method, engine, chosen, options.out, parallel=options.parallel)
-    for row in by_depth(outcomes):
+    for row in by_group(outcomes):
         print(
             "{tasks:8} {solved:3} of {n:3}  {rate:6.1%} [{low:.1%}, {high:.1%}]  median: "
             "{generated:.0f} generated, {evaluated:.0f} evaluated, {seconds} s".format(**row)
         )
     for one in outcomes:
         if not one.solved:
-            print(f"{one.number:3} {one.goal}: {one.cause} ({one.status})")
+            print(*one.task.values(), f"{one.goal}: {one.cause} ({one.status})")
             print(f"      said      {one.said}\n      expected  {one.expected}")
 
 

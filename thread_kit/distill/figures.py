@@ -1,4 +1,4 @@
-"""What distillation did, as plotly figures: the loss, and success against depth and tokens."""
+"""What distillation did, as plotly figures: the loss, success by group and against tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import cycle
 import pandas as pd
 import plotly.graph_objects as go
 
-from thread_kit.distill.report import Outcome, by_depth
+from thread_kit.distill.report import Outcome, by_group
 from thread_kit.lab.figures import success_by_cost_figure
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress
@@ -34,16 +34,16 @@ def loss_figure(log: Sequence[Mapping[str, float]]) -> go.Figure:
     return figure
 
 
-def success_by_depth_figure(
-    results: Results, published: Mapping[str, float] | None = None
+def success_by_group_figure(
+    results: Results, title: str, published: Mapping[str, float] | None = None
 ) -> go.Figure:
-    """The share of tasks solved at each depth, with 95% Wilson intervals.
+    """The share of tasks solved of each depth or type, with 95% Wilson intervals.
 
-    published: rates over all depths (0 to 1) to be drawn as lines, by name.
+    published: rates over all tasks (0 to 1) to be drawn as lines, by name.
     """
     figure = go.Figure()
     for (name, outcomes), (colour, symbol, _) in zip(results.items(), cycle(SERIES)):
-        rows = by_depth(outcomes)
+        rows = by_group(outcomes)
         figure.add_trace(
             go.Scatter(
                 x=[f"{row['tasks']}" for row in rows],
@@ -67,7 +67,7 @@ def success_by_depth_figure(
             line={"color": NEUTRAL, "dash": "dot", "width": 1},
             annotation={"text": f"{name}: {rate:.1%}", "xanchor": "right", "yanchor": "top"},
         )
-    dress(figure, "Tasks solved, by the depth of the goal")
+    dress(figure, title)
     figure.update_layout(height=420)
     figure.update_yaxes(title="solved", tickformat=".0%", range=[0, 1.05])
     return figure
@@ -83,4 +83,4 @@ def success_by_tokens_figure(results: Results) -> go.Figure:
     return success_by_cost_figure(pd.DataFrame(rows))
 
 
-__all__ = ["loss_figure", "success_by_depth_figure", "success_by_tokens_figure"]
+__all__ = ["loss_figure", "success_by_group_figure", "success_by_tokens_figure"]

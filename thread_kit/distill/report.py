@@ -1,4 +1,4 @@
-"""How well an adapter plays: tasks solved by depth, what they cost, and the first mistake of each.
+"""How well an adapter plays: tasks solved by group, what they cost, and the first mistake of each.
 
 The episodes are a suite's, with their traces: one that was interrupted goes on with the tasks it
 lacks.
@@ -7,8 +7,7 @@ lacks.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -16,11 +15,12 @@ from typing import Any
 
 import pandas as pd
 
+from thread_kit.benchmarks import BENCHMARKS
+from thread_kit.distill.deviations import Task, cause_of, first_deviation, oracle_of
 from thread_kit.distill.examples import Method
-from thread_kit.distill.oracle import OracleError, react_script, speak_thread
 from thread_kit.engines import Engine
-from thread_kit.envs.textcraft import Task, TextCraft
-from thread_kit.events import GeneratedSpan, Observed, Returned, Spawned
+from thread_kit.envs import textcraft
+from thread_kit.envs.alfworld_games import KINDS
 from thread_kit.lab.ledger import canonical
 from thread_kit.lab.method import SessionMethod
 from thread_kit.lab.statistics import wilson
@@ -29,22 +29,26 @@ from thread_kit.trace import Episode
 
 CALLS = {"thread": 200, "react": 60}
 """Calls of the model an episode, at most: THREAD's own limit, and the one that the ADaPT paper
-(appendix A) gives its ReAct baseline on this benchmark."""
+(appendix A) gives its ReAct baseline on these benchmarks."""
 
-NEW_TOKENS = 300  # a call
+NEW_TOKENS = 300
+"""A call, at most; the longest that an oracle writes has 195."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of one task.
 
-    generated, evaluated: tokens. seconds: of the whole episode. cause: of a failure; said and
-    expected: the first line that differs from the oracle's, and the oracle's.
+    environment: the benchmark. task: what identifies it there. group: what it is counted with, its
+    depth ("depth 3") or its type ("heat"). generated, evaluated: tokens. seconds: of the whole
+    episode. cause: of a failure; said and expected: the first line that differs from the oracle's,
+    and the oracle's.
     """
 
-    number: int
+    environment: str
+    task: dict[str, Any]
     goal: str
-    depth: int
+    group: str
     solved: bool
     status: str
     threads: int
@@ -62,26 +66,27 @@ def evaluate(
 ) -> list[Outcome]:
     """Play `tasks` greedily in the form of `method`; `results.jsonl` and all else goes to `folder`.
 
-    `episodes.jsonl` is the file of the suite, beside it are the traces. parallel: episodes at a
-    time, in the batches of the one engine. Faster in all, but an episode then takes longer: measure
-    seconds with 1. Raises RuntimeError for an episode that could not be started.
+    tasks: of one benchmark, played without examples and within its own limit on actions (ALFWorld:
+    50). `episodes.jsonl` is the file of the suite, beside it are the traces. parallel: episodes at
+    a time, in the batches of the one engine. Faster in all, but an episode then takes longer:
+    measure seconds with 1. Raises ValueError where nobody has written an oracle, RuntimeError for
+    an episode that could not be started.
     """
+    oracle_of(method, tasks[0])  # what is missing is said before anything is played
+    benchmark = BENCHMARKS[_name(tasks[0])]
     suite = Suite(
         folder / "episodes.jsonl",
         methods=[SessionMethod(method, fixed={"variables": method == "thread"})],
         models={engine.name: engine},
-        environment=TextCraft,
-        tasks=[{"split": task.split, "number": task.number} for task in tasks],
+        environment=benchmark.environment,
+        tasks=[benchmark.arguments(task) for task in tasks],
         traces=True,
         options={"calls": CALLS[method], "new_tokens": NEW_TOKENS},
     )
-    played = {
-        (row["task"]["split"], row["task"]["number"]): row
-        for row in suite.run(at_once=parallel).rows
-    }
+    played = {canonical(row["task"]): row for row in suite.run(at_once=parallel).rows}
     outcomes = []
     for task in tasks:
-        row = played[task.split, task.number]
+        row = played[canonical(benchmark.arguments(task))]
         if row["trace"] is None:
             raise RuntimeError(f"{task} could not be started: {row['error']}")
         outcomes.append(outcome(method, task, Episode.load(folder / row["trace"])))
@@ -94,13 +99,18 @@ def outcome(method: Method, task: Task, episode: Episode) -> Outcome:
     """What came of a task, and, if it failed, where its episode first left the oracle's way."""
     cause = said = expected = ""
     if episode.reward != 1:
-        said, expected = next(_deviations(method, task, episode), ("", ""))
-        cause = _cause(said, expected)
-    used = episode.usage
+        said, expected = first_deviation(episode, oracle_of(method, task))
+        cause = cause_of(said, expected)
+    if isinstance(task, textcraft.Task):
+        goal, group = task.goal, f"depth {task.depth}"
+    else:  # Your task is to: put a mug in desk.
+        goal, group = episode.threads[0].title.partition(": ")[2].removesuffix("."), task.type
+    used, name = episode.usage, _name(task)
     return Outcome(
-        number=task.number,
-        goal=task.goal,
-        depth=task.depth,
+        environment=name,
+        task=BENCHMARKS[name].arguments(task),
+        goal=goal,
+        group=group,
         solved=episode.reward == 1,
         status=str(episode.status),
         threads=len(episode.threads),
@@ -114,52 +124,21 @@ def outcome(method: Method, task: Task, episode: Episode) -> Outcome:
     )
 
 
-def _deviations(method: Method, task: Task, episode: Episode) -> Iterator[tuple[str, str]]:
-    """Pairs of lines, said and expected, in the order of time."""
-    seen: dict[int, str] = {}
-    script = iter(react_script(task.goal, task.commands))
-    for event in episode.events:
-        match event:
-            case Spawned(thread=thread, context=span):
-                seen[thread] = span.text
-            case GeneratedSpan(thread=thread, span=span):
-                try:
-                    reply = speak_thread(seen[thread]) if method == "thread" else next(script, "")
-                except OracleError as error:
-                    reply = f"({error})"
-                yield from _different(span.text, reply)
-                seen[thread] += span.text
-            case Observed(thread=thread, span=span) | Returned(thread=thread, span=span):
-                seen[thread] += span.text
+def _name(task: Task) -> str:
+    return "textcraft" if isinstance(task, textcraft.Task) else "alfworld"
 
 
-def _different(said: str, expected: str) -> Iterator[tuple[str, str]]:
-    if said != expected:
-        ours, theirs = said.split("\n"), expected.split("\n")
-        length = max(len(ours), len(theirs))
-        ours += [""] * (length - len(ours))
-        theirs += [""] * (length - len(theirs))
-        yield next(pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1])
+def by_group(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Rows for each group and for all: n, solved, rate with its Wilson interval (95%), medians.
 
-
-def _cause(said: str, expected: str) -> str:
-    def without(pattern: str, text: str) -> str:
-        return re.sub(pattern, "#", text)
-
-    if not said and not expected:
-        return "no mistake in the form; the budget was used up"
-    if without(r"\d+", said) == without(r"\d+", expected):
-        return "a wrong number"
-    ours, theirs = without(r"\d+", said).split(), without(r"\d+", expected).split()
-    return "a wrong name" if ours[:2] == theirs[:2] else "another step"
-
-
-def by_depth(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """Rows for each depth and for all: n, solved, rate with its Wilson interval (95%), medians."""
-    depths = sorted({one.depth for one in outcomes})
-    groups: list[tuple[str, list[Outcome]]] = [
-        (f"depth {depth}", [one for one in outcomes if one.depth == depth]) for depth in depths
-    ]
+    Groups stand in the order of depth, or of the papers' task types.
+    """
+    order = list(KINDS)
+    names = sorted(
+        {one.group for one in outcomes},
+        key=lambda name: (order.index(name) if name in order else -1, name),
+    )
+    groups = [(name, [one for one in outcomes if one.group == name]) for name in names]
     return [_row(name, group) for name, group in [*groups, ("all", list(outcomes))]]
 
 
@@ -180,20 +159,15 @@ def _row(name: str, group: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def frame_of(outcomes: Sequence[Outcome], *, method: str, model: str) -> pd.DataFrame:
-    """Outcomes of the official tasks as a suite's frame has them, for `lab/statistics.py`.
+    """Outcomes as a suite's frame has them, for `lab/statistics.py` and `lab/published.py`.
 
     model: says how the model was taught, since that is no other model's few-shot result.
     """
     rows = [
-        {
-            "method": method,
-            "model": model,
-            "environment": "textcraft",
-            "split": "test",
-            "task": canonical({"split": "test", "number": one.number}),
-            "seed": 0,
-            **asdict(one),
-        }
+        {"method": method, "model": model, "seed": 0}
+        | asdict(one)
+        | one.task
+        | {"task": canonical(one.task)}
         for one in outcomes
     ]
     return pd.DataFrame(rows)
@@ -201,7 +175,14 @@ def frame_of(outcomes: Sequence[Outcome], *, method: str, model: str) -> pd.Data
 
 def load_outcomes(path: Path) -> list[Outcome]:
     """The outcomes in a `results.jsonl`."""
-    return [Outcome(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
+    return [_outcome(json.loads(line)) for line in path.read_text("utf-8").splitlines()]
 
 
-__all__ = ["Outcome", "by_depth", "evaluate", "frame_of", "load_outcomes", "outcome"]
+def _outcome(line: dict[str, Any]) -> Outcome:
+    if "depth" in line:  # as it was written while TextCraft's test was all there was
+        depth, task = line.pop("depth"), {"split": "test", "number": line.pop("number")}
+        line |= {"environment": "textcraft", "task": task, "group": f"depth {depth}"}
+    return Outcome(**line)
+
+
+__all__ = ["Outcome", "by_group", "evaluate", "frame_of", "load_outcomes", "outcome"]

@@ -7,7 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thread_kit.arguments import add_benchmark, add_model, benchmark_of, engine_options
+from thread_kit.arguments import (
+    add_benchmark,
+    add_model,
+    add_rules,
+    benchmark_of,
+    engine_options,
+    rules_of,
+)
 from thread_kit.benchmarks import spread
 from thread_kit.envs import Env
 from thread_kit.lab.method import Fitting, Method, SessionMethod
@@ -30,6 +37,7 @@ def add_command(commands: Any) -> None:
     )
     suite.add_argument("--models", nargs="+", default=[EMBEDDED], help="names, or GGUF files")
     add_benchmark(suite)
+    add_rules(suite)
     suite.add_argument("--tasks", type=int, metavar="N", help="so many, evenly spread; else all")
     suite.add_argument("--seeds", type=int, default=1, metavar="N", help="runs over all tasks")
     suite.add_argument("--out", type=Path, required=True, metavar="FILE", help="results (JSONL)")
@@ -46,7 +54,9 @@ def run(options: argparse.Namespace) -> None:
     from thread_kit.lab.suite import Suite
 
     benchmark, split = benchmark_of(options)
-    chosen = [benchmark.arguments(task) for task in spread(benchmark.listed(split), options.tasks)]
+    rules = rules_of(options)
+    tasks = spread(benchmark.listed(split), options.tasks)
+    chosen = [benchmark.arguments(task) | rules for task in tasks]
     rows = []
     for model in options.models:
         adapter, prompt = taught_by(
@@ -99,7 +109,7 @@ def methods_of(
 
 def report(results: Results, *, seeds: int) -> None:
     """Print the tables of a suite: rates with intervals, pairs of methods, the published ones."""
-    from thread_kit.lab.published import beside
+    from thread_kit.lab.published import beside, printed_as
     from thread_kit.lab.statistics import compare, repeats, success
 
     frame = results.frame
@@ -112,7 +122,7 @@ def report(results: Results, *, seeds: int) -> None:
     if seeds > 1:
         _print("Over runs, in percent (as Table 7 of THREAD paper)", repeats(frame))
     table = beside(frame)
-    played = set(frame["method"].str.casefold())
+    played = {name for method in frame["method"] for name in (method, *printed_as(method))}
     table = table[table["method"].str.casefold().isin(played)].drop(columns="note")
     _print("Beside the published numbers, which are other models' unless it says so", table)
 

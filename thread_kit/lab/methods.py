@@ -4,8 +4,8 @@
     method(engine, env, seed=0, path=None)      # a Session that plays it
 
 A method's prompts are prompts/METHOD/BENCHMARK.txt for its main thread and BENCHMARK-ROLE.txt for
-the others; the executor is the same for all methods that have one (ADaPT paper, section 4.2), and
-its prompt is ReAct's.
+the others; the executor is the same for all methods that have one (ADaPT paper, section 4.2): its
+prompt is ReAct's, or where there are `EXECUTORS` the first of them.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ EXECUTORS = {"alfworld": ("executor", "atomic")}
 """Executor prompts of ADaPT's own, by their roles: "executor" has atomic skills and two whole games
 (hybrid), "atomic" the skills only (section 6.2). Elsewhere the executor is ReAct's."""
 
-HANDLERS = {"textcraft": ("get", "make")}
-"""DecomP's fixed set."""
+HANDLERS = {"textcraft": ("get", "make"), "alfworld": ("find", "make", "put", "use")}
+"""DecomP's fixed sets."""
 
 
 def _start(benchmark: str) -> tuple[str, ...]:
@@ -84,18 +84,29 @@ def _try_again(benchmark: str) -> SessionMethod:
     return _method("try again", program, load_prompt(f"react/{benchmark}"))
 
 
-def _plan_and_execute(benchmark: str) -> SessionMethod:
-    executor = load_prompt(f"react/{benchmark}")
-    program = partial(
-        plan_and_execute, executor=executor, iterations=EXECUTOR, start=_start(benchmark)
-    )
-    planner = load_prompt(f"plan_and_execute/{benchmark}")
-    return _method("plan-and-execute", program, planner, executor)
-
-
 def _family(benchmark: str) -> str:
     """ "alfworld" of "alfworld-heat": what has prompts for all of its task types."""
     return benchmark.partition("-")[0]
+
+
+def _executor_prompt(benchmark: str, role: str = "executor") -> Prompt:
+    """Of an executor that is a part of a method."""
+    if role in EXECUTORS.get(_family(benchmark), ()):
+        return load_prompt(f"adapt/{_family(benchmark)}-{role}")
+    return load_prompt(f"react/{benchmark}")
+
+
+def _plan_and_execute(benchmark: str) -> SessionMethod:
+    executor = _executor_prompt(benchmark)
+    program = partial(
+        plan_and_execute,
+        executor=executor,
+        iterations=EXECUTOR,
+        start=_start(benchmark),
+        carry=_family(benchmark) == "alfworld",
+    )
+    planner = load_prompt(f"plan_and_execute/{_family(benchmark)}")
+    return _method("plan-and-execute", program, planner, executor)
 
 
 def _adapt(benchmark: str, executor: str = "executor") -> SessionMethod:
@@ -109,12 +120,8 @@ def _adapt(benchmark: str, executor: str = "executor") -> SessionMethod:
         start=_start(benchmark),
         carry=benchmark.startswith("alfworld"),
     )
-    if executor in EXECUTORS.get(_family(benchmark), ()):
-        prompt = load_prompt(f"adapt/{_family(benchmark)}-{executor}")
-    else:
-        prompt = load_prompt(f"react/{benchmark}")
     name = "adapt" if executor == "executor" else f"adapt, {executor}"
-    return _method(name, program, prompt, planner)
+    return _method(name, program, _executor_prompt(benchmark, executor), planner)
 
 
 def _machine(benchmark: str, machines: Mapping[str, Machine] = MACHINES) -> Program:
@@ -157,15 +164,17 @@ def _thread_reflexion(benchmark: str) -> SessionMethod:
 
 
 def _decomp(benchmark: str) -> SessionMethod:
-    names = HANDLERS.get(benchmark, ())
-    handlers = {name: load_prompt(f"decomp/{benchmark}-{name}") for name in names}
+    family = _family(benchmark)
+    names = HANDLERS.get(family, ())
+    handlers = {name: load_prompt(f"decomp/{family}-{name}") for name in names}
     program = partial(decomp, handlers=handlers)
-    return _method("decomp", program, load_prompt(f"decomp/{benchmark}"), *handlers.values())
+    return _method("decomp", program, load_prompt(f"decomp/{family}"), *handlers.values())
 
 
 def _tdag(benchmark: str) -> SessionMethod:
-    generator = load_prompt(f"tdag/{benchmark}-agent")
-    executor = load_prompt(f"react/{benchmark}")
+    family = _family(benchmark)
+    generator = load_prompt(f"tdag/{family}-agent")
+    executor = _executor_prompt(benchmark)
     program = partial(
         tdag,
         generator=generator,
@@ -173,7 +182,7 @@ def _tdag(benchmark: str) -> SessionMethod:
         iterations=EXECUTOR,
         start=_start(benchmark),
     )
-    return _method("tdag", program, load_prompt(f"tdag/{benchmark}"), generator, executor)
+    return _method("tdag", program, load_prompt(f"tdag/{family}"), generator, executor)
 
 
 BUILDERS: dict[str, Callable[[str], SessionMethod]] = {

@@ -7,6 +7,7 @@ there says what is quoted and what is inferred. Nothing is measured here.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -21,6 +22,16 @@ PAPERS = {
     "ADaPT": "adapt.csv",
 }
 """The papers by the name under which they are cited here, and the file that quotes each."""
+
+PRINTED_AS = {
+    "stateflow": ("StateFlow", "StateFlow (7-state)"),
+    "stateflow, 10 states": ("StateFlow (10-state)",),
+    "reflexion": ("Reflexion", "ReAct+Reflexion"),
+}
+"""By our name of a method, the papers' names, where they are not the same in small letters."""
+
+SPLITS = {"valid_unseen": "test"}
+"""By our name of a split, the papers': ALFWorld's 134 unseen games are what they test on."""
 
 RATES = ("success rate", "accuracy")
 """The metrics that are a share of tasks, so that an interval follows from value and n."""
@@ -57,6 +68,11 @@ def published(
     return found.reset_index(drop=True)
 
 
+def printed_as(method: str) -> list[str]:
+    """The names under which the papers' numbers of a method of ours stand, in small letters."""
+    return [name.casefold() for name in PRINTED_AS.get(method, (method,))]
+
+
 def beside(
     ours: pd.DataFrame,
     *,
@@ -72,6 +88,7 @@ def beside(
     left out, since the later one repeats its numbers.
     same_model: our name of a model -> the published one, where both are the same weights. Only with
     it, and with the same split and number of tasks, is a row of ours called a reproduction.
+    source: of ours it says where fewer tasks were played than the papers have, or with other rules.
 
     kind: "own run", "reproduction" or "published". low, high: Wilson's interval (95%), for
     published rates computed here from value and n, where n tasks were played once. Raises
@@ -94,45 +111,73 @@ TYPES = ("Pick", "Clean", "Heat", "Cool", "Look", "Pick2", "All")
 def by_type(ours: pd.DataFrame | None = None) -> pd.DataFrame:
     """ALFWorld by task type, in percent: our episodes, and the papers' tables with their costs.
 
-    ours: a suite's frame; None for the published ones alone. n: of all types. cost: US dollars,
-    where a paper gives them; evaluated, generated, calls: our medians an episode. The tables are
-    THREAD's 1, 2, 7 and 8, ADaPT's 1, 4 and 6, StateFlow's 3, 9 and 10.
+    ours: a suite's frame; None for the published ones alone. n: of all types. source: as in
+    `beside`, so that half of the games is never taken for all of them. cost: US dollars, where a
+    paper gives them; evaluated, generated, calls: our medians an episode. The tables are THREAD's
+    1, 2, 7 and 8, ADaPT's 1, 4 and 6, StateFlow's 3, 9 and 10.
     """
     rows: list[dict[str, object]] = []
-    if ours is not None and len(ours):
-        for (method, model), group in ours.groupby(["method", "model"], sort=False):
-            kinds = group["game"].map(type_of).str.capitalize()
-            row: dict[str, object] = {"kind": "own run", "method": method, "model": model}
-            row |= {kind: 100 * part["solved"].mean() for kind, part in group.groupby(kinds)}
-            row |= {"All": 100 * group["solved"].mean(), "n": len(group), "source": "this file"}
-            row |= {cost: group[cost].median() for cost in ("evaluated", "generated", "calls")}
-            rows.append(row)
     theirs = published(benchmark="ALFWorld")
     theirs = theirs[theirs["metric"].isin(("success rate", "cost")) & theirs["group"].isin(TYPES)]
     theirs = theirs[(theirs["paper"] != "THREAD v1") & theirs["table"].str.startswith("Table")]
+    if ours is not None and len(ours):
+        ours, by = _apart(ours)
+        for values, group in ours.groupby(by, sort=False):
+            row: dict[str, object] = {"kind": "own run", **dict(zip(by, values, strict=True))}
+            kinds = group["game"].map(type_of).str.capitalize()
+            row |= {kind: 100 * part["solved"].mean() for kind, part in group.groupby(kinds)}
+            row |= {"All": 100 * group["solved"].mean(), "n": len(group)}
+            row["source"] = _source(row, group["game"].nunique(), theirs)
+            row |= {cost: group[cost].median() for cost in ("evaluated", "generated", "calls")}
+            rows.append(row)
     for (paper, table, _), group in theirs.groupby(["paper", "table", "row"], sort=False):
         for model, part in group.groupby("model", sort=False):
             rates = part[part["metric"] == "success rate"]
             every = rates[rates["group"] == "All"].iloc[0]
             row = {"kind": "published", "method": every["method"], "model": model}
+            row["split"] = every["split"]
             row |= dict(zip(rates["group"], rates["value"].astype(float), strict=True))
             costs = part.loc[part["metric"] == "cost", "value"].astype(float)
             row |= {"cost": costs.iloc[0]} if len(costs) else {}
             rows.append({**row, "n": int(every["n"]), "source": f"{paper}, {table}"})
-    columns = ["kind", "method", "model", "n", *TYPES, "cost", "evaluated", "generated", "calls"]
-    return pd.DataFrame(rows, columns=[*columns, "source"])
+    columns = ["kind", "method", "model", "split", "n", *TYPES]
+    return pd.DataFrame(
+        rows, columns=[*columns, "cost", "evaluated", "generated", "calls", "source"]
+    )
+
+
+def _apart(ours: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """The frame, and the columns by which its episodes are told apart in a table.
+
+    Rows of other rules are never added up: `nearest` is there where a part of them has it.
+    """
+    if "nearest" in ours:
+        ours = ours.assign(nearest=ours["nearest"].eq(True))  # a row that does not say has it not
+    return ours, [name for name in ("method", "model", "split", "nearest") if name in ours]
+
+
+def _source(row: Mapping[Any, Any], tasks: int, theirs: pd.DataFrame) -> str:
+    """Where a row of ours is from, and what else than in the papers was played."""
+    split = row.get("split", "")
+    same = theirs[(theirs["split"] == SPLITS.get(split, split)) & (theirs["group"] == "All")]
+    parts = ["this file"]
+    if len(same) and tasks < same["n"].max():
+        parts.append(f"{tasks} of {same['n'].max()} tasks")
+    if row.get("nearest", False):
+        parts.append("nearest actions")
+    return ", ".join(parts)
 
 
 def _ours(
     ours: pd.DataFrame, theirs: pd.DataFrame, same_model: Mapping[str, str]
 ) -> list[dict[str, object]]:
-    by = [name for name in ("method", "model", "split") if name in ours]
+    ours, by = _apart(ours)
     rows: list[dict[str, object]] = []
     for _, row in success(ours, by).iterrows():
         name = same_model.get(row["model"])
         split, tasks = row.get("split", ""), int(row["tasks"])
-        same = theirs[(theirs["model"] == name) & (theirs["split"] == split)]
-        same = same[same["method"].str.casefold() == row["method"].casefold()]
+        same = theirs[(theirs["model"] == name) & (theirs["split"] == SPLITS.get(split, split))]
+        same = same[same["method"].str.casefold().isin(printed_as(row["method"]))]
         if name is None:
             kind, note = "own run", "another model than any that is published here"
         elif same.empty:
@@ -153,7 +198,7 @@ def _ours(
                 "success": 100 * row["rate"],
                 "low": 100 * row["low"],
                 "high": 100 * row["high"],
-                "source": "this file",
+                "source": _source(row, tasks, theirs),
                 "note": note,
             }
         )
@@ -179,4 +224,14 @@ def _theirs(row: pd.Series) -> dict[str, object]:
     }
 
 
-__all__ = ["PAPERS", "RATES", "TYPES", "beside", "by_type", "published"]
+__all__ = [
+    "PAPERS",
+    "PRINTED_AS",
+    "RATES",
+    "SPLITS",
+    "TYPES",
+    "beside",
+    "by_type",
+    "printed_as",
+    "published",
+]

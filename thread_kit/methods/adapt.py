@@ -21,12 +21,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from thread_kit.methods.parts import ask, completed, judged, reply, subtask
+from thread_kit.methods.parts import ask, completed, judged, last_step, reply, subtask
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.program import Given, Steps
 from thread_kit.prompts import Prompt
-from thread_kit.sequence import Provenance, Sequence
 from thread_kit.thread import Finished, Request, Status
 
 
@@ -87,14 +86,4 @@ def adapt(
     return Finished(Y, Status.ENDED, {"known": known}, judged(success))
 
 
-def last_step(Y: Sequence) -> str:
-    """The last action of a sequence with its observation, as they stand there; "" if none is."""
-    text, found = "", ""
-    for span in Y:
-        if span.provenance is Provenance.OBSERVED:
-            found = text.rpartition("\n")[2] + span.text
-        text += span.text
-    return found
-
-
-__all__ = ["adapt", "last_step"]
+__all__ = ["adapt"]

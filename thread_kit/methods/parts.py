@@ -89,6 +89,16 @@ def own_text(Y: Sequence, dialect: Dialect) -> str:
     return dialect.bare(text.strip().removesuffix(dialect.end)).strip()
 
 
+def last_step(Y: Sequence) -> str:
+    """The last action of a sequence with its observation, as they stand there; "" if none is."""
+    text, found = "", ""
+    for span in Y:
+        if span.provenance is Provenance.OBSERVED:
+            found = text.rpartition("\n")[2] + span.text
+        text += span.text
+    return found
+
+
 def subtask(context: str, task: str) -> str:
     """The context of a sub-task: the same world, another task.
 
@@ -112,6 +122,7 @@ __all__ = [
     "ask",
     "completed",
     "judged",
+    "last_step",
     "listen",
     "own_text",
     "reply",

@@ -14,7 +14,7 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
-from thread_kit.methods.parts import ask, completed, judged, own_text, subtask
+from thread_kit.methods.parts import ask, completed, judged, last_step, own_text, subtask
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.program import Given, Steps
@@ -24,12 +24,19 @@ from thread_kit.thread import ENDS, Finished, Generate, Generated, Request, Stat
 
 
 def plan_and_execute(
-    given: Given, *, executor: Prompt, iterations: int = 20, start: tuple[str, ...] = ()
+    given: Given,
+    *,
+    executor: Prompt,
+    iterations: int = 20,
+    start: tuple[str, ...] = (),
+    carry: bool = False,
 ) -> Steps:
     """Plan with the thread's own prompt, then give each step to an executor.
 
-    executor: its prompt. iterations, start: as in `react`, for each step.
+    executor: its prompt. iterations, start: as in `react`, for each step. carry: as in `adapt`, so
+    that the executors of both know the same.
     """
+    known = ""
     # P, logic = planner(T)
     generated: Generated = yield Generate(Sequence())
     Y = Sequence((generated.span,))
@@ -39,16 +46,18 @@ def plan_and_execute(
         return Finished(Y, status, {}, judged(False))
 
     def attempt(step: int) -> Generator[Request, Any, bool]:
-        nonlocal Y
+        nonlocal Y, known
         task = plan.steps[step]
-        Y, text, _ = yield from ask(
+        Y, text, child = yield from ask(
             given,
             Y,
             task,
             subtask(given.context, task),
-            program=partial(react, iterations=iterations, start=start),
+            program=partial(react, iterations=iterations, start=start, known=known),
             prompt=executor,
         )
+        if carry and completed(text):
+            known = last_step(child.sequence)
         return completed(text)
 
     # O = {executor(T_sub) | T_sub in P}; return logic(O)
