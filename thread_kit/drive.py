@@ -206,8 +206,8 @@ class Drive:
                 yield from self._spawn(one, context, name)
             case Show(sequence):
                 yield from self._show(one, sequence)
-            case Restart():
-                yield from self._restart(one)
+            case Restart(said):
+                yield from self._restart(one, said)
             case Await(name):
                 yield from self._await(one, name)
             case Define(variables):
@@ -268,8 +268,9 @@ class Drive:
             return self._main_prompt
         return self._prompt if parent.prompt is self._main_prompt else parent.prompt
 
-    def _restart(self, one: Running) -> Iterator[Event]:
-        if self.env is None or self.episode.reward == 1:
+    def _restart(self, one: Running, said: str) -> Iterator[Event]:
+        answered = self.env is not None and self.env.answer(said) is not None
+        if self.env is None or answered or self.episode.reward == 1:
             one.reply = None
             return
         one.reply = self.env.reset()
