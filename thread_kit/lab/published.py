@@ -22,6 +22,10 @@ PAPERS = {
 }
 """The papers by the name under which they are cited here, and the file that quotes each."""
 
+PRINTED_AS = {"datacommons": "DataCommons QA", "icu": "MIMIC-III ICU QA"}
+"""Environments whose benchmark the papers call something else. What is asked there is made here, of
+the same kinds and about other data, so that it is never a reproduction."""
+
 RATES = ("success rate", "accuracy")
 """The metrics that are a share of tasks, so that an interval follows from value and n."""
 
@@ -67,7 +71,7 @@ def beside(
 ) -> pd.DataFrame:
     """Success rates of our episodes and the published ones of the benchmark, in percent.
 
-    ours: a suite's frame, one row an episode. benchmark: None takes the environment's name.
+    ours: a suite's frame, one row an episode. benchmark: None takes the environment's.
     method, model: of the published rows; None takes all. The earlier version of THREAD paper is
     left out, since the later one repeats its numbers.
     same_model: our name of a model -> the published one, where both are the same weights. Only with
@@ -78,7 +82,8 @@ def beside(
     ValueError for a benchmark, method or model that was never published.
     """
     if benchmark is None:
-        benchmark = str(ours["environment"].iloc[0])
+        name = str(ours["environment"].iloc[0])
+        benchmark = PRINTED_AS.get(name, name)
     theirs = published(benchmark=benchmark, method=method, model=model)
     theirs = theirs[
         theirs["metric"].isin(RATES) & (theirs["group"] == "All") & (theirs["paper"] != "THREAD v1")
@@ -135,6 +140,8 @@ def _ours(
         same = same[same["method"].str.casefold() == row["method"].casefold()]
         if name is None:
             kind, note = "own run", "another model than any that is published here"
+        elif set(ours["environment"]) & set(PRINTED_AS):
+            kind, note = "own run", "the weights are published, these questions are not"
         elif same.empty:
             kind, note = "own run", f"nothing is published of {row['method']} with {name} on these"
         elif not (same["n"] == tasks).any():
@@ -179,4 +186,4 @@ def _theirs(row: pd.Series) -> dict[str, object]:
     }
 
 
-__all__ = ["PAPERS", "RATES", "TYPES", "beside", "by_type", "published"]
+__all__ = ["PAPERS", "PRINTED_AS", "RATES", "TYPES", "beside", "by_type", "published"]
