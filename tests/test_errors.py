@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from programs import NO, Lock, play, world
 
+from thread_kit.dialect import QA
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs import Step
+from thread_kit.envs.datacommons import DataCommonsQA
 from thread_kit.envs.textcraft import TextCraft
 from thread_kit.lab.error_figures import (
     action_runs,
@@ -135,6 +137,49 @@ def test_a_thread_that_reads_too_much_is_out_of_context():
 def test_where_there_is_nothing_to_act_in_a_wrong_answer_is_a_wrong_analysis():
     session = Session(ScriptedEngine(["print('42')\n#END#"]), context="How many? =>")
     assert propose(session.run(progress=False)).type is ErrorType.WRONG_ANALYSIS
+
+
+ROBBERIES = """\
+s = {}
+for one in ['geoId/04', 'geoId/34']:
+    data = [o for o in observations(one, 'Rate_Robbery') if 1982 <= int(o['date']) <= 1986]
+    s[one] = stats.linregress([int(o['date']) for o in data], [o['value'] for o in data]).slope
+"""
+
+
+@pytest.mark.jail
+@pytest.mark.statistics
+@pytest.mark.parametrize(
+    ("text", "expected", "why"),
+    [
+        ("# > print(find_places('the nation')) =>", ErrorType.WRONG_INFORMATION, "LookupError"),
+        ("Final Answer: New Jersey\n#END#", ErrorType.WRONG_INFORMATION, "never looked up: geoId"),
+        (
+            "d = [observations(one, 'Rate_Murder') for one in ['geoId/04', 'geoId/34']]\n"
+            "Final Answer: New Jersey\n#END#",
+            ErrorType.WRONG_INFORMATION,
+            "never looked up: geoId/04, Rate_Robbery",
+        ),
+        (
+            ROBBERIES.replace(".slope", ".rvalue") + "print(s)\nFinal Answer: New Jersey\n#END#",
+            ErrorType.WRONG_ANALYSIS,
+            "never computed: 3.53, -9.18",
+        ),
+        (
+            ROBBERIES + "print({k: round(v, 1) for k, v in s.items()})\nFinal Answer: Ohio\n#END#",
+            ErrorType.MISREAD_RESULTS,
+            "'Ohio', from 3.53, -9.18",
+        ),
+        ("x = 1 + 'a'\nFinal Answer: New Jersey\n#END#", ErrorType.RUNTIME_ERROR, "TypeError"),
+        ("I do not know.\n#END#", ErrorType.WRONG_ANALYSIS, "it ended without an answer"),
+    ],
+)
+def test_a_wrong_answer_is_one_of_the_papers_types(text, expected, why):
+    engine = ScriptedEngine([text] if text.endswith("#END#") else [text, "\n#END#"])
+    env = DataCommonsQA("train", 15)
+    found = propose(Session(engine, env, dialect=QA, program=react).run(progress=False))
+    assert found.type is expected
+    assert why in found.why
 
 
 def test_an_episode_that_goes_on_has_no_first_error_yet():

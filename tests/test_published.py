@@ -369,6 +369,21 @@ def test_episodes_with_the_nearest_action_are_rows_of_their_own():
     assert list(table["source"][:2]) == ["this file", "this file, nearest actions"]
 
 
+@pytest.mark.parametrize(
+    ("environment", "table", "best"),
+    [("datacommons", "THREAD v2, Table 5", 77.1), ("icu", "THREAD v2, Table 6", 71.3)],
+)
+def test_questions_stand_beside_their_table_and_are_never_a_reproduction(environment, table, best):
+    frame = pd.concat([ours(model="mine", method=one) for one in ("thread", "nlep+react")])
+    beside_them = beside(frame.assign(environment=environment), same_model={"mine": "Llama-3-8b"})
+    assert set(beside_them["kind"]) == {"own run", "published"}
+    assert {"this file", table} <= set(beside_them["source"])
+    methods = set(beside_them["method"])
+    assert {"THREAD", "DecomP", "NLEP", "NLEP+ReAct", "Reflexion"} < methods
+    assert beside_them["success"].max() == best
+    assert "these questions are not" in beside_them["note"].iloc[0]
+
+
 def test_alfworld_by_task_type_has_ours_above_the_papers_tables():
     games = ["heat-1", "heat-2", "pick_two_obj_and_place-CD-None-Safe-308/trial_1"]
     played = pd.DataFrame(

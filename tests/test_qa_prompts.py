@@ -13,7 +13,7 @@ from thread_kit.prompts import Prompt, load_prompt, parse_prompt
 from thread_kit.resources import resource
 
 # The questions of the examples: of the training split, and about patients who never were.
-DATACOMMONS, ICU = (15, 13, 20), (6, 9, 12)
+DATACOMMONS, ICU = (15, 13, 20), (3, 6, 9, 12)
 
 pytestmark = [pytest.mark.jail, pytest.mark.statistics]
 

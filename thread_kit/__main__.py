@@ -37,7 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # `... | head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (ModelError, PromptError, TraceError, ValueError, OSError, RuntimeError) as error:
+    except (
+        ModelError,
+        PromptError,
+        TraceError,
+        ValueError,
+        OSError,
+        RuntimeError,
+        ImportError,
+    ) as error:
         print(f"thread_kit: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -85,7 +93,7 @@ def _run(options: argparse.Namespace) -> None:
     session = Session(
         engine,
         env,
-        prompt=load_prompt(env.examples) if prompt is None else prompt,
+        prompt=load_prompt(env.examples, benchmark.dialect) if prompt is None else prompt,
         calls=options.calls,
         new_tokens=options.new_tokens,
         depth=options.depth,

@@ -6,7 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from thread_kit.dialect import AGENT, QA, Dialect
 from thread_kit.envs import Env, alfworld, textcraft
+
+QUESTIONS = 200
+"""Generated questions have no end; so many of each split are listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +21,7 @@ class Benchmark:
     listed: the tasks of a split.
     arguments: of such a task, those that `environment` makes it with again.
     chosen: those of the task that a person names within a split; raises ValueError.
+    dialect: of its prompts.
     """
 
     environment: Callable[..., Env]
@@ -24,6 +29,16 @@ class Benchmark:
     listed: Callable[[str], list[Any]]
     arguments: Callable[[Any], dict[str, Any]]
     chosen: Callable[[str], dict[str, Any]]
+    dialect: Dialect = AGENT
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A generated question. type: of which kind it is; the kinds come in turn."""
+
+    number: int
+    type: int
+    arguments: dict[str, Any]
 
 
 def _number(text: str) -> dict[str, Any]:
@@ -34,6 +49,38 @@ def _number(text: str) -> dict[str, Any]:
 
 def _game(text: str) -> dict[str, Any]:
     return {"game": int(text) if text.isdecimal() else text}
+
+
+# The modules of the questions need pandas and scipy, without which the command line starts sooner.
+
+
+def _datacommons(**arguments: Any) -> Env:
+    from thread_kit.envs.datacommons import DataCommonsQA
+
+    return DataCommonsQA(**arguments)
+
+
+def _icu(**arguments: Any) -> Env:
+    from thread_kit.envs.mimic import IcuQA
+
+    return IcuQA(**arguments)
+
+
+def _datacommons_tasks(split: str) -> list[Asked]:
+    from thread_kit.envs.datacommons import KINDS
+
+    return _listed(len(KINDS), {"split": split})
+
+
+def _icu_tasks(split: str) -> list[Asked]:
+    from thread_kit.envs.mimic import KINDS
+    from thread_kit.envs.stays_here import stays_here
+
+    return _listed(len(KINDS), {"stays": stays_here().name, "split": split})
+
+
+def _listed(kinds: int, of_all: dict[str, Any]) -> list[Asked]:
+    return [Asked(n, n % kinds, {**of_all, "number": n}) for n in range(QUESTIONS)]
 
 
 BENCHMARKS = {
@@ -51,7 +98,22 @@ BENCHMARKS = {
         lambda task: {"split": task.split, "game": task.name},
         _game,
     ),
+    "datacommons": Benchmark(
+        _datacommons,
+        ("test", "train"),
+        _datacommons_tasks,
+        lambda task: task.arguments,
+        _number,
+        QA,
+    ),
+    "icu": Benchmark(_icu, ("test", "train"), _icu_tasks, lambda task: task.arguments, _number, QA),
 }
+
+
+def dialect_of(name: str) -> Dialect:
+    """The dialect of a benchmark's prompts; "alfworld-heat" is one of alfworld's task types."""
+    benchmark = BENCHMARKS.get(name.partition("-")[0])
+    return benchmark.dialect if benchmark else AGENT
 
 
 def spread(items: list[Any], n: int | None) -> list[Any]:
@@ -77,4 +139,4 @@ def spread(items: list[Any], n: int | None) -> list[Any]:
     ]
 
 
-__all__ = ["BENCHMARKS", "Benchmark", "spread"]
+__all__ = ["BENCHMARKS", "QUESTIONS", "Asked", "Benchmark", "dialect_of", "spread"]

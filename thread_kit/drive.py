@@ -202,8 +202,8 @@ class Drive:
                 yield from self._spawn(one, context, name)
             case Show(sequence):
                 yield from self._show(one, sequence)
-            case Restart():
-                yield from self._world.restart(one)
+            case Restart(said):
+                yield from self._world.restart(one, said)
             case Await(name):
                 yield from self._await(one, name)
             case Define(variables):

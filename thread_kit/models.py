@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from thread_kit.benchmarks import dialect_of
 from thread_kit.engines.llama import LlamaEngine
 from thread_kit.prompts import EMPTY, Prompt, load_prompt
 from thread_kit.resources import resource, sha256_of
@@ -105,9 +106,10 @@ def taught_by(
     model = MODELS.get(name_or_path)
     own = model.taught.get(benchmark) if model and not prompt else None
     chosen = None if adapter == "none" else adapter or own
+    dialect = dialect_of(benchmark)
     if prompt and prompt != "none":
-        return chosen, load_prompt(prompt)
-    return chosen, EMPTY if prompt or chosen else None
+        return chosen, load_prompt(prompt, dialect)
+    return chosen, replace(EMPTY, dialect=dialect) if prompt or chosen else None
 
 
 def find_adapter(name_or_path: str | Path) -> Path:

@@ -40,6 +40,7 @@ class Given:
 
     def observed(self, text: str) -> Span:
         """An observation, behind an action that listens."""
+        text = exchange.as_comment(text, {}) if self.dialect.code else text
         return self._closed(Provenance.OBSERVED, text)
 
     def returned(self, text: str) -> Span:

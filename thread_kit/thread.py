@@ -154,9 +154,11 @@ class Show:
 class Restart:
     """Request: the environment from its start, for another trial.
 
-    The reply is the context of the task; None where the task is solved, so that nothing is left to
-    try, or where there is no environment.
+    said: what the trial has said. The reply is the context of the task; None where the task is
+    solved or `said` answers it, so that nothing is left to try, or where there is no environment.
     """
+
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,7 @@ def thread(
         Y += generated.span
 
         # The lines that this call completed are run, each once: they define the variables.
-        lines = _code(Y, generated.stop, dialect)[executed:]
+        lines = own_code(Y, generated.stop, dialect)[executed:]
         executed += len(lines)
         for some in _between_waits(lines, pending):
             yield from settle(uses(some[0], pending) if some else ())
@@ -293,7 +295,7 @@ def _free_name(taken: Collection[str]) -> str:
     return next(name for name in map("t{}".format, itertools.count(1)) if name not in taken)
 
 
-def _code(Y: Sequence, stop: Stop, dialect: Dialect) -> list[str]:
+def own_code(Y: Sequence, stop: Stop, dialect: Dialect) -> list[str]:
     """The thread's own complete lines, without the end mark and without actions.
 
     In a dialect of code the lines of one statement are one.
@@ -321,5 +323,6 @@ __all__ = [
     "Spawn",
     "SpawnAsync",
     "Status",
+    "own_code",
     "thread",
 ]

@@ -90,9 +90,13 @@ class World:
         if answers:
             yield from self._step(one, self._env, answers[0])
 
-    def restart(self, one: Running) -> Iterator[Event]:
-        """Begin the task anew, unless it is solved; the reply is the environment's first text."""
-        if self._env is None or self._episode.reward == 1:
+    def restart(self, one: Running, said: str) -> Iterator[Event]:
+        """Begin the task anew; the reply is the environment's first text.
+
+        None where nothing is left to try: it is solved, or answered by what was `said`.
+        """
+        answered = self._env is not None and self._env.answer(said) is not None
+        if self._env is None or answered or self._episode.reward == 1:
             one.reply = None
             return
         one.reply = self._env.reset()

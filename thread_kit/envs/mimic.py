@@ -10,31 +10,47 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
-import pandas as pd
-
-from thread_kit.envs.mimic_questions import KINDS, generate
+from thread_kit.envs.mimic_questions import KINDS, SPLITS, generate
 from thread_kit.envs.question import QuestionEnv
 from thread_kit.envs.stays import VARIABLES, Stays, rows
+from thread_kit.envs.stays_here import VARIABLE, stays_here
 
 
 @final
 class IcuQA(QuestionEnv):
     """One question about the patients of `stays`.
 
-    number: counts from 0, without end. Raises ValueError for a number below, or too few stays.
+    stays: None takes those of this machine (`stays_here`); a name, too, where they are those that
+    the name says: so a task can be named, and no stay is stored with it. number: counts from 0,
+    without end. split: "test" or "train", which have no patient and no variable in common; None
+    asks about all.
+    Raises ValueError for a number below, an unknown split, other stays than those named, or too
+    few.
     """
 
     name = "icu"
 
-    def __init__(self, stays: Stays, number: int = 0, *, weaker_sandbox: bool = False) -> None:
+    def __init__(
+        self,
+        stays: Stays | str | None = None,
+        number: int = 0,
+        *,
+        split: str | None = None,
+        weaker_sandbox: bool = False,
+    ) -> None:
         super().__init__(weaker_sandbox=weaker_sandbox)
         if number < 0:
             raise ValueError(f"no question {number}; questions are counted from 0")
-        self.stays = stays
+        self.stays = stays if isinstance(stays, Stays) else stays_here()
+        if isinstance(stays, str) and stays != self.stays.name:
+            raise ValueError(
+                f"the question is about the stays {stays!r}, and here are {self.stays.name!r}; set "
+                f"{VARIABLE} to the path of those"
+            )
         self.number = number
-        self._groups: dict[tuple[str, str], pd.Series] = {}
-        self.question = generate(stays, number, self._groups)
-        self.task = {"stays": type(stays).__name__, "number": number}
+        self.split = split
+        self.question = generate(self.stays, number, split)
+        self.task = {"stays": self.stays.name, "split": split, "number": number}
 
     def __repr__(self) -> str:
         return f"IcuQA({self.stays!r}, {self.number}: {self.question.text})"
@@ -57,13 +73,11 @@ class IcuQA(QuestionEnv):
 
     def _group_means(self, group: str, variable: str) -> list[float]:
         self.asked.append((group, variable))
-        if (group, variable) not in self._groups:
-            self._groups[group, variable] = self.stays.group_means(group, variable)
-        return [float(one) for one in self._groups[group, variable]]
+        return [float(one) for one in self.stays.group_means(group, variable)]
 
     def again(self) -> IcuQA:
         """See Env."""
-        return IcuQA(self.stays, self.number, weaker_sandbox=self.weaker_sandbox)
+        return IcuQA(self.stays, self.number, split=self.split, weaker_sandbox=self.weaker_sandbox)
 
 
-__all__ = ["KINDS", "IcuQA"]
+__all__ = ["KINDS", "SPLITS", "IcuQA"]

@@ -21,6 +21,7 @@ from thread_kit.envs.stays import VARIABLES, Stays
 Answered = tuple[str, tuple[float, ...]]
 """An answer, and the numbers that decide."""
 
+SPLITS = ("train", "test")
 LEAST = 4  # values in a window
 TRIES = 2_000
 
@@ -160,25 +161,28 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
-def generate(stays: Stays, number: int, groups: dict[tuple[str, str], pd.Series]) -> Question:
-    """The question of this number; the same number and stays, the same question.
+def generate(stays: Stays, number: int, split: str | None = None) -> Question:
+    """The question of this number; the same number, stays and split, the same question.
 
-    groups: means by group and variable, kept between questions. Raises ValueError where the stays
-    are too few to ask about.
+    split: every other patient and variable are for the test, the others for training; None asks
+    about all. The groups are all patients of the stays, whatever the split. Raises ValueError for
+    another split, and where the stays are too few to ask about.
     """
-    draw = random.Random(number)
+    if split not in (None, *SPLITS):
+        raise ValueError(f"unknown split {split!r}; choose one of {', '.join(SPLITS)}")
+    draw = random.Random(number if split is None else f"{split} {number}")
     kind = KINDS[number % len(KINDS)]
-    patients = sorted(stays.expired)
+    half = slice(None) if split is None else slice(split == "train", None, 2)
+    patients = sorted(stays.expired)[half]
+    variables = sorted(VARIABLES)[half]
     for _ in range(TRIES):
         if len(patients) < 2:
             break
-        variable = draw.choice(sorted(VARIABLES))
+        variable = draw.choice(variables)
         chosen = tuple(draw.sample(patients, kind.patients))
         first = draw.randint(0, 24)
         last = draw.randint(first + 8, 44)
-        if kind.group and (kind.group, variable) not in groups:
-            groups[kind.group, variable] = stays.group_means(kind.group, variable)
-        means = groups[kind.group, variable] if kind.group else pd.Series(dtype=float)
+        means = stays.group_means(kind.group, variable) if kind.group else pd.Series(dtype=float)
         series = tuple(stays.values(one, variable) for one in chosen)
         drawn = Drawn(chosen, series, means, first, last, draw.randint(last + 1, 72))
         parts = [drawn.window(n) for n, _ in enumerate(chosen)]

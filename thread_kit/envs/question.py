@@ -84,7 +84,9 @@ class QuestionEnv(Env):
     def step(self, action: str) -> Step:
         """Hand in `Final Answer: ...`; reward 1.0 if it is right. After that nothing has an effect.
 
-        info: the answer that was given, and whether it is right.
+        info: the answer that was given, and whether it is right; of an answer also what a reviewer
+        asks: the right answer, the look-ups that it takes (`needs`) and those that were made
+        (`asked`), the numbers that decide (`figures`).
         """
         if self._given is not None:
             return self._answered("The question is answered.", 0.0)
@@ -101,8 +103,16 @@ class QuestionEnv(Env):
         return [f"{HANDED_IN} {self.question.answer}"]
 
     def _answered(self, observation: str, reward: float) -> Step:
-        right = graded(self._given or "", self.question.answer)
-        return Step(observation, reward, True, False, {"answer": self._given, "solved": right})
+        question = self.question
+        info = {
+            "answer": self._given,
+            "solved": graded(self._given or "", question.answer),
+            "right": question.answer,
+            "needs": [list(one) for one in question.needs],
+            "asked": [list(one) for one in dict.fromkeys(self.asked)],
+            "figures": list(question.figures),
+        }
+        return Step(observation, reward, True, False, info)
 
 
 __all__ = ["HANDED_IN", "Question", "QuestionEnv", "graded"]

@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
+import numpy as np
 import pandas as pd
 
 COLUMNS = (
@@ -43,7 +44,14 @@ _FILE = re.compile(r"(\d+)_episode1_timeseries\.csv")
 
 
 class Stays(ABC):
-    """The stays of a data set, by the patient's number."""
+    """The stays of a data set, by the patient's number. source: what the data set is called."""
+
+    source: str
+
+    @property
+    def name(self) -> str:
+        """Which stays these are: with others a question of the same number is another one."""
+        return f"{self.source} ({len(self.expired)} stays)"
 
     @property
     @abstractmethod
@@ -56,33 +64,51 @@ class Stays(ABC):
 
     def values(self, patient: str, variable: str) -> pd.Series:
         """What was measured, by hour; raises LookupError for an unknown patient or variable."""
-        if variable not in VARIABLES:
-            known = ", ".join(VARIABLES)
-            raise LookupError(f"There is no variable {variable!r}. There are: {known}.")
-        table = self.table(patient)
-        measured = table.set_index("Hours")[VARIABLES[variable]].dropna()
-        return measured[~measured.index.duplicated()].sort_index()
+        _must_be_known(variable)
+        return _measured(self.table(patient), variable)
+
+    @cached_property
+    def means(self) -> pd.DataFrame:
+        """The mean of each variable (a column) of each patient (a row); reads every stay, once."""
+        rows = {}
+        for patient in self.expired:
+            table = self.table(patient)
+            rows[patient] = {one: _measured(table, one).mean() for one in VARIABLES}
+        return pd.DataFrame.from_dict(rows, orient="index", columns=list(VARIABLES), dtype=float)
 
     def group_means(self, group: str, variable: str) -> pd.Series:
         """The mean of a variable of each patient of a group that has one."""
         if group not in GROUPS:
             raise LookupError(f"There is no group {group!r}. There are: {', '.join(GROUPS)}.")
+        _must_be_known(variable)
         members = [one for one, died in self.expired.items() if died == GROUPS[group]]
-        means = {one: self.values(one, variable).mean() for one in members}
-        return pd.Series(means, dtype=float).dropna()
+        return self.means.loc[members, variable].dropna()
 
     def _unknown(self, patient: str) -> LookupError:
         return LookupError(f"There is no patient {patient!r} among the {len(self.expired)} stays.")
+
+
+def _must_be_known(variable: str) -> None:
+    if variable not in VARIABLES:
+        known = ", ".join(VARIABLES)
+        raise LookupError(f"There is no variable {variable!r}. There are: {known}.")
+
+
+def _measured(table: pd.DataFrame, variable: str) -> pd.Series:
+    measured = table.set_index("Hours")[VARIABLES[variable]].dropna()
+    return measured[~measured.index.duplicated()].sort_index()
 
 
 @final
 class Mimic3Stays(Stays):
     """A folder of mimic3-benchmarks; of each patient the first stay, as in the ICU QA benchmark.
 
-    Raises FileNotFoundError if the folder has no list of stays.
+    source: what the stays are called, if they are others in the same layout. Raises
+    FileNotFoundError if the folder has no list of stays.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, source: str = "mimic3-benchmarks") -> None:
+        self.source = source
         self.folder = Path(folder) / "in-hospital-mortality"
         self._lists = sorted(self.folder.glob("*/listfile.csv"))
         if not self._lists:
@@ -143,6 +169,8 @@ class PhysioNet2012(Stays):
     variable, as in mimic3-benchmarks; -1 is "not known". Raises FileNotFoundError.
     """
 
+    source = "PhysioNet 2012"
+
     def __init__(self, path: str | Path, outcomes: str | Path | None = None) -> None:
         self.path = Path(path)
         self.outcomes = Path(outcomes) if outcomes else self.path.parent / "Outcomes-a.txt"
@@ -176,14 +204,48 @@ class PhysioNet2012(Stays):
         return {one: int(died[one]) for one in self._texts if one in died}
 
     def table(self, patient: str) -> pd.DataFrame:
+        wide = self._rows(patient).pivot(index="Hours", columns="column", values="Value")
+        return wide.reset_index().rename_axis(columns=None).reindex(columns=list(COLUMNS))
+
+    def values(self, patient: str, variable: str) -> pd.Series:
+        _must_be_known(variable)
+        rows = self._rows(patient)
+        rows = rows[rows["column"] == VARIABLES[variable]]
+        return rows.set_index("Hours")["Value"].sort_index()
+
+    @cached_property
+    def means(self) -> pd.DataFrame:
+        means = self._long.groupby(["patient", "column"])["Value"].mean().unstack()
+        return means.reindex(list(self.expired), columns=list(VARIABLES.values())).set_axis(
+            list(VARIABLES), axis="columns"
+        )
+
+    def _rows(self, patient: str) -> pd.DataFrame:
         if patient not in self._texts:
             raise self._unknown(patient)
-        rows = pd.read_csv(io.StringIO(self._texts[patient]))
+        return self._long.iloc[self._places.get(patient, [])]
+
+    @cached_property
+    def _long(self) -> pd.DataFrame:
+        """patient, Hours, column, Value: what was measured, all stays in one table."""
+        lines = [
+            f"{patient},{line}"
+            for patient, text in self._texts.items()
+            for line in text.splitlines()[1:]
+        ]
+        names = ["patient", "Time", "Parameter", "Value"]
+        file = io.StringIO("\n".join(lines))
+        rows = pd.read_csv(file, names=names, dtype={"patient": str})
         rows = rows[rows["Parameter"].isin(_OF_2012) & (rows["Value"] >= 0)]
-        clock = rows["Time"].str.split(":", expand=True).astype(int)
-        rows = rows.assign(Hours=clock[0] + clock[1] / 60, column=rows["Parameter"].map(_OF_2012))
-        wide = rows.pivot_table(index="Hours", columns="column", values="Value", aggfunc="first")
-        return wide.reset_index().reindex(columns=list(COLUMNS))
+        hours = {one: int(one[:-3]) + int(one[-2:]) / 60 for one in rows["Time"].unique()}
+        rows = rows.assign(Hours=rows["Time"].map(hours), column=rows["Parameter"].map(_OF_2012))
+        rows = rows.drop_duplicates(["patient", "Hours", "column"], ignore_index=True)
+        return rows[["patient", "Hours", "column", "Value"]]
+
+    @cached_property
+    def _places(self) -> dict[str, np.ndarray]:
+        """The numbers of each patient's rows."""
+        return {str(one): found for one, found in self._long.groupby("patient").indices.items()}
 
 
 _MADE_UP: dict[str, tuple[float, float, float, int]] = {
@@ -215,7 +277,7 @@ def made_up(folder: str | Path, patients: int = 20, seed: int = 0) -> Mimic3Stay
             (path / name).write_text(_stay(draw, died), encoding="utf-8")
             lines.append(f"{name},{died}")
         (path / "listfile.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return Mimic3Stays(folder)
+    return Mimic3Stays(folder, source="made up")
 
 
 def _stay(draw: random.Random, died: int) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from thread_kit.benchmarks import dialect_of
 from thread_kit.exchange import as_observed, phi_full_sequence
 from thread_kit.lab.method import SessionMethod
 from thread_kit.prompts import EMPTY, Prompt, load_prompt
@@ -62,7 +63,7 @@ def ablated(name: str, benchmark: str) -> SessionMethod:
     Raises ValueError for a name that there is not, FileNotFoundError for a missing prompt.
     """
     chosen = _find(name)
-    prompt = load_prompt(f"{benchmark}{chosen.prompt}")
+    prompt = load_prompt(f"{benchmark}{chosen.prompt}", dialect_of(benchmark))
     fixed = dict(chosen.fixed)
     if name == SEPARATE:
         main, prompt = split(prompt)

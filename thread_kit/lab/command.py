@@ -18,7 +18,7 @@ from thread_kit.arguments import (
 from thread_kit.benchmarks import spread
 from thread_kit.envs import Env
 from thread_kit.lab.method import Fitting, Method, SessionMethod
-from thread_kit.lab.methods import BUILDERS, ON_ALFWORLD, named
+from thread_kit.lab.methods import BUILDERS, ON_ALFWORLD, ON_QUESTIONS, named
 from thread_kit.models import EMBEDDED, load_model, taught_by
 from thread_kit.prompts import Prompt
 
@@ -33,7 +33,10 @@ def add_command(commands: Any) -> None:
     suite = commands.add_parser("suite", help="run methods on many tasks; goes on where it stopped")
     suite.set_defaults(do=run)
     suite.add_argument(
-        "--methods", nargs="+", choices=[*BUILDERS, *ON_ALFWORLD], default=["thread"]
+        "--methods",
+        nargs="+",
+        choices=[*BUILDERS, *ON_ALFWORLD, *ON_QUESTIONS],
+        default=["thread"],
     )
     suite.add_argument("--models", nargs="+", default=[EMBEDDED], help="names, or GGUF files")
     add_benchmark(suite)

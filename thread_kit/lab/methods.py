@@ -4,8 +4,8 @@
     method(engine, env, seed=0, path=None)      # a Session that plays it
 
 A method's prompts are prompts/METHOD/BENCHMARK.txt for its main thread and BENCHMARK-ROLE.txt for
-the others; the executor is the same for all methods that have one (ADaPT paper, section 4.2): its
-prompt is ReAct's, or where there are `EXECUTORS` the first of them.
+the others, in the benchmark's dialect; the executor is the same for all methods that have one
+(ADaPT paper, section 4.2): its prompt is ReAct's, or where there are `EXECUTORS` the first of them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from thread_kit.benchmarks import dialect_of
+from thread_kit.dialect import QA_ASYNC
 from thread_kit.lab.ablations import ABLATIONS, SEPARATE, ablated, ablated_taught
 from thread_kit.lab.method import SessionMethod
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.decomp import decomp
 from thread_kit.methods.machines import MACHINES, SPLIT_MACHINES
+from thread_kit.methods.nlep import nlep
 from thread_kit.methods.plan_and_execute import plan_and_execute
 from thread_kit.methods.react import react
 from thread_kit.methods.reflexion import reflexion
@@ -42,8 +45,20 @@ EXECUTORS = {"alfworld": ("executor", "atomic")}
 """Executor prompts of ADaPT's own, by their roles: "executor" has atomic skills and two whole games
 (hybrid), "atomic" the skills only (section 6.2). Elsewhere the executor is ReAct's."""
 
-HANDLERS = {"textcraft": ("get", "make"), "alfworld": ("find", "make", "put", "use")}
+HANDLERS = {
+    "textcraft": ("get", "make"),
+    "alfworld": ("find", "make", "put", "use"),
+    "datacommons": ("get", "compute"),
+    "icu": ("measure", "group"),
+}
 """DecomP's fixed sets."""
+
+
+QUESTIONS = ("datacommons", "icu")
+
+
+def _prompt(path: str, benchmark: str) -> Prompt:
+    return load_prompt(path, dialect_of(benchmark))
 
 
 def _start(benchmark: str) -> tuple[str, ...]:
@@ -59,12 +74,26 @@ def _executor(benchmark: str, iterations: int) -> Program:
 
 
 def _method(name: str, program: Program, main: Prompt, *others: Prompt) -> SessionMethod:
-    fixed: dict[str, Any] = {"program": program, "prompts": others, "variables": False}
+    fixed: dict[str, Any] = {"program": program, "prompts": others}
+    fixed["variables"] = main.dialect.code
     return SessionMethod(name, main, fixed)
 
 
 def _thread(benchmark: str) -> SessionMethod:
-    return SessionMethod("thread", load_prompt(benchmark))
+    return SessionMethod("thread", _prompt(benchmark, benchmark))
+
+
+def _thread_async(benchmark: str) -> SessionMethod:
+    return SessionMethod("thread, async", load_prompt(f"{benchmark}-async", QA_ASYNC))
+
+
+def _nlep(benchmark: str) -> SessionMethod:
+    return _method("nlep", nlep, _prompt(f"nlep/{benchmark}", benchmark))
+
+
+def _nlep_react(benchmark: str) -> SessionMethod:
+    prompt = _prompt(f"nlep-react/{benchmark}", benchmark)
+    return _method("nlep+react", _executor(benchmark, ALONE), prompt)
 
 
 def _react(benchmark: str) -> SessionMethod:
@@ -143,14 +172,15 @@ def _stateflow_split(benchmark: str) -> SessionMethod:
 
 def _on(name: str, actor: Program, prompt: Prompt, benchmark: str, **fixed: Any) -> SessionMethod:
     """Reflexion on top of an actor."""
-    reflect = load_prompt(f"reflexion/{_family(benchmark)}")
+    reflect = _prompt(f"reflexion/{_family(benchmark)}", benchmark)
     program = partial(reflexion, actor=actor, reflect=reflect, trials=_depth(benchmark))
     method = _method(name, program, prompt, reflect)
     return SessionMethod(name, prompt, {**method.fixed, **fixed})
 
 
 def _reflexion(benchmark: str) -> SessionMethod:
-    prompt = load_prompt(f"react/{benchmark}")
+    actor = "nlep-react" if benchmark in QUESTIONS else "react"
+    prompt = _prompt(f"{actor}/{benchmark}", benchmark)
     return _on("reflexion", _executor(benchmark, EXECUTOR), prompt, benchmark)
 
 
@@ -160,15 +190,20 @@ def _stateflow_reflexion(benchmark: str) -> SessionMethod:
 
 
 def _thread_reflexion(benchmark: str) -> SessionMethod:
+    if benchmark in QUESTIONS:
+        raise ValueError(
+            f"thread+reflexion is for tasks that are solved by acting, not {benchmark}"
+        )
     return _on("thread+reflexion", threads, load_prompt(benchmark), benchmark, variables=True)
 
 
 def _decomp(benchmark: str) -> SessionMethod:
     family = _family(benchmark)
     names = HANDLERS.get(family, ())
-    handlers = {name: load_prompt(f"decomp/{family}-{name}") for name in names}
+    handlers = {name: _prompt(f"decomp/{family}-{name}", benchmark) for name in names}
     program = partial(decomp, handlers=handlers)
-    return _method("decomp", program, load_prompt(f"decomp/{family}"), *handlers.values())
+    main = _prompt(f"decomp/{family}", benchmark)
+    return _method("decomp", program, main, *handlers.values())
 
 
 def _tdag(benchmark: str) -> SessionMethod:
@@ -218,6 +253,15 @@ ON_ALFWORLD: dict[str, Callable[[str], SessionMethod]] = {
 """Variants that the papers have on ALFWorld only: other executors, a machine with more states."""
 
 
+ON_QUESTIONS: dict[str, Callable[[str], SessionMethod]] = {
+    "thread, async": _thread_async,
+    "nlep": _nlep,
+    "nlep+react": _nlep_react,
+}
+"""Methods for questions about data: threads that need not wait (THREAD paper, section 2.2), and
+programs (section 4.4)."""
+
+
 def named(name: str, benchmark: str, *, taught: bool = False) -> SessionMethod:
     """A method with its prompts for a benchmark; with none if the model was taught the method.
 
@@ -229,9 +273,10 @@ def named(name: str, benchmark: str, *, taught: bool = False) -> SessionMethod:
             raise ValueError(f"no adapter teaches {name!r}; those taught: {', '.join(TAUGHT)}")
         return TAUGHT[name]()
     known = BUILDERS | (ON_ALFWORLD if _family(benchmark) == "alfworld" else {})
+    known |= ON_QUESTIONS if benchmark in QUESTIONS else {}
     if name not in known:
         raise ValueError(f"there is no method {name!r} on {benchmark}; known: {', '.join(known)}")
     return known[name](benchmark)
 
 
-__all__ = ["BUILDERS", "ON_ALFWORLD", "TAUGHT", "named"]
+__all__ = ["BUILDERS", "ON_ALFWORLD", "ON_QUESTIONS", "TAUGHT", "named"]

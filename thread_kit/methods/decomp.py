@@ -11,6 +11,9 @@ The decomposer writes `[get] 8 planks =>`: the name of a handler, which is one o
 what it has to do; the answer follows. A handler may act, and may call handlers itself, also its own
 kind (recursion, section 3.2 there). What a handler reads is the task's world and its own sub-task,
 nothing of its caller.
+
+In a dialect of code a handler's text is a program with calls in it, and what it returns is what it
+printed.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import re
 from collections.abc import Mapping
 
 from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.parts import listen, own_text, subtask
+from thread_kit.methods.parts import Code, listen, own_text, subtask
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.program import Given, Steps
 from thread_kit.prompts import Prompt
@@ -35,14 +38,15 @@ def decomp(given: Given, *, handlers: Mapping[str, Prompt], iterations: int = 60
     handlers: the fixed set, by name. iterations: calls of the model at most, in each of them.
     """
     dialect = given.dialect
-    Y = Sequence()
+    Y, code = Sequence(), Code()
     for _ in range(iterations):
         # Y = Y + LLM(q_handler + c + Y)
         generated: Generated = yield Generate(Y)
         Y += generated.span
+        yield from code.run(Y, generated.stop, dialect)
         if generated.stop in ENDS:
             said = own_text(Y, dialect).rpartition("\n")[2]
-            return Finished(Y, ENDS[generated.stop], {}, said)
+            return Finished(Y, ENDS[generated.stop], {}, code.printed or said)
         line = dialect.bare(Y.last_line)
         if call := CALL.fullmatch(line):
             name, task = call.groups()

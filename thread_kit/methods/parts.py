@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from thread_kit.dialect import Dialect
+from thread_kit.dialect import Dialect, Stop
 from thread_kit.exchange import psi_print, unless_replaced
 from thread_kit.program import Given, Program, Steps
 from thread_kit.prompts import Prompt
@@ -13,6 +13,8 @@ from thread_kit.sequence import Provenance, Sequence
 from thread_kit.thread import (
     ENDS,
     Define,
+    Execute,
+    Executed,
     Finished,
     Generate,
     Generated,
@@ -20,6 +22,7 @@ from thread_kit.thread import (
     Show,
     Spawn,
     Status,
+    own_code,
 )
 
 COMPLETED = "Task completed!"
@@ -83,6 +86,31 @@ def reply(given: Given, *, temperature: float | None = None) -> Steps:
     return Finished(Y, status, {}, own_text(Y, given.dialect))
 
 
+class Code:
+    """The code in a thread's text, where the dialect has code: each of its lines is run once.
+
+    printed: what the last print among them printed, or its error; None if none did.
+    """
+
+    def __init__(self) -> None:
+        self._executed = 0
+        self.printed: str | None = None
+
+    def run(self, Y: Sequence, stop: Stop, dialect: Dialect) -> Generator[Request, Any, None]:
+        """Run the lines that the last call completed."""
+        if not dialect.code:
+            return
+        lines = own_code(Y, stop, dialect)[self._executed :]
+        self._executed += len(lines)
+        reply: Executed = yield Execute(tuple(lines))
+        if reply.printed is not None:
+            self.printed = reply.printed
+
+    def with_words(self, words: str) -> str:
+        """What a thread returns: what it printed, and the line in which it ends."""
+        return "\n".join(filter(None, [self.printed, words]))
+
+
 def own_text(Y: Sequence, dialect: Dialect) -> str:
     """What the model wrote, without the mark at its end."""
     text = "".join(span.text for span in Y if span.provenance is Provenance.GENERATED)
@@ -119,6 +147,7 @@ def with_break(Y: Sequence, text: str) -> str:
 __all__ = [
     "COMPLETED",
     "FAILED",
+    "Code",
     "ask",
     "completed",
     "judged",

@@ -10,6 +10,9 @@ It is also the executor of the ADaPT paper (section 3.1), which all methods ther
 line judges whether the task is completed. There it has 20 iterations on TextCraft and on ALFWorld,
 and 60 as a method of its own (appendix A). An iteration is a call of the model here, with as many
 thoughts as it likes before the action; the paper counts a thought as one, too.
+
+In a dialect of code the text is a program with thoughts in it, and an action shows what a line of
+it prints: that is NLEP+ReAct (THREAD paper, section 4.4).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.parts import own_text
+from thread_kit.methods.parts import Code, own_text
 from thread_kit.program import Given, Steps
 from thread_kit.sequence import Sequence
 from thread_kit.thread import ENDS, Act, Finished, Generate, Generated, Status
@@ -47,13 +50,15 @@ def react(
         Y += given.instruction(f"> {action} {dialect.listen}")
         Y += given.observed((yield Act(action)).strip())
 
+    code = Code()
     for _ in range(iterations):
         # Y = Y + LLM(q + c + Y)
         generated: Generated = yield Generate(Y, temperature)
         Y += generated.span
+        yield from code.run(Y, generated.stop, dialect)
         if generated.stop in ENDS:
             said = own_text(Sequence((generated.span,)), dialect)
-            return Finished(Y, ENDS[generated.stop], {}, said)
+            return Finished(Y, ENDS[generated.stop], {}, code.with_words(said))
         # Y = Y + E(action)
         if Y.last_line_is_own and dialect.is_action(Y.last_line):
             Y += given.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())

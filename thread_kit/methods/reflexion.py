@@ -8,7 +8,9 @@
     return whether the actor says that T is completed
 
 The actor is any program: ReAct, as in the ADaPT paper (section 4.2, d_max trials), StateFlow, as in
-its paper (section 4.2), or THREAD. The evaluator is the environment's reward.
+its paper (section 4.2), or THREAD. The evaluator is the environment's reward; for a question it is
+whether there is an answer, since a question with two answers is solved by whoever hears that one
+of them is wrong.
 """
 
 from __future__ import annotations
@@ -41,13 +43,14 @@ def reflexion(
         if trial == trials:
             break
         # if the evaluator finds T solved then return True
-        if (yield Restart()) is None:
-            return Finished(Y, Status.ENDED, {}, judged(True))
+        if (yield Restart(said)) is None:
+            return Finished(Y, Status.ENDED, {}, said if given.dialect.code else judged(True))
         # memory = memory + [reflect(T, Y)]
         seen = f"{given.context}\n{tried.sequence.text}".rstrip()
         Y, lesson, _ = yield from ask(given, Y, "lesson", seen, program=reply, prompt=reflect)
         lessons.append(lesson)
-    return Finished(Y, Status.ENDED, {}, judged(completed(said)))
+    answer = said if given.dialect.code else judged(completed(said))
+    return Finished(Y, Status.ENDED, {}, answer)
 
 
 def remembering(context: str, lessons: list[str]) -> str:

@@ -1,0 +1,33 @@
+"""Natural Language Embedded Programs, NLEP (Zhang et al. 2023): one program, and its output.
+
+    Y = LLM(q + c)
+    return what Y prints
+
+The model sees nothing of what its program does, and the program runs when it is complete. With
+looking it is `react` (NLEP+ReAct, THREAD paper, section 4.4).
+"""
+
+from __future__ import annotations
+
+from thread_kit.methods.parts import Code
+from thread_kit.program import Given, Steps
+from thread_kit.sequence import Sequence
+from thread_kit.thread import ENDS, Finished, Generate, Generated, Status
+
+
+def nlep(given: Given, *, calls: int = 20) -> Steps:
+    """Write a program to its end, then run it; returns what it printed last.
+
+    calls: of the model, at most: a mark of listening in a comment stops one, and means nothing.
+    """
+    Y, code = Sequence(), Code()
+    for _ in range(calls):
+        generated: Generated = yield Generate(Y)
+        Y += generated.span
+        if generated.stop in ENDS:
+            yield from code.run(Y, generated.stop, given.dialect)
+            return Finished(Y, ENDS[generated.stop], {}, code.printed)
+    return Finished(Y, Status.OUT_OF_CALLS, {})
+
+
+__all__ = ["nlep"]
