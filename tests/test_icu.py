@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import tarfile
 
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from thread_kit.dialect import QA, QA_ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.mimic import KINDS, IcuQA
+from thread_kit.envs.mimic_questions import kinds_of
 from thread_kit.envs.mimic_script import IcuScript
 from thread_kit.envs.stays import COLUMNS, VARIABLES, Mimic3Stays, PhysioNet2012, made_up
 from thread_kit.session import Session
@@ -155,7 +157,77 @@ def test_too_few_stays_say_so(tmp_path):
         IcuQA(made_up(tmp_path, patients=1), 0)
 
 
+# Phenotypes
+
+
+@pytest.fixture(scope="module")
+def with_phenotypes(tmp_path_factory):
+    return made_up(tmp_path_factory.mktemp("phenotypes"), phenotypes=True)
+
+
+def test_labels_belong_to_stays_in_the_order_of_their_numbers(stays, with_phenotypes):
+    assert stays.phenotypes == {}
+    root = with_phenotypes.folder.parent
+    rows = sorted(
+        (number, patient)
+        for patient, _, number in csv.reader((root / "all_stays.csv").read_text().splitlines())
+        if patient != "SUBJECT_ID"
+    )
+    first, *labels = csv.reader((root / "phenotype_labels.csv").read_text().splitlines())
+    assert [int(number) for number, _ in rows] != sorted(
+        (int(number) for number, _ in rows), reverse=True
+    )
+    shock = {
+        who for (_, who), row in zip(rows, labels, strict=True) if row[first.index("Shock")] == "1"
+    }
+    assert with_phenotypes.phenotypes["shock"] == shock != set(with_phenotypes.expired)
+    means = with_phenotypes.group_means("shock", "heart rate")
+    assert set(means.index) <= shock
+    assert with_phenotypes.groups[:2] == ("survived", "expired")
+
+
+def test_of_several_stays_the_first_one_says_what_a_patient_had(tmp_path):
+    made_up(tmp_path, patients=2)
+    (tmp_path / "all_stays.csv").write_text(
+        "SUBJECT_ID,ICUSTAY_ID,INTIME\n10000,9,2101-01-01\n10000,5,2102-01-01\n10001,7,2101-01-01\n"
+    )
+    (tmp_path / "phenotype_labels.csv").write_text("Shock,Pneumonia\n0,1\n1,0\n1,0\n")
+    found = Mimic3Stays(tmp_path).phenotypes
+    assert found == {"shock": {"10001", "10000"}, "pneumonia": set()}
+    (tmp_path / "phenotype_labels.csv").write_text("Shock\n0\n")
+    with pytest.raises(ValueError, match=r"3 stays and phenotype_labels.csv has 1"):
+        Mimic3Stays(tmp_path).phenotypes  # noqa: B018
+
+
+def test_with_phenotypes_all_fifteen_kinds_of_the_benchmark_come(stays, with_phenotypes):
+    assert kinds_of(stays) == KINDS
+    kinds = kinds_of(with_phenotypes)
+    asked = [IcuQA(with_phenotypes, n).question for n in range(len(kinds))]
+    assert [one.kind for one in asked] == [kind.name for kind in kinds]
+    highest, lowest = asked[-2:]
+    assert [group for group, _ in highest.needs[1:]] == list(with_phenotypes.phenotypes)
+    for one, outermost in ((highest, max), (lowest, min)):
+        variable = one.needs[0][1]
+        means = [
+            with_phenotypes.group_means(g, variable).mean() for g in with_phenotypes.phenotypes
+        ]
+        assert one.figures[1] == pytest.approx(outermost(means))
+        assert one.answer == ("above" if one.figures[0] > outermost(means) else "below")
+
+
 # Episodes
+
+
+@pytest.mark.jail
+@pytest.mark.parametrize("number", [16, 17, 18, 19])
+def test_questions_about_phenotypes_are_answered_by_independent_children(with_phenotypes, number):
+    env = IcuQA(with_phenotypes, number)
+    assert set(env.functions["groups"]()) == set(with_phenotypes.groups)
+    session = Session(ScriptedEngine(IcuScript(env, QA_ASYNC)), env, dialect=QA_ASYNC)
+    episode = session.run(progress=False)
+    assert (episode.status, episode.reward) == (Status.ENDED, 1.0)
+    assert set(env.asked) == set(env.question.needs)
+    assert len(episode.threads) == 1 + len(env.question.needs)
 
 
 @pytest.mark.jail

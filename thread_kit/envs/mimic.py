@@ -57,9 +57,13 @@ class IcuQA(QuestionEnv):
 
     @property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
-        """`variables()`, `measurements(patient_ID, variable)`, `group_means(group, variable)`."""
+        """`variables()`, `groups()`, `measurements(patient_ID, variable)`, `group_means(...)`.
+
+        group_means: of a group and a variable, the mean of each patient who has one.
+        """
         return {
             "variables": lambda: list(VARIABLES),
+            "groups": lambda: list(self.stays.groups),
             "measurements": self._measurements,
             "group_means": self._group_means,
         }

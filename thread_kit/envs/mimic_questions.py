@@ -1,9 +1,9 @@
 """The question templates of ICU QA and their ground-truth programs (THREAD paper, F).
 
-Eleven of the released benchmark's fifteen kinds, with what their wording says (the released
-program computes the mean for the minimum, begins at an hour where it should end there, and is off
-by one row at jumps), and the forecast with survivors in the place of a phenotype. The other three
-need phenotypes, which only MIMIC-III's own tables have. The wording is ours.
+The released benchmark's fifteen kinds, with what their wording says (the released program computes
+the mean for the minimum, begins at an hour where it should end there, and is off by one row at
+jumps). Four of them need phenotypes, which only MIMIC-III's own tables have (`OF_PHENOTYPES`); for
+all stays there is the forecast against those who survived or expired. The wording is ours.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A template and its program. group: of whom the patient is compared to, if to any."""
+    """A template and its program.
+
+    group: of whom the patient is compared to, if to any: its name, or one of `BY_PHENOTYPE`.
+    """
 
     name: str
     text: str
@@ -161,6 +164,54 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
+ANY, HIGHEST, LOWEST = BY_PHENOTYPE = ("a phenotype", "the highest", "the lowest")
+"""Groups that are found in the data: one that is drawn, or the one with the outermost average."""
+
+OF_PHENOTYPES: tuple[Kind, ...] = (
+    Kind(
+        "average against a phenotype",
+        f"Was the average {{variable}} of patient {{patient1}} {_WINDOW} higher or lower than the "
+        "average of all patients with {group}?",
+        _against_group(lambda d: float(d.window().mean()), "higher", "lower"),
+        ANY,
+    ),
+    Kind(
+        "expected against a phenotype",
+        f"Going by the data {_WINDOW}, is the {{variable}} of patient {{patient1}} expected to be "
+        "above or below the average of all patients with {group} at hour {later}?",
+        _against_group(_expected, "above", "below"),
+        ANY,
+    ),
+    *(
+        Kind(
+            f"expected against {group}",
+            f"Going by the data {_WINDOW}, is the {{variable}} of patient {{patient1}} expected to "
+            f"be above or below {group} of the averages of all phenotypes at hour {{later}}?",
+            _against_group(_expected, "above", "below"),
+            group,
+        )
+        for group in (HIGHEST, LOWEST)
+    ),
+)
+
+
+def kinds_of(stays: Stays) -> tuple[Kind, ...]:
+    """The kinds that can be asked about these stays, in the order of the questions' numbers."""
+    return KINDS + OF_PHENOTYPES if stays.phenotypes else KINDS
+
+
+def _group(kind: Kind, stays: Stays, variable: str, draw: random.Random) -> str | None:
+    """Of whom the patient is compared to, by name."""
+    if kind.group == ANY:
+        return draw.choice(sorted(stays.phenotypes))
+    if kind.group in (HIGHEST, LOWEST):
+        averages = {one: stays.group_means(one, variable).mean() for one in stays.phenotypes}
+        averages = {one: mean for one, mean in averages.items() if mean == mean}  # not of nobody
+        outermost = max if kind.group == HIGHEST else min
+        return outermost(averages, key=averages.__getitem__, default=min(stays.phenotypes))
+    return kind.group
+
+
 def generate(stays: Stays, number: int, split: str | None = None) -> Question:
     """The question of this number; the same number, stays and split, the same question.
 
@@ -171,7 +222,8 @@ def generate(stays: Stays, number: int, split: str | None = None) -> Question:
     if split not in (None, *SPLITS):
         raise ValueError(f"unknown split {split!r}; choose one of {', '.join(SPLITS)}")
     draw = random.Random(number if split is None else f"{split} {number}")
-    kind = KINDS[number % len(KINDS)]
+    kinds = kinds_of(stays)
+    kind = kinds[number % len(kinds)]
     half = slice(None) if split is None else slice(split == "train", None, 2)
     patients = sorted(stays.expired)[half]
     variables = sorted(VARIABLES)[half]
@@ -182,7 +234,8 @@ def generate(stays: Stays, number: int, split: str | None = None) -> Question:
         chosen = tuple(draw.sample(patients, kind.patients))
         first = draw.randint(0, 24)
         last = draw.randint(first + 8, 44)
-        means = stays.group_means(kind.group, variable) if kind.group else pd.Series(dtype=float)
+        group = _group(kind, stays, variable, draw)
+        means = stays.group_means(group, variable) if group else pd.Series(dtype=float)
         series = tuple(stays.values(one, variable) for one in chosen)
         drawn = Drawn(chosen, series, means, first, last, draw.randint(last + 1, 72))
         parts = [drawn.window(n) for n, _ in enumerate(chosen)]
@@ -199,10 +252,13 @@ def generate(stays: Stays, number: int, split: str | None = None) -> Question:
             first=first,
             last=last,
             later=drawn.later,
+            group=group,
             **{f"patient{n}": one for n, one in enumerate(chosen, 1)},
         )
         needs = tuple((one, variable) for one in chosen)
-        needs += ((kind.group, variable),) if kind.group else ()
+        outermost = kind.group in (HIGHEST, LOWEST)
+        groups = stays.phenotypes if outermost else [group] if group else []
+        needs += tuple((one, variable) for one in groups)
         return Question(text, answer, kind.name, needs, figures)
     raise ValueError(f"{stays!r} has too few values to ask question {number} about")
 

@@ -7,12 +7,16 @@ from typing import final
 
 from thread_kit.dialect import QA, Dialect
 from thread_kit.envs.mimic import IcuQA
+from thread_kit.envs.mimic_questions import LOWEST
 from thread_kit.envs.qa_script import Script, Segments
+from thread_kit.envs.stays import GROUPS
 
 _PATIENT = re.compile(
     r"The (.+) of the (.+?) from hour (\d+) to hour (\d+) of (?:.* )?patient (\d+) is"
 )
-_GROUP = re.compile(r"The mean of the (.+?) of all patients who (survived|expired) is")
+_GROUP = re.compile(
+    r"The mean of the (.+?) of all patients (?:who (?=survived|expired)|with )(.+) is"
+)
 
 MEASURES = {
     "maximum": "values.max()",
@@ -51,8 +55,12 @@ class IcuScript(Script):
         who = [f"patient {one}" for one, _ in needs if one.isdecimal()]
         asked = f"The {measure} of the {needs[0][1]} from hour {hours[0]} to hour {hours[1]} of"
         heads = [f"{asked} {who[0]} is", *(f" and of {one} is" for one in who[1:])]
-        if len(who) < len(needs):
-            heads += [f".\nThe mean of the {needs[1][1]} of all patients who {needs[1][0]} is"]
+        heads += [
+            f".\nThe mean of the {variable} of all patients "
+            f"{'who' if group in GROUPS else 'with'} {group} is"
+            for group, variable in needs
+            if not group.isdecimal()
+        ]
         parts = [f"{head} {self.mark}" for head in heads]
         if self.is_async:
             shown = ", ".join(f"t{n}" for n, _ in enumerate(heads, 1))
@@ -66,7 +74,8 @@ class IcuScript(Script):
         kind, patients = self.question.kind, [one for one, _ in self.question.needs]
         if kind.startswith("hour"):
             return str(round(figures[0], 2))
-        larger = figures[0] > figures[1]
+        other = min(figures[1:]) if kind.endswith(LOWEST) else max(figures[1:])
+        larger = figures[0] > other
         if "against" in kind:
             more, less = ("above", "below") if kind.startswith("expected") else ("higher", "lower")
             return more if larger else less

@@ -2,7 +2,8 @@
 
 A folder has `in-hospital-mortality/{train,test}/` with a `listfile.csv` (stay, y_true) and one
 `<patient>_episode<n>_timeseries.csv` a stay: the first 48 hours, a row a time, an empty field where
-nothing was measured. Everything is read from where it lies; nothing is copied or written.
+nothing was measured. Where there are `all_stays.csv` and `phenotype_labels.csv`, they say which
+conditions the patients had. Everything is read from where it lies; nothing is copied or written.
 
 MIMIC-III is for those who have access to it. PhysioNet/CinC Challenge 2012 set A (4,000 stays, Open
 Data Commons Attribution Licence) is open to all: `PhysioNet2012`. `made_up` writes stays for tests.
@@ -76,12 +77,25 @@ class Stays(ABC):
             rows[patient] = {one: _measured(table, one).mean() for one in VARIABLES}
         return pd.DataFrame.from_dict(rows, orient="index", columns=list(VARIABLES), dtype=float)
 
+    @property
+    def phenotypes(self) -> dict[str, frozenset[str]]:
+        """The patients who had a condition, by its name; {} where the data set does not say."""
+        return {}
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Whom a patient can be compared to: those who survived, expired, or had a condition."""
+        return (*GROUPS, *self.phenotypes)
+
     def group_means(self, group: str, variable: str) -> pd.Series:
         """The mean of a variable of each patient of a group that has one."""
-        if group not in GROUPS:
-            raise LookupError(f"There is no group {group!r}. There are: {', '.join(GROUPS)}.")
+        if group not in self.groups:
+            raise LookupError(f"There is no group {group!r}. There are: {', '.join(self.groups)}.")
         _must_be_known(variable)
-        members = [one for one, died in self.expired.items() if died == GROUPS[group]]
+        if group in GROUPS:
+            members = [one for one, died in self.expired.items() if died == GROUPS[group]]
+        else:
+            members = [one for one in self.expired if one in self.phenotypes[group]]
         return self.means.loc[members, variable].dropna()
 
     def _unknown(self, patient: str) -> LookupError:
@@ -138,6 +152,26 @@ class Mimic3Stays(Stays):
         if patient not in self._stays:
             raise self._unknown(patient)
         return pd.read_csv(self._stays[patient][0])
+
+    @cached_property
+    def phenotypes(self) -> dict[str, frozenset[str]]:
+        """See Stays; of a patient's stays the first counts. Raises ValueError if the files differ.
+
+        The labels have no numbers: their rows are those of all stays in the order of ICUSTAY_ID.
+        """
+        files = [self.folder.parent / name for name in ("all_stays.csv", "phenotype_labels.csv")]
+        if not all(file.is_file() for file in files):
+            return {}
+        stays, labels = map(pd.read_csv, files)
+        if len(stays) != len(labels):
+            raise ValueError(
+                f"{files[0]} has {len(stays)} stays and {files[1].name} has {len(labels)}; take "
+                "both from the same run of mimic3-benchmarks"
+            )
+        stays = stays.sort_values("ICUSTAY_ID", ignore_index=True)
+        first = stays.sort_values("INTIME").drop_duplicates("SUBJECT_ID")
+        had = labels.loc[first.index].eq(1).set_axis(first["SUBJECT_ID"].astype(str))
+        return {name.lower(): frozenset(had.index[had[name]]) for name in labels}
 
 
 _OF_2012 = {
@@ -264,8 +298,17 @@ _MADE_UP: dict[str, tuple[float, float, float, int]] = {
 }
 
 
-def made_up(folder: str | Path, patients: int = 20, seed: int = 0) -> Mimic3Stays:
-    """Write stays of no patient in the exact layout, for tests and notebooks."""
+CONDITIONS = ("Acute and unspecified renal failure", "Septicemia (except in labor)", "Shock")
+"""Three of the 25 columns of phenotype_labels.csv, for made-up stays."""
+
+
+def made_up(
+    folder: str | Path, patients: int = 20, seed: int = 0, *, phenotypes: bool = False
+) -> Mimic3Stays:
+    """Write stays of no patient in the exact layout, for tests and notebooks.
+
+    phenotypes: write the tables of conditions, too.
+    """
     draw = random.Random(seed)
     for split, numbers in (("train", range(0, patients, 2)), ("test", range(1, patients, 2))):
         path = Path(folder) / "in-hospital-mortality" / split
@@ -277,7 +320,19 @@ def made_up(folder: str | Path, patients: int = 20, seed: int = 0) -> Mimic3Stay
             (path / name).write_text(_stay(draw, died), encoding="utf-8")
             lines.append(f"{name},{died}")
         (path / "listfile.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if phenotypes:
+        _write_phenotypes(Path(folder), draw, [10_000 + number for number in range(patients)])
     return Mimic3Stays(folder, source="made up")
+
+
+def _write_phenotypes(folder: Path, draw: random.Random, patients: list[int]) -> None:
+    stays = pd.DataFrame({"SUBJECT_ID": patients, "INTIME": "2101-01-01 00:00:00"})
+    stays["ICUSTAY_ID"] = draw.sample(range(200_000, 300_000), len(patients))
+    stays.to_csv(folder / "all_stays.csv", index=False)
+    labels = [[int(draw.random() < 0.4) for _ in CONDITIONS] for _ in patients]
+    pd.DataFrame(labels, columns=list(CONDITIONS)).to_csv(
+        folder / "phenotype_labels.csv", index=False
+    )
 
 
 def _stay(draw: random.Random, died: int) -> str:
