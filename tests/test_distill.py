@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit.distill.__main__ import main
-from thread_kit.distill.examples import Example, examples, play
+from thread_kit.distill.examples import examples, play
 from thread_kit.distill.invented import MAX_ACTIONS, invent, rename, training_tasks
+from thread_kit.distill.kept import Example, Kept
 from thread_kit.distill.oracle import OracleError, react_script, speak_thread
 from thread_kit.distill.report import (
     Outcome,
@@ -220,6 +221,36 @@ def test_examples_are_drawn_until_there_are_enough_tokens_and_each_is_there_once
         examples("react", training_tasks(1, 2), Letters(), tokens=10**6)
     with pytest.raises(ValueError, match="unknown method 'adapt'"):
         play("adapt", SIGN)
+
+
+def test_what_a_kill_has_interrupted_goes_on_behind_the_last_whole_task(tmp_path):
+    path, about = tmp_path / "new" / "examples.jsonl", {"method": "thread", "seed": 1}
+    played = []
+
+    def tasks():
+        for task in training_tasks(1, 50):
+            played.append(task)
+            yield task
+
+    def draw(tokens, **more):
+        return examples("thread", tasks(), Letters(), tokens=tokens, **more)
+
+    draw(5_000, kept=Kept(path, about))
+    whole = path.read_bytes()
+    first = len(Kept(path, about).tasks)
+    assert first == len(played) < 50
+    path.write_bytes(whole[: whole.rfind(b"\n", 0, -1) + 20])  # in the middle of the last task
+    again = Kept(path, about)
+    assert len(again.tasks) == first - 1
+    assert draw(5_000, kept=again) == draw(5_000)
+    assert path.read_bytes() == whole
+    # More tokens: the tasks that are there are not played again.
+    lessons = Kept(path, about)
+    lessons.tasks[0] = [Example((1, 2), (True, False))]
+    assert Example((1, 2), (True, False)) in draw(9_000, kept=lessons)
+    assert draw(9_000, kept=Kept(path, about)) == draw(9_000)
+    with pytest.raises(ValueError, match="holds other examples"):
+        Kept(path, {**about, "seed": 2})
 
 
 # Reports

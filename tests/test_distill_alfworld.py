@@ -17,7 +17,7 @@ from thread_kit.distill import alfworld_games
 from thread_kit.distill.alfworld_games import FIRST, FLOOR_PLANS, rolled, training_games
 from thread_kit.distill.alfworld_oracle import speak_alfworld
 from thread_kit.distill.alfworld_places import KINDS_OF, LAMP_STANDS_ON
-from thread_kit.distill.examples import Example, examples, load_examples, play, save_examples
+from thread_kit.distill.examples import examples, play
 from thread_kit.distill.oracle import OracleError
 from thread_kit.distill.report import by_group, evaluate, frame_of, load_outcomes, outcome
 from thread_kit.engines.scripted import ScriptedEngine
@@ -135,15 +135,6 @@ def test_at_a_place_where_the_thread_before_stands_already_it_looks_again():
 def test_what_is_not_of_the_form_is_refused(context):
     with pytest.raises(OracleError):
         says(context)
-
-
-def test_lessons_are_kept_in_a_file_that_knows_what_they_are_of(tmp_path):
-    found = [Example((1, 2), (True, False)), Example((3,), (True,))]
-    about = {"env": "alfworld", "seed": 0}
-    save_examples(found, tmp_path / "a" / "examples.jsonl", about)
-    assert load_examples(tmp_path / "a" / "examples.jsonl", about) == found
-    with pytest.raises(ValueError, match="holds other examples"):
-        load_examples(tmp_path / "a" / "examples.jsonl", {**about, "seed": 1})
 
 
 # In the real engine

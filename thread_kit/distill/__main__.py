@@ -14,15 +14,9 @@ from pathlib import Path
 
 from thread_kit.arguments import add_benchmark, benchmark_of
 from thread_kit.distill.alfworld_games import training_games
-from thread_kit.distill.examples import (
-    METHODS,
-    Example,
-    Task,
-    examples,
-    load_examples,
-    save_examples,
-)
+from thread_kit.distill.examples import METHODS, Task, examples
 from thread_kit.distill.invented import training_tasks
+from thread_kit.distill.kept import Example, Kept
 from thread_kit.models import EMBEDDED, MODELS, ModelError, find_adapter, find_file, load_model
 
 LESSONS: dict[str, tuple[Callable[[int], Iterator[Task]], int]] = {
@@ -92,23 +86,19 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _lessons(options: argparse.Namespace) -> list[Example]:
-    """The examples, made once: an interrupted run finds them in its folder."""
-    path = options.out / "examples.jsonl"
-    about = {name: getattr(options, name) for name in ("method", "env", "tokens", "seed")}
-    if path.exists():
-        return load_examples(path, about)
+    """The examples: an interrupted run finds those that are made already in its folder."""
     tasks, mains = LESSONS[options.env]
+    about = {"method": options.method, "env": options.env, "seed": options.seed, "mains": mains}
     with load_model(adapter=None, context=256) as engine:  # for its vocabulary
-        found = examples(
+        return examples(
             options.method,
             tasks(options.seed),
             engine,
             tokens=options.tokens,
             seed=options.seed,
             mains=mains,
+            kept=Kept(options.out / "examples.jsonl", about),
         )
-    save_examples(found, path, about)
-    return found
 
 
 def _evaluate(options: argparse.Namespace) -> None:

@@ -6,17 +6,15 @@ the text that it will see. Contexts and feedback (between `=>` and `<=`) are rea
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from tqdm.auto import tqdm
 
 from thread_kit.distill.alfworld_oracle import speak_alfworld
 from thread_kit.distill.invented import Invented
+from thread_kit.distill.kept import Example, Kept
 from thread_kit.distill.oracle import react_script, speak_thread
 from thread_kit.engines import Engine
 from thread_kit.engines.scripted import ScriptedEngine
@@ -36,17 +34,6 @@ Task = Invented | Mapping[str, Any]
 """A goal and its commands (TextCraft), or what a game file holds (ALFWorld)."""
 
 Script = Callable[[str], str] | list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """One thread: its tokens, and for each of them whether it is to be learnt."""
-
-    tokens: tuple[int, ...]
-    learnt: tuple[bool, ...]
-
-    def __len__(self) -> int:
-        return len(self.tokens)
 
 
 def play(method: Method, task: Task) -> Episode:
@@ -89,19 +76,28 @@ def examples(
     tokens: int,
     seed: int = 0,
     mains: int = 3,
+    kept: Kept | None = None,
 ) -> list[Example]:
     """Examples of at least `tokens` tokens, each thread once, in an order drawn with `seed`.
 
     engine: gives the tokens. mains: one in so many main threads is kept, whose contexts are long
-    and whose texts are alike, where the others have children to be learnt.
+    and whose texts are alike, where the others have children to be learnt. kept: where the examples
+    of each task are put down; those that are there are not played again.
     Raises ValueError if the tasks are used up before.
     """
     found: dict[tuple[int, ...], Example] = {}
     count = 0
     name = f"{method}: examples"
     with tqdm(total=tokens, desc=name, unit=" tokens", unit_scale=True, leave=False) as bar:
+        done = kept.tasks if kept else []
         for number, task in enumerate(tasks):
-            for example in _threads(play(method, task), engine, main=number % mains == 0):
+            if number < len(done):
+                of_task = done[number]
+            else:
+                of_task = list(_threads(play(method, task), engine, main=number % mains == 0))
+                if kept:
+                    kept.add(of_task)
+            for example in of_task:
                 if example.tokens not in found:
                     found[example.tokens] = example
                     count += len(example)
@@ -128,34 +124,11 @@ def _threads(episode: Episode, engine: Engine, *, main: bool) -> Iterator[Exampl
         yield Example(tuple(tokens), tuple(learnt))
 
 
-def save_examples(found: Sequence[Example], path: Path, about: Mapping[str, Any]) -> None:
-    """Write examples to a file (JSONL); about: what they were made of, in its first line."""
-    lines = [dict(about)]
-    lines += [{"tokens": one.tokens, "learnt": list(map(int, one.learnt))} for one in found]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    part.replace(path)
-
-
-def load_examples(path: Path, about: Mapping[str, Any]) -> list[Example]:
-    """The examples of a file; raises ValueError if they were made of something else."""
-    first, *lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    if first != about:
-        raise ValueError(
-            f"{path} holds other examples ({first}, not {dict(about)}); give another folder, or "
-            "delete it"
-        )
-    return [Example(tuple(one["tokens"]), tuple(map(bool, one["learnt"]))) for one in lines]
-
-
 __all__ = [
     "METHODS",
     "Example",
     "Method",
     "Task",
     "examples",
-    "load_examples",
     "play",
-    "save_examples",
 ]

@@ -21,7 +21,7 @@ from tqdm.auto import tqdm
 from transformers import AutoModelForCausalLM, GgufConfig
 from transformers.utils import logging
 
-from thread_kit.distill.examples import Example
+from thread_kit.distill.kept import Example
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 EAGER = 1024  # tokens
