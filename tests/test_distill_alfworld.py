@@ -16,7 +16,7 @@ from thread_kit.distill import __main__ as command
 from thread_kit.distill import alfworld_games
 from thread_kit.distill.alfworld_games import FIRST, FLOOR_PLANS, rolled, training_games
 from thread_kit.distill.alfworld_oracle import speak_alfworld
-from thread_kit.distill.alfworld_places import KINDS_OF, LAMP_STANDS_ON
+from thread_kit.distill.alfworld_places import EVERYWHERE, KINDS_OF, LAMP_STANDS_ON
 from thread_kit.distill.examples import examples, play
 from thread_kit.distill.oracle import OracleError
 from thread_kit.distill.report import by_group, evaluate, frame_of, load_outcomes, outcome
@@ -42,8 +42,7 @@ def says(context, *returned):
 MADE = (
     "obj = 'lettuce'\n"
     "target = 'diningtable 1'\n"
-    "kinds = ['countertop', 'diningtable', 'sidetable', 'coffeetable', 'sinkbasin', 'garbagecan', "
-    "'fridge']\n"
+    f"kinds = {KINDS_OF['lettuce']}\n"
     "spots = [p for k in kinds for p in places if p.startswith(k + ' ')]\n"
     "First, I need to find a {obj}. =>I took the {item} from the {place}.<=\n"
     "Then, I need to cool the {item}. =>The {item} is cool.<=\n"
@@ -187,13 +186,12 @@ def test_where_things_are_looked_for_is_where_the_package_lets_them_lie():
         thing.lower(): {place for place in holds.keys() - carried if thing in holds[place]}
         for thing in things
     }
-    assert {thing: set(kinds) for thing, kinds in KINDS_OF.items()} == {
-        thing: kinds for thing, kinds in allowed.items() if kinds
-    }
-    order = KINDS_OF["cloth"]
-    assert [kind for kind in order if kind in KINDS_OF["mug"]] == [
-        kind for kind in KINDS_OF["mug"] if kind in order
-    ]
+    assert KINDS_OF.keys() == {thing for thing, kinds in allowed.items() if kinds}
+    for thing, kinds in KINDS_OF.items():
+        assert sorted(kinds) == sorted(EVERYWHERE)
+        last = max(kinds.index(kind) for kind in allowed[thing])
+        assert last <= 22, "all places where it can lie come before the others"
+    assert len({tuple(kinds) for kinds in KINDS_OF.values()}) == 6
     assert set(LAMP_STANDS_ON) >= {"desk", "sidetable", "dresser", "coffeetable", "diningtable"}
 
 

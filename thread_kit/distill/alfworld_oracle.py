@@ -97,7 +97,8 @@ def _task(task: str, said: list[str]) -> str:
     kinds = KINDS_OF.get(obj, EVERYWHERE)
     if kind == "look":
         begin = f"obj = {obj!r}\nlight = {target!r}\nkinds = {kinds}\n{ALL}]\n{FIND}"
-        lamps = f"kinds = {LAMP_STANDS_ON}\n{ALL}]\n"
+        # First where it stands already: a lamp may be there, and it is a step to see that.
+        lamps = f"kinds = {LAMP_STANDS_ON}\n{ALL.replace('= [', '= [place] + [', 1)}]\n"
         steps = [begin, f"{lamps}Then, I need to find a {{light}} and turn it on. =>"]
     else:
         # What lies in the target's kind is brought already; or is yet to be heated, and counts.
