@@ -1,11 +1,11 @@
 """Where things lie in ALFWorld: what its packages' rules allow, in the order in which one looks.
 
 For each thing the kinds of places that can hold it or another one of its sort
-(`alfworld.gen.constants`, without what can be carried itself, such as a bowl): first where such
-things have their place, then open surfaces, then what has to be opened, last what there are many
-of. Six lists and no more, since a small model has to know them by heart; and each goes on with all
-other places, so that whoever takes the wrong one still finds the thing. This is the knowledge about
-households that the lessons teach; nothing in it comes from an official game.
+(`alfworld.gen.constants`, without what can be carried itself, such as a bowl): first open places,
+then what has to be opened, last what there are many of. Six lists and no more, since a small model
+has to know them by heart; and each goes on with all other places, so that whoever takes the wrong
+one still finds the thing. This is the knowledge about households that the lessons teach; nothing in
+it comes from an official game.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _KINDS = {
     "sidetable coffeetable sinkbasin shelf cabinet drawer",
     # What belongs in a bathroom.
     "candle cloth dishsponge handtowel plunger soapbar soapbottle spraybottle tissuebox "
-    "toiletpaper toiletpaperroll towel": f"handtowelholder towelholder toiletpaperhanger "
-    f"{_SURFACES} {_SEATS} sinkbasin bathtubbasin toilet tvstand cart laundryhamper shelf "
-    "garbagecan cabinet drawer",
+    "toiletpaper toiletpaperroll towel": f"{_SURFACES} {_SEATS} sinkbasin bathtubbasin toilet "
+    "handtowelholder towelholder toiletpaperhanger tvstand cart laundryhamper shelf garbagecan "
+    "cabinet drawer",
     # All other things of a household.
     "alarmclock baseballbat basketball book box cd cellphone creditcard keychain laptop newspaper "
     "pen pencil pillow remotecontrol statue tennisracket vase wateringcan watch": f"{_SURFACES} "
