@@ -33,7 +33,7 @@ class Benchmark:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Numbered:
     """A generated question. type: of which kind it is; the kinds come in turn."""
 
     number: int
@@ -66,21 +66,22 @@ def _icu(**arguments: Any) -> Env:
     return IcuQA(**arguments)
 
 
-def _datacommons_tasks(split: str) -> list[Asked]:
+def _datacommons_tasks(split: str) -> list[Numbered]:
     from thread_kit.envs.datacommons import KINDS
 
     return _listed(len(KINDS), {"split": split})
 
 
-def _icu_tasks(split: str) -> list[Asked]:
-    from thread_kit.envs.mimic import KINDS
+def _icu_tasks(split: str) -> list[Numbered]:
+    from thread_kit.envs.mimic_questions import kinds_of
     from thread_kit.envs.stays_here import stays_here
 
-    return _listed(len(KINDS), {"stays": stays_here().name, "split": split})
+    stays = stays_here()
+    return _listed(len(kinds_of(stays)), {"stays": stays.name, "split": split})
 
 
-def _listed(kinds: int, of_all: dict[str, Any]) -> list[Asked]:
-    return [Asked(n, n % kinds, {**of_all, "number": n}) for n in range(QUESTIONS)]
+def _listed(kinds: int, of_all: dict[str, Any]) -> list[Numbered]:
+    return [Numbered(n, n % kinds, {**of_all, "number": n}) for n in range(QUESTIONS)]
 
 
 BENCHMARKS = {
@@ -139,4 +140,4 @@ def spread(items: list[Any], n: int | None) -> list[Any]:
     ]
 
 
-__all__ = ["BENCHMARKS", "QUESTIONS", "Asked", "Benchmark", "dialect_of", "spread"]
+__all__ = ["BENCHMARKS", "QUESTIONS", "Benchmark", "Numbered", "dialect_of", "spread"]

@@ -54,11 +54,13 @@ HANDLERS = {
 """DecomP's fixed sets."""
 
 
-QUESTIONS = ("datacommons", "icu")
-
-
 def _prompt(path: str, benchmark: str) -> Prompt:
     return load_prompt(path, dialect_of(benchmark))
+
+
+def _asks(benchmark: str) -> bool:
+    """Whether its tasks are questions, which threads answer by code."""
+    return dialect_of(benchmark).code
 
 
 def _start(benchmark: str) -> tuple[str, ...]:
@@ -74,9 +76,8 @@ def _executor(benchmark: str, iterations: int) -> Program:
 
 
 def _method(name: str, program: Program, main: Prompt, *others: Prompt) -> SessionMethod:
-    fixed: dict[str, Any] = {"program": program, "prompts": others}
-    fixed["variables"] = main.dialect.code
-    return SessionMethod(name, main, fixed)
+    code = main.dialect.code
+    return SessionMethod(name, main, {"program": program, "prompts": others, "variables": code})
 
 
 def _thread(benchmark: str) -> SessionMethod:
@@ -118,6 +119,11 @@ def _family(benchmark: str) -> str:
     return benchmark.partition("-")[0]
 
 
+def _carries(benchmark: str) -> bool:
+    """Whether an executor is told the last step of the one before (see `adapt`)."""
+    return _family(benchmark) == "alfworld"
+
+
 def _executor_prompt(benchmark: str, role: str = "executor") -> Prompt:
     """Of an executor that is a part of a method."""
     if role in EXECUTORS.get(_family(benchmark), ()):
@@ -132,7 +138,7 @@ def _plan_and_execute(benchmark: str) -> SessionMethod:
         executor=executor,
         iterations=EXECUTOR,
         start=_start(benchmark),
-        carry=_family(benchmark) == "alfworld",
+        carry=_carries(benchmark),
     )
     planner = load_prompt(f"plan_and_execute/{_family(benchmark)}")
     return _method("plan-and-execute", program, planner, executor)
@@ -147,7 +153,7 @@ def _adapt(benchmark: str, executor: str = "executor") -> SessionMethod:
         max_depth=_depth(benchmark),
         iterations=EXECUTOR,
         start=_start(benchmark),
-        carry=benchmark.startswith("alfworld"),
+        carry=_carries(benchmark),
     )
     name = "adapt" if executor == "executor" else f"adapt, {executor}"
     return _method(name, program, _executor_prompt(benchmark, executor), planner)
@@ -179,7 +185,7 @@ def _on(name: str, actor: Program, prompt: Prompt, benchmark: str, **fixed: Any)
 
 
 def _reflexion(benchmark: str) -> SessionMethod:
-    actor = "nlep-react" if benchmark in QUESTIONS else "react"
+    actor = "nlep-react" if _asks(benchmark) else "react"
     prompt = _prompt(f"{actor}/{benchmark}", benchmark)
     return _on("reflexion", _executor(benchmark, EXECUTOR), prompt, benchmark)
 
@@ -190,7 +196,7 @@ def _stateflow_reflexion(benchmark: str) -> SessionMethod:
 
 
 def _thread_reflexion(benchmark: str) -> SessionMethod:
-    if benchmark in QUESTIONS:
+    if _asks(benchmark):
         raise ValueError(
             f"thread+reflexion is for tasks that are solved by acting, not {benchmark}"
         )
@@ -273,7 +279,7 @@ def named(name: str, benchmark: str, *, taught: bool = False) -> SessionMethod:
             raise ValueError(f"no adapter teaches {name!r}; those taught: {', '.join(TAUGHT)}")
         return TAUGHT[name]()
     known = BUILDERS | (ON_ALFWORLD if _family(benchmark) == "alfworld" else {})
-    known |= ON_QUESTIONS if benchmark in QUESTIONS else {}
+    known |= ON_QUESTIONS if _asks(benchmark) else {}
     if name not in known:
         raise ValueError(f"there is no method {name!r} on {benchmark}; known: {', '.join(known)}")
     return known[name](benchmark)
