@@ -36,6 +36,7 @@ class Benchmark:
 class Numbered:
     """A generated question. type: of which kind it is; the kinds come in turn."""
 
+    benchmark: str
     number: int
     type: int
     arguments: dict[str, Any]
@@ -69,7 +70,7 @@ def _icu(**arguments: Any) -> Env:
 def _datacommons_tasks(split: str) -> list[Numbered]:
     from thread_kit.envs.datacommons import KINDS
 
-    return _listed(len(KINDS), {"split": split})
+    return _listed("datacommons", len(KINDS), {"split": split})
 
 
 def _icu_tasks(split: str) -> list[Numbered]:
@@ -77,11 +78,11 @@ def _icu_tasks(split: str) -> list[Numbered]:
     from thread_kit.envs.stays_here import stays_here
 
     stays = stays_here()
-    return _listed(len(kinds_of(stays)), {"stays": stays.name, "split": split})
+    return _listed("icu", len(kinds_of(stays)), {"stays": stays.name, "split": split})
 
 
-def _listed(kinds: int, of_all: dict[str, Any]) -> list[Numbered]:
-    return [Numbered(n, n % kinds, {**of_all, "number": n}) for n in range(QUESTIONS)]
+def _listed(name: str, kinds: int, of_all: dict[str, Any]) -> list[Numbered]:
+    return [Numbered(name, n, n % kinds, {**of_all, "number": n}) for n in range(QUESTIONS)]
 
 
 BENCHMARKS = {

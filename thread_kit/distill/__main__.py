@@ -16,14 +16,17 @@ from thread_kit.arguments import add_benchmark, benchmark_of
 from thread_kit.distill.alfworld_games import training_games
 from thread_kit.distill.examples import METHODS, Task, examples
 from thread_kit.distill.invented import training_tasks
+from thread_kit.distill.invented_questions import training_questions
 from thread_kit.distill.kept import Example, Kept
 from thread_kit.models import EMBEDDED, MODELS, ModelError, find_adapter, find_file, load_model
 
 LESSONS: dict[str, tuple[Callable[[int], Iterator[Task]], int]] = {
     "textcraft": (lambda seed: training_tasks(seed + 1, 10**9), 3),
     "alfworld": (training_games, 1),
+    "questions": (training_questions, 1),
 }
-"""By benchmark: its training tasks for a seed, without end, and `mains` of `examples`."""
+"""By benchmark ("questions": DataCommons QA and ICU QA, one adapter for both): its training tasks
+for a seed, without end, and `mains` of `examples`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

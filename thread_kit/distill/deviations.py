@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from thread_kit.benchmarks import Numbered
 from thread_kit.distill.alfworld_oracle import speak_alfworld
 from thread_kit.distill.examples import Method
 from thread_kit.distill.oracle import OracleError, react_script, speak_thread
+from thread_kit.distill.questions_oracle import QuestionsTeacher
 from thread_kit.envs import alfworld, textcraft
 from thread_kit.events import GeneratedSpan, Observed, Returned, Spawned
 from thread_kit.trace import Episode
 
-Task = textcraft.Task | alfworld.Task
+Task = textcraft.Task | alfworld.Task | Numbered
 
 
 Speak = Callable[[str], str]
@@ -36,6 +38,8 @@ def oracle_of(method: Method, task: Task) -> Speak:
             return lambda text: next(script, "")
         case "thread", alfworld.Task():
             return speak_alfworld
+        case "thread", Numbered():
+            return QuestionsTeacher()
     raise ValueError(f"nobody has written an oracle that plays {task} as {method!r}")
 
 

@@ -12,14 +12,17 @@ from typing import Any, Literal
 
 from tqdm.auto import tqdm
 
+from thread_kit.benchmarks import dialect_of
 from thread_kit.distill.alfworld_oracle import speak_alfworld
 from thread_kit.distill.invented import Invented
 from thread_kit.distill.kept import Example, Kept
 from thread_kit.distill.oracle import react_script, speak_thread
+from thread_kit.distill.questions_oracle import QuestionsTeacher
 from thread_kit.engines import Engine
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs import Env
 from thread_kit.envs.alfworld import AlfWorld
+from thread_kit.envs.question import QuestionEnv
 from thread_kit.envs.textcraft import TextCraft
 from thread_kit.sequence import Provenance
 from thread_kit.session import Session
@@ -30,8 +33,8 @@ METHODS: tuple[Method, ...] = ("thread", "react")
 
 CALLS = 1000  # more than an oracle needs; one that is lost ends then
 
-Task = Invented | Mapping[str, Any]
-"""A goal and its commands (TextCraft), or what a game file holds (ALFWorld)."""
+Task = Invented | Mapping[str, Any] | QuestionEnv
+"""A goal and its commands (TextCraft), what a game file holds (ALFWorld), or a question."""
 
 Script = Callable[[str], str] | list[str]
 
@@ -46,10 +49,13 @@ def play(method: Method, task: Task) -> Episode:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     if isinstance(task, tuple):
         env, script = _craft(method, *task)
+    elif isinstance(task, QuestionEnv):
+        env, script = task, _teacher(method)
     else:
         env, script = _household(method, task)
     engine = ScriptedEngine(script)
-    with Session(engine, env, variables=method == "thread", calls=CALLS) as session:
+    dialect, variables = dialect_of(env.name), method == "thread"
+    with Session(engine, env, dialect=dialect, variables=variables, calls=CALLS) as session:
         episode = session.run(progress=False)
     if episode.reward != 1:
         raise ValueError(f"the oracle did not solve {env!r} ({episode.status})")
@@ -66,6 +72,12 @@ def _household(method: Method, game: Mapping[str, Any]) -> tuple[Env, Script]:
         raise ValueError(f"nobody has written an oracle that plays ALFWorld as {method!r}")
     # Without the limit on actions: whoever looks everywhere finds it at last.
     return AlfWorld(game=game, max_actions=None), speak_alfworld
+
+
+def _teacher(method: Method) -> Script:
+    if method != "thread":
+        raise ValueError(f"nobody has written an oracle that answers questions as {method!r}")
+    return QuestionsTeacher()
 
 
 def examples(

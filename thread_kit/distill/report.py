@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pandas as pd
 
-from thread_kit.benchmarks import BENCHMARKS
+from thread_kit.benchmarks import BENCHMARKS, Numbered
 from thread_kit.distill.deviations import Task, cause_of, first_deviation, oracle_of
 from thread_kit.distill.examples import Method
 from thread_kit.engines import Engine
 from thread_kit.envs import textcraft
 from thread_kit.envs.alfworld_games import KINDS
+from thread_kit.envs.question import QuestionEnv
 from thread_kit.lab.ledger import canonical
 from thread_kit.lab.method import SessionMethod
 from thread_kit.lab.statistics import wilson
 from thread_kit.lab.suite import Suite
+from thread_kit.prompts import EMPTY
 from thread_kit.trace import Episode
 
 CALLS = {"thread": 200, "react": 60}
@@ -40,9 +42,9 @@ class Outcome:
     """What came of one task.
 
     environment: the benchmark. task: what identifies it there. group: what it is counted with, its
-    depth ("depth 3") or its type ("heat"). generated, evaluated: tokens. seconds: of the whole
-    episode. cause: of a failure; said and expected: the first line that differs from the oracle's,
-    and the oracle's.
+    depth ("depth 3"), its type ("heat"), or what is compared ("minimum"). generated, evaluated:
+    tokens. seconds: of the whole episode. cause: of a failure; said and expected: the first line
+    that differs from the oracle's, and the oracle's.
     """
 
     environment: str
@@ -74,9 +76,10 @@ def evaluate(
     """
     oracle_of(method, tasks[0])  # what is missing is said before anything is played
     benchmark = BENCHMARKS[_name(tasks[0])]
+    prompt = replace(EMPTY, dialect=benchmark.dialect)
     suite = Suite(
         folder / "episodes.jsonl",
-        methods=[SessionMethod(method, fixed={"variables": method == "thread"})],
+        methods=[SessionMethod(method, prompt, {"variables": method == "thread"})],
         models={engine.name: engine},
         environment=benchmark.environment,
         tasks=[benchmark.arguments(task) for task in tasks],
@@ -104,7 +107,8 @@ def outcome(method: Method, task: Task, episode: Episode) -> Outcome:
     if isinstance(task, textcraft.Task):
         goal, group = task.goal, f"depth {task.depth}"
     else:  # Your task is to: put a mug in desk.
-        goal, group = episode.threads[0].title.partition(": ")[2].removesuffix("."), task.type
+        goal = episode.threads[0].title.partition(": ")[2].removesuffix(".")
+        group = _kind(task) if isinstance(task, Numbered) else task.type
     used, name = episode.usage, _name(task)
     return Outcome(
         environment=name,
@@ -125,7 +129,16 @@ def outcome(method: Method, task: Task, episode: Episode) -> Outcome:
 
 
 def _name(task: Task) -> str:
+    if isinstance(task, Numbered):
+        return task.benchmark
     return "textcraft" if isinstance(task, textcraft.Task) else "alfworld"
+
+
+def _kind(task: Numbered) -> str:
+    """What is compared: "minimum" of the questions which minimum is higher, and which is lower."""
+    env = BENCHMARKS[task.benchmark].environment(**task.arguments)
+    assert isinstance(env, QuestionEnv)
+    return env.question.kind.split()[0]
 
 
 def by_group(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:

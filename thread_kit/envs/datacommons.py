@@ -14,7 +14,7 @@ from typing import Any, final
 
 from thread_kit.envs.datacommons_questions import KINDS, SPLITS, generate
 from thread_kit.envs.question import Question, QuestionEnv
-from thread_kit.envs.series import OpenStatistics, Statistics
+from thread_kit.envs.series import ListedStatistics, OpenStatistics, Statistics
 
 WHERE = (
     "The file is datacommons_qa/datacommons_qa_benchmark.txt of the repository philipmit/thread; "
@@ -64,9 +64,9 @@ class DataCommonsQA(QuestionEnv):
         self.number = number
         self.source = source or OpenStatistics()
         if split in SPLITS:
-            if not isinstance(self.source, OpenStatistics):
+            if not isinstance(self.source, ListedStatistics):
                 raise ValueError(
-                    f"questions are generated on OpenStatistics, not on {self.source!r}"
+                    f"questions are generated on `ListedStatistics`, not on {self.source!r}"
                 )
             self.question = generate(self.source, number, str(split))
             self.task = {"split": str(split), "number": number}

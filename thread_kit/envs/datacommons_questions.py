@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import stats
 
 from thread_kit.envs.question import Question
-from thread_kit.envs.series import COUNTRY, OpenStatistics
+from thread_kit.envs.series import COUNTRY, ListedStatistics
 
 Program = Callable[[list[pd.Series], int], tuple[float, ...]]
 
@@ -186,7 +186,7 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
-def generate(source: OpenStatistics, number: int, split: str = "test") -> Question:
+def generate(source: ListedStatistics, number: int, split: str = "test") -> Question:
     """The generated question of this number: the same number, the same question.
 
     The two splits have no place, variable or year in common: every other place and variable, the
@@ -212,7 +212,7 @@ def generate(source: OpenStatistics, number: int, split: str = "test") -> Questi
             return question
 
 
-def _series(source: OpenStatistics, where: str, variable: str) -> pd.Series:
+def _series(source: ListedStatistics, where: str, variable: str) -> pd.Series:
     try:
         found = source.observations(where, variable)
     except LookupError:
@@ -232,7 +232,7 @@ def _years(series: list[pd.Series], split: str) -> list[int]:
 def _question(
     kind: Kind,
     draw: random.Random,
-    source: OpenStatistics,
+    source: ListedStatistics,
     variable: str,
     ids: list[str],
     series: list[pd.Series],

@@ -12,7 +12,7 @@ from typing import final
 from thread_kit.dialect import QA, Dialect
 from thread_kit.envs.datacommons import KINDS, DataCommonsQA
 from thread_kit.envs.qa_script import Script, Segments
-from thread_kit.envs.series import OpenStatistics
+from thread_kit.envs.series import ListedStatistics
 
 _TABLE = re.compile(r"Here is a table of (.+) from (\d+) to (\d+) in (.+?)(?: and in (.+))?:")
 _VALUES = re.compile(r"The values of (.+) from (\d+) to (\d+) in .*place number (\d), (.+), are")
@@ -35,7 +35,7 @@ class DataCommonsScript(Script):
 
     def __init__(self, env: DataCommonsQA, dialect: Dialect = QA) -> None:
         super().__init__(dialect)
-        if not isinstance(env.source, OpenStatistics):
+        if not isinstance(env.source, ListedStatistics):
             raise ValueError(f"only generated questions are answered by rule, not {env!r}")
         self.question = env.question
         self.source = env.source
@@ -60,7 +60,7 @@ class DataCommonsScript(Script):
             first, last = (year for year in years if year != max(years))
             later = max(years)
         table = f"Here is a table of {variable} from {first} to {last} in {' and in '.join(names)}:"
-        measure = _measure_of(question.kind, later)
+        measure = measure_of(question.kind, later)
         asked = f"By the data in {{table_path}} the {measure} of {variable} in"
         parts = [f"{table} {self.dialect.listen}"]
         if question.kind == "correlation":
@@ -134,7 +134,8 @@ class DataCommonsScript(Script):
         return [read, "\n" + "\n".join(code) + "\n"]
 
 
-def _measure_of(kind: str, later: str) -> str:
+def measure_of(kind: str, later: str) -> str:
+    """What a kind of question compares, in words: one of `MEASURES`, or what `EXPECTED` matches."""
     first = kind.split()[0]
     if first in MEASURES:
         return first
@@ -145,4 +146,4 @@ def _measure_of(kind: str, later: str) -> str:
     return "correlation" if kind == "correlation" else "value"
 
 
-__all__ = ["DataCommonsScript"]
+__all__ = ["EXPECTED", "MEASURES", "DataCommonsScript", "measure_of"]

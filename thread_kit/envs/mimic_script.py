@@ -51,7 +51,7 @@ class IcuScript(Script):
         hours = [int(one) for one in re.findall(r"hour (\d+)", self.question.text)] or [0, 48]
         if early := re.search(r"first (\d+) hours", self.question.text):
             hours = [0, int(early[1])]
-        measure = _measure_of(kind, hours[-1])
+        measure = measure_of(kind, hours[-1])
         who = [f"patient {one}" for one, _ in needs if one.isdecimal()]
         asked = f"The {measure} of the {needs[0][1]} from hour {hours[0]} to hour {hours[1]} of"
         heads = [f"{asked} {who[0]} is", *(f" and of {one} is" for one in who[1:])]
@@ -102,7 +102,8 @@ class IcuScript(Script):
         return [code, "\nprint(round(float(np.mean(means)), 6))\n"]
 
 
-def _measure_of(kind: str, later: int) -> str:
+def measure_of(kind: str, later: int) -> str:
+    """What a kind of question compares, in words: one of `MEASURES`, or what `EXPECTED` matches."""
     if kind.startswith("expected"):
         return f"value expected at hour {later}"
     if kind.endswith("faster"):
@@ -110,4 +111,4 @@ def _measure_of(kind: str, later: int) -> str:
     return kind if kind.startswith("hour") else kind.split()[0]
 
 
-__all__ = ["IcuScript"]
+__all__ = ["EXPECTED", "MEASURES", "IcuScript", "measure_of"]

