@@ -38,6 +38,7 @@ Not covered:
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import platform
@@ -84,7 +85,8 @@ class BubblewrapSandbox(Sandbox):
     scratch_bytes: size of the scratch folder. calls: of the functions, a run.
     weaker: run without bubblewrap; the module says what is then not covered.
 
-    Every namespace has `save(table_or_figure)`, which gives the path in the scratch folder.
+    Every namespace has `save(table_or_figure)`, which gives the path in the scratch folder. The
+    process starts with the first code: an episode that runs none costs none.
     Raises RuntimeError where bubblewrap is missing or cannot make a jail.
     """
 
@@ -122,14 +124,15 @@ class BubblewrapSandbox(Sandbox):
         self._server: _Server | None = None
         self._is_closed = False
         if not weaker:
-            if shutil.which("bwrap") is None:
+            bwrap = shutil.which("bwrap")
+            if bwrap is None:
                 raise RuntimeError(MISSING)
             if not seccomp.is_known():
                 raise RuntimeError(
                     f"there are no seccomp rules for {platform.machine()}; accept the weaker "
                     "protection of a plain process: BubblewrapSandbox(weaker=True)"
                 )
-        self._start()
+            _must_make_a_jail(bwrap)
 
     def __repr__(self) -> str:
         kind = "weaker" if self.weaker else "jail"
@@ -274,11 +277,7 @@ class _Server:
             self._errors.seek(0)
             said = self._errors.read(2_000).decode(errors="replace").strip() or str(error)
             self.close()
-            raise RuntimeError(
-                f"the jail does not start: {said}\nbubblewrap needs user namespaces, which some "
-                "containers forbid. Allow them, or accept the weaker protection of a plain "
-                "process: BubblewrapSandbox(weaker=True)"
-            ) from None
+            raise _no_start(said) from None
 
     def send(self, frame: bytes) -> None:
         assert self.process.stdin is not None
@@ -302,6 +301,23 @@ def _end(
             pipe.close()
     if folder:
         folder.cleanup()
+
+
+@functools.cache
+def _must_make_a_jail(bwrap: str) -> None:
+    """Raise RuntimeError if this bubblewrap cannot; a jail that ends at once shows it early."""
+    idle = [*_jail(2**20), os.path.realpath(sys.executable), "-I", "-S", "-c", ""]
+    done = subprocess.run(idle, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode:
+        raise _no_start(done.stderr[:2_000].decode(errors="replace").strip())
+
+
+def _no_start(said: str) -> RuntimeError:
+    return RuntimeError(
+        f"the jail does not start: {said}\nbubblewrap needs user namespaces, which some "
+        "containers forbid. Allow them, or accept the weaker protection of a plain "
+        "process: BubblewrapSandbox(weaker=True)"
+    )
 
 
 def _libraries() -> list[str]:
