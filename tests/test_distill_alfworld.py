@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -15,14 +12,13 @@ from thread_kit.benchmarks import BENCHMARKS
 from thread_kit.distill import __main__ as command
 from thread_kit.distill import alfworld_games
 from thread_kit.distill.alfworld_games import FIRST, FLOOR_PLANS, rolled, training_games
-from thread_kit.distill.alfworld_oracle import speak_alfworld
-from thread_kit.distill.alfworld_places import EVERYWHERE, KINDS_OF, LAMP_STANDS_ON
+from thread_kit.distill.alfworld_oracle import OPEN_FIRST, speak_alfworld
 from thread_kit.distill.examples import examples, play
 from thread_kit.distill.oracle import OracleError
 from thread_kit.distill.report import by_group, evaluate, frame_of, load_outcomes, outcome
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld import AlfWorld, Task
-from thread_kit.envs.alfworld_games import KINDS, ROOMS
+from thread_kit.envs.alfworld_games import KINDS
 from thread_kit.lab.published import by_type
 from thread_kit.models import EMBEDDED, MODELS
 from thread_kit.session import Session
@@ -42,8 +38,7 @@ def says(context, *returned):
 MADE = (
     "obj = 'lettuce'\n"
     "target = 'diningtable 1'\n"
-    f"kinds = {KINDS_OF['lettuce']}\n"
-    "spots = [p for k in kinds for p in places if p.startswith(k + ' ')]\n"
+    f"spots = places\n{OPEN_FIRST}"
     "First, I need to find a {obj}. =>I took the {item} from the {place}.<=\n"
     "Then, I need to cool the {item}. =>The {item} is cool.<=\n"
     "Finally, I need to put the {item} in the {target}. =>The {item} is in the {target}.<=\n"
@@ -66,9 +61,9 @@ def test_a_task_is_taken_apart_whatever_its_phrase(task):
 def test_two_things_are_brought_one_after_the_other():
     back = ["I took the {item} from the {place}.", "The {item} is in the {target}."] * 2
     said = says("Your task is to: find two pillow and put them in sofa.", *back)
-    assert said.splitlines()[3:] == [
-        "spots = [p for k in kinds for p in places if p.startswith(k + ' ') and k + ' ' not in "
-        "target]",
+    assert said.splitlines()[2:] == [
+        "spots = [p for p in places if p.split()[0] != 'sofa']",
+        *OPEN_FIRST.splitlines(),
         "First, I need to find a {obj}. =>I took the {item} from the {place}.<=",
         "Then, I need to put the {item} in the {target}. =>The {item} is in the {target}.<=",
         "spots = spots[spots.index(place):]",
@@ -81,17 +76,36 @@ def test_two_things_are_brought_one_after_the_other():
 def test_a_toilet_is_no_toiletpaperhanger():
     said = says("Your task is to: put some toiletpaperroll on toiletpaperhanger.")
     names = {"places": ["toilet 1", "toiletpaperhanger 1", "shelf 1"]}
-    exec("\n".join(said.splitlines()[:4]), names)
+    exec("\n".join(said.splitlines()[:5]), names)
     assert names["spots"] == ["toilet 1", "shelf 1"]
 
 
+def test_places_that_stand_open_come_first():
+    names = {"places": ["drawer 2", "drawer 1", "fridge 1", "shelf 2", "shelf 1"]}
+    said = says("Your task is to: put a hot egg in fridge.")
+    exec("\n".join(said.splitlines()[:5]), names)
+    assert names["spots"] == ["shelf 2", "shelf 1", "drawer 2", "drawer 1", "fridge 1"]
+
+
+def test_a_lamp_is_looked_for_first_where_the_thing_was():
+    back = ["I took the {item} from the {place}.", "I turned on the {item}."]
+    said = says("Your task is to: look at bowl under the desklamp.", *back)
+    assert said.splitlines()[-5:] == [
+        "First, I need to find a {obj}. =>I took the {item} from the {place}.<=",
+        "obj = 'desklamp'",
+        "spots = [place] + spots",
+        "Then, I need to find a {obj} and turn it on. =>I turned on the {item}.<=",
+        "#END#",
+    ]
+
+
 def test_a_thread_looks_at_one_place_after_the_other():
-    back = ["There is no {obj} there."] * 2 + ["I took the {item} from the {place}."]
+    back = ["It is not there."] * 2 + ["I took the {item} from the {place}."]
     assert says("I need to find a mug.", *back) == (
         "place = spots[0]\n"
-        "So, I need to check the {place} for a {obj}. =>There is no {obj} there.<=\n"
+        "So, I need to check the {place} for a {obj}. =>It is not there.<=\n"
         "place = spots[1]\n"
-        "So, I need to check the {place} for a {obj}. =>There is no {obj} there.<=\n"
+        "So, I need to check the {place} for a {obj}. =>It is not there.<=\n"
         "place = spots[2]\n"
         "So, I need to check the {place} for a {obj}. =>I took the {item} from the {place}.<=\n"
         "print('I took the {item} from the {place}.')\n#END#"
@@ -100,7 +114,7 @@ def test_a_thread_looks_at_one_place_after_the_other():
 
 def test_at_a_place_it_opens_what_is_closed_and_takes_what_it_came_for():
     nothing = says("I need to check the desk 1 for a mug.", "On the {place}, you see a book 1.")
-    assert nothing.endswith("<=\nprint('There is no {obj} there.')\n#END#")
+    assert nothing.endswith("<=\nprint('It is not there.')\n#END#")
     found = says(
         "I need to check the cabinet 2 for a mug.",
         "The {place} is closed.",
@@ -121,11 +135,11 @@ def test_at_a_place_where_the_thread_before_stands_already_it_looks_again():
     said = says(
         "I need to look at the desk 2 for a desklamp.",
         "Nothing happens.",
-        "On the {place}, you see a {light} 1.",
-        "You turn on the {lamp}.",
+        "On the {place}, you see a {obj} 1.",
+        "You turn on the {item}.",
     )
-    assert said.splitlines()[1] == "> examine {place} =>On the {place}, you see a {light} 1.<="
-    assert said.endswith("print('I turned on the {lamp}.')\n#END#")
+    assert said.splitlines()[1] == "> examine {place} =>On the {place}, you see a {obj} 1.<="
+    assert said.endswith("print('I turned on the {item}.')\n#END#")
 
 
 @pytest.mark.parametrize(
@@ -174,32 +188,6 @@ def test_a_floor_plan_of_the_official_games_is_never_trained_on(one_process, mon
     monkeypatch.setitem(alfworld_games.FLOOR_PLANS, 0, plan)
     assert next(training_games(3)) == second
     assert set(FLOOR_PLANS) == {0, 10, 219, 308, 424}
-
-
-@needs_engine
-def test_where_things_are_looked_for_is_where_the_package_lets_them_lie():
-    run = subprocess.run([sys.executable, "-c", HOLDS], capture_output=True, text=True)
-    holds = {place.lower(): set(things) for place, things in json.loads(run.stdout).items()}
-    carried = {"bowl", "box", "cup", "mug", "pan", "plate", "pot"}
-    things = {thing for room in ROOMS.values() for thing in room.things}
-    allowed = {
-        thing.lower(): {place for place in holds.keys() - carried if thing in holds[place]}
-        for thing in things
-    }
-    assert KINDS_OF.keys() == {thing for thing, kinds in allowed.items() if kinds}
-    for thing, kinds in KINDS_OF.items():
-        assert sorted(kinds) == sorted(EVERYWHERE)
-        last = max(kinds.index(kind) for kind in allowed[thing])
-        assert last <= 22, "all places where it can lie come before the others"
-    assert len({tuple(kinds) for kinds in KINDS_OF.values()}) == 6
-    assert set(LAMP_STANDS_ON) >= {"desk", "sidetable", "dresser", "coffeetable", "diningtable"}
-
-
-HOLDS = """
-import json
-from thread_kit.envs.alfworld_worker import lore
-print(json.dumps({place: sorted(things) for place, things in lore().holds.items()}))
-"""
 
 
 @needs_engine

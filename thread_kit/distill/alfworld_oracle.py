@@ -1,12 +1,12 @@
 """The teacher of threads for ALFWorld: a function of one thread's text to the text that comes next.
 
 Like `oracle.speak_thread` for TextCraft it never sees a variable's value, a parent, the household
-or the environment's state: it knows where things can lie (`alfworld_places.py`), and looks there.
+or the environment's state: it looks at one place after the other, first at those that stand open.
 So whatever it does, a model that reads the same text can learn to do.
 
 The form of the threads (what is distilled; there is no few-shot prompt):
 
-    the task           obj = 'mug'; target = 'cabinet 1'; kinds = [...]; spots = [...]
+    the task           obj = 'mug'; target = 'cabinet 1'; spots = [...]
                        First, I need to find a {obj}. =>
                        Then, I need to heat the {item}. =>
                        Finally, I need to put the {item} in the {target}. =>
@@ -24,7 +24,8 @@ The form of the threads (what is distilled; there is no few-shot prompt):
 
 The interpreter makes the list of places and picks from it. Names come down as variables, and come
 back abstracted: "On the {place}, you see a {obj} 1". The model decides, counts, and copies a kind
-of thing once and the digit behind it once.
+of thing once and the digit behind it once. What is looked for is always {obj}, and what is not
+there is always said in the same words: a small model mixes up what differs without need.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from __future__ import annotations
 import re
 
 from thread_kit.dialect import AGENT
-from thread_kit.distill.alfworld_places import EVERYWHERE, KINDS_OF, LAMP_STANDS_ON
 from thread_kit.distill.oracle import OracleError, read
 
 STEPS = {
@@ -56,7 +56,12 @@ _TASKS = {
 FIND = "First, I need to find a {obj}. =>"
 PUT = "I need to put the {item} in the {target}. =>"
 TOOK = "print('I took the {item} from the {place}.')\n"
-ALL = "spots = [p for k in kinds for p in places if p.startswith(k + ' ')"
+LIT = "print('I turned on the {item}.')\n"
+NOT_THERE = "It is not there."
+OPEN_FIRST = """\
+shut = ['fridge', 'microwave', 'safe', 'cabinet', 'drawer']
+spots = [p for p in spots if p.split()[0] not in shut] + [p for p in spots if p.split()[0] in shut]
+"""
 
 
 def speak_alfworld(text: str) -> str:
@@ -68,16 +73,13 @@ def speak_alfworld(text: str) -> str:
     if task := re.fullmatch(r"Your task is to: (.+)\.", asked):
         return _task(task[1], said)
     if re.fullmatch(r"I need to find a \w+\.", asked):
-        return _look_for("obj", "check the {place} for a {obj}", TOOK, said)
+        return _look_for("check the {place} for a {obj}", TOOK, said)
     if re.fullmatch(r"I need to find a \w+ and turn it on\.", asked):
-        printed = "print('I turned on the {lamp}.')\n"
-        return _look_for("light", "look at the {place} for a {light}", printed, said)
+        return _look_for("look at the {place} for a {obj}", LIT, said)
     if re.fullmatch(r"I need to check the \w+ \d+ for a \w+\.", asked):
-        act = "item = f'{{obj}} {number}'\n> take {{item}} from {{place}} =>"
-        return _at_place("obj", act, TOOK, said)
+        return _at_place("take {item} from {place}", TOOK, said)
     if re.fullmatch(r"I need to look at the \w+ \d+ for a \w+\.", asked):
-        act = "lamp = f'{{light}} {number}'\n> use {{lamp}} =>"
-        return _at_place("light", act, "print('I turned on the {lamp}.')\n", said)
+        return _at_place("use {item}", LIT, said)
     if step := re.fullmatch(r"I need to (clean|heat|cool) the \w+ \d+\.", asked):
         return _make(step[1], said)
     if re.fullmatch(r"I need to put the \w+ \d+ in the \w+ \d+\.", asked):
@@ -94,16 +96,15 @@ def _task(task: str, said: list[str]) -> str:
         raise OracleError(f"not a task of ALFWorld: {task!r}")
     named = {name.rstrip("2"): value for name, value in found.groupdict().items() if value}
     obj, target = named["obj"], named["target"]
-    kinds = KINDS_OF.get(obj, EVERYWHERE)
     if kind == "look":
-        begin = f"obj = {obj!r}\nlight = {target!r}\nkinds = {kinds}\n{ALL}]\n{FIND}"
-        # First where it stands already: a lamp may be there, and it is a step to see that.
-        lamps = f"kinds = {LAMP_STANDS_ON}\n{ALL.replace('= [', '= [place] + [', 1)}]\n"
-        steps = [begin, f"{lamps}Then, I need to find a {{light}} and turn it on. =>"]
+        begin = f"obj = {obj!r}\nspots = places\n{OPEN_FIRST}{FIND}"
+        # A lamp may be where the thing was: it is a step to see that.
+        again = f"obj = {target!r}\nspots = [place] + spots\n"
+        steps = [begin, f"{again}Then, I need to find a {{obj}} and turn it on. =>"]
     else:
         # What lies in the target's kind is brought already; or is yet to be heated, and counts.
-        there = "" if kind == "made" else " and k + ' ' not in target"
-        begin = f"obj = {obj!r}\ntarget = '{target} 1'\nkinds = {kinds}\n{ALL}{there}]\n{FIND}"
+        spots = "places" if kind == "made" else f"[p for p in places if p.split()[0] != {target!r}]"
+        begin = f"obj = {obj!r}\ntarget = '{target} 1'\nspots = {spots}\n{OPEN_FIRST}{FIND}"
         steps = [begin]
         if kind == "made":
             state = named.get("state") or named["verb"]
@@ -116,13 +117,13 @@ def _task(task: str, said: list[str]) -> str:
     return [*steps, AGENT.end][min(len(said), len(steps))]
 
 
-def _look_for(what: str, request: str, printed: str, said: list[str]) -> str:
-    if said and not said[-1].startswith("There is no "):
+def _look_for(request: str, printed: str, said: list[str]) -> str:
+    if said and said[-1] != NOT_THERE:
         return f"{printed}{AGENT.end}"
     return f"place = spots[{len(said)}]\nSo, I need to {request}. =>"
 
 
-def _at_place(what: str, act: str, printed: str, said: list[str]) -> str:
+def _at_place(act: str, printed: str, said: list[str]) -> str:
     if not said:
         return "> go to {place} =>"
     seen = said[-1]
@@ -132,9 +133,9 @@ def _at_place(what: str, act: str, printed: str, said: list[str]) -> str:
         return "> open {place} =>"
     if seen.startswith(("You pick up ", "You turn on ")):
         return f"{printed}{AGENT.end}"
-    if number := re.search(rf"\ba \{{{what}\}} (\d+)", seen):
-        return act.format(number=number[1])
-    return f"print('There is no {{{what}}} there.')\n{AGENT.end}"
+    if number := re.search(r"\ba \{obj\} (\d+)", seen):
+        return f"item = f'{{obj}} {number[1]}'\n> {act} =>"
+    return f"print({NOT_THERE!r})\n{AGENT.end}"
 
 
 def _make(verb: str, said: list[str]) -> str:
