@@ -2,7 +2,7 @@
 
 The templates of the questions are the generators'; what stands in them is new for each question, so
 that a model has to read it. No place, quantity, year or patient of the tests occurs: the names are
-made of other words, and training questions are about the years before `MIDDLE`.
+other ones, and training questions are about the years before `MIDDLE`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import itertools
 import random
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import final
 
 import pandas as pd
 
 from thread_kit.distill.invented import SYLLABLES
 from thread_kit.envs.datacommons import DataCommonsQA
-from thread_kit.envs.datacommons_questions import MIDDLE
+from thread_kit.envs.datacommons_questions import MIDDLE, SPLITS
 from thread_kit.envs.mimic import IcuQA
 from thread_kit.envs.question import QuestionEnv
-from thread_kit.envs.series import COUNTRY, ListedStatistics
+from thread_kit.envs.series import COUNTRY, ListedStatistics, OpenStatistics
 from thread_kit.envs.stays import HOURS, VARIABLES, Stays
 
 _NOUNS = re.split(
@@ -36,6 +36,15 @@ _NOUNS = re.split(
     "power cuts, public debt, rainfall, road tolls, school meals, sheep, sick leave, "
     "silver coins, snakebites, snowfall, sugar, swimming pools, tax returns, teachers, tourists, "
     "train delays, unpaid bills, vineyards, visitors, waste, water use, wheat, wind farms, wool",
+)
+_PLACES = re.split(
+    ", ",
+    "Canada, Kenya, Norway, Chile, Peru, Japan, Lisbon, Vienna, Cairo, Brazil, Poland, Greece, "
+    "Denmark, Ireland, Scotland, Toronto, Sydney, Dublin, Madrid, Bavaria, Burgundy, Tuscany, "
+    "Quebec, Ontario, Manitoba, Queensland, Bristol, Leeds, Oxford, Hamburg, Munich, Prague, "
+    "Warsaw, Kiev, Moscow, Delhi, Bengal, Punjab, Lima, Havana, Jamaica, Iceland, Finland, Cyprus, "
+    "Malta, Morocco, Ghana, Angola, Zambia, Uganda, Nepal, Tibet, Vietnam, Korea, Hawke Bay, "
+    "South Island, Costa Rica, Sri Lanka, Cape Town, Buenos Aires, Hong Kong",
 )
 _PHRASES = (
     "the rate of {}",
@@ -58,6 +67,13 @@ def _made_up(draw: random.Random) -> str:
     return "".join(draw.choices(SYLLABLES, k=draw.choice((2, 3, 3)))).capitalize()
 
 
+@cache
+def _training_states() -> list[str]:
+    source = OpenStatistics()
+    ids = sorted(one for one in source.places if one != COUNTRY)[SPLITS.index("train") :: 2]
+    return [source.places[one] for one in ids]
+
+
 def _walk(draw: random.Random, length: int, digits: int) -> list[float]:
     """A series that drifts and wavers."""
     scale = 10 ** draw.uniform(-1, 4)
@@ -70,12 +86,19 @@ def _walk(draw: random.Random, length: int, digits: int) -> list[float]:
 
 @final
 class InventedStatistics(ListedStatistics):
-    """Eight places and four variables, the same for the same seed."""
+    """Some ten places and four variables, the same for the same seed.
+
+    Two places are made up, the others are called like places of the world and like the states of
+    the training half: a model has to copy both names that it knows and names that it does not.
+    """
 
     def __init__(self, seed: int) -> None:
         draw = random.Random(f"statistics {seed}")
-        names = {draw.choice(_PARTS) + _made_up(draw) for _ in range(8)}
-        self.places = {f"place/{n}": name for n, name in enumerate(sorted(names))}
+        known = [*_PLACES, *_training_states()]
+        names = {draw.choice(_PARTS) + _made_up(draw) for _ in range(2)}
+        self.places = {
+            f"place/{n}": name for n, name in enumerate(sorted({*names, *draw.sample(known, 8)}))
+        }
         self.places[COUNTRY] = "United States"
         about = draw.sample([*_NOUNS, *(_made_up(draw).lower() for _ in range(20))], 4)
         self.variables = {f"Q{n}": draw.choice(_PHRASES).format(w) for n, w in enumerate(about)}

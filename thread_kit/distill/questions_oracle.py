@@ -8,23 +8,25 @@ The form of the threads (what is distilled; there is no few-shot prompt):
 
     Question: From 1982 to 1986, was the minimum of the murder rate lower in Ohio or in Iowa?
                        one, other = 'Ohio', 'Iowa'
-                       The minimum of the murder rate from 1982 to 1986 in {one} is =>{figure_1}<=
-                       and in {other} is =>{figure_2}<=
-                       answer = one if figure_1 < figure_2 else other
+                       Place: the minimum of the murder rate from 1982 to 1986 in {one} is =>
+                       first = figure
+                       Place: the minimum of the murder rate from 1982 to 1986 in {other} is =>
+                       answer = one if first < figure else other
                        print(f'Final Answer: {answer}')
-    The minimum of the murder rate from 1982 to 1986 in Ohio is =>
+    Place: the minimum of the murder rate from 1982 to 1986 in Ohio is =>
                        place = find_places('Ohio')[0]['ID'] ... values = table['value']
-                       # > print(len(values)) =>5<=
-                       figure_1 = round(float(values.min()), 6)
-                       print('{figure_1}')
-    The correlation of the murder rate from 1982 to 1986 in Ohio and Iowa is =>
-                       The values of the murder rate from 1982 to 1986 in Ohio are =>{path_1}<=
-                       and in Iowa are =>{path_2}<=
+                       # > print(len(table)) =>5<=
+                       figure = round(float(values.min()), 6)
+                       print('{figure}')
+    Places: the correlation of the murder rate from 1982 to 1986 in Ohio and Iowa is =>
+                       Values of the murder rate from 1982 to 1986 in Ohio are =>{path}<=
+                       first = path
+                       Values of the murder rate from 1982 to 1986 in Iowa are =>{path}<=
                        ... stats.pearsonr(...) of the two tables, which are handed over by path
-    The minimum of the heart rate from hour 0 to hour 48 of patient 10018 is =>
+    Patient: the minimum of the heart rate from hour 0 to hour 48 of patient 10018 is =>
                        table = pd.DataFrame(measurements('10018', 'heart rate')) ...
-    The mean of the heart rate of all patients who survived is =>
-                       means = group_means('survived', 'heart rate') ... print('{others}')
+    Group: the mean of the heart rate of all patients who survived is =>
+                       means = group_means('survived', 'heart rate') ...
 
 The model decides what to compare, and copies names, years and hours.
 """
@@ -32,7 +34,7 @@ The model decides what to compare, and copies names, years and hours.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from thread_kit.dialect import QA
@@ -65,6 +67,12 @@ class QuestionsTeacher(Script):
 
     def __init__(self) -> None:
         super().__init__(QA)
+
+    def __call__(self, seen: str) -> str:
+        try:
+            return super().__call__(seen)
+        except IndexError:
+            raise OracleError("more has been asked for than there is to ask") from None
 
     def threads(self, context: str, written: str) -> Segments:
         for form, reply in _FORMS:
@@ -115,12 +123,14 @@ def _on_places(
 ) -> Segments:
     measure = datacommons_script.measure_of(kind, time3)
     other = "United States" if kind == "national" else place2
-    head = f"one, other = {place1!r}, {other!r}\n" if other else f"one = {place1!r}\n"
-    head += f"The {measure} of {variable} from {time1} to {time2 or time1} in {{one}}"
+    names = f"one, other = {place1!r}, {other!r}\n" if other else f"one = {place1!r}\n"
+    asked = f"the {measure} of {variable} from {time1} to {time2 or time1} in"
     if measure == "correlation":
-        return [f"{head} and {{other}} is {LISTEN}", _end(kind, "0")]
-    more = [f" and in {{other}} is {LISTEN}"] if other else []
-    return [f"{head} is {LISTEN}", *more, _end(kind, "figure_2" if other else "0")]
+        return [f"{names}Places: {asked} {{one}} and {{other}} is {LISTEN}", _end(kind, "0")]
+    asked = f"Place: {asked}"
+    if not other:
+        return [f"{names}{asked} {{one}} is {LISTEN}", _end(kind, "0")]
+    return [f"{names}{asked} {{one}} is {LISTEN}", _next(f"{asked} {{other}} is"), _end(kind)]
 
 
 def _on_patients(
@@ -132,12 +142,12 @@ def _on_patients(
     last: str = "48",
 ) -> Segments:
     measure = mimic_script.measure_of(kind, 0)
-    asked = f"The {measure} of the {variable} from hour {first} to hour {last} of patient {{one}}"
+    asked = f"Patient: the {measure} of the {variable} from hour {first} to hour {last} of patient"
     if not patient2:  # an hour is asked for, and is what the child returns
-        end = f"\nanswer = round(figure_1, 2)\n{_SAY}"
-        return [f"one = {patient1!r}\n{asked} is {LISTEN}", end]
-    head = f"one, other = {patient1!r}, {patient2!r}\n{asked} is {LISTEN}"
-    return [head, f" and of patient {{other}} is {LISTEN}", _end(kind, "figure_2")]
+        end = f"\nanswer = round(figure, 2)\n{_SAY}"
+        return [f"one = {patient1!r}\n{asked} {{one}} is {LISTEN}", end]
+    names = f"one, other = {patient1!r}, {patient2!r}\n"
+    return [f"{names}{asked} {{one}} is {LISTEN}", _next(f"{asked} {{other}} is"), _end(kind)]
 
 
 def _on_group(
@@ -156,19 +166,25 @@ def _on_group(
     else:
         who = "who" if group in GROUPS else "with"
         whom = f"mean of the {variable} of all patients {who} {group}"
-    asked = f"The {measure} of the {variable} from hour {first} to hour {last} of patient {{one}}"
+    asked = f"Patient: the {measure} of the {variable} from hour {first} to hour {last} of patient"
     return [
-        f"one = {patient1!r}\n{asked} is {LISTEN}",
-        f"\nThe {whom} is {LISTEN}",
-        _end(kind, "others"),
+        f"one = {patient1!r}\n{asked} {{one}} is {LISTEN}",
+        _next(f"Group: the {whom} is"),
+        _end(kind),
     ]
 
 
-def _end(kind: str, other: str) -> str:
-    """The comparison that answers a kind of question."""
+def _next(asked: str) -> str:
+    """The second thing that is asked for, when the first has come back."""
+    return f"\nfirst = figure\n{asked} {LISTEN}"
+
+
+def _end(kind: str, zero: str = "") -> str:
+    """The comparison that answers a kind of question: of two figures, or of one with zero."""
     yes, no = _answers(kind)
     sign = "<" if kind.endswith("lower") or kind == "decreasing faster" else ">"
-    return f"\nanswer = {yes} if figure_1 {sign} {other} else {no}\n{_SAY}"
+    compared = f"figure {sign} {zero}" if zero else f"first {sign} figure"
+    return f"\nanswer = {yes} if {compared} else {no}\n{_SAY}"
 
 
 def _answers(kind: str) -> tuple[str, str]:
@@ -184,11 +200,6 @@ def _answers(kind: str) -> tuple[str, str]:
     return repr(yes), repr(no)
 
 
-def _number(earlier: str | None) -> int:
-    """The first child of a line, or the second, which reads what the first was asked."""
-    return 2 if earlier else 1
-
-
 def _series(variable: str, first: str, last: str, place: str) -> str:
     return (
         f"place = find_places({place!r})[0]['ID']\n"
@@ -198,94 +209,90 @@ def _series(variable: str, first: str, last: str, place: str) -> str:
     )
 
 
-def _of_place(
-    measure: str, variable: str, first: str, last: str, earlier: str | None, place: str
-) -> Segments:
+def _figure(measure: str, known: Mapping[str, str]) -> str:
+    if measure not in known:
+        raise OracleError(f"not a measure of this form: {measure!r}")
+    return known[measure]
+
+
+def _of_place(measure: str, variable: str, first: str, last: str, place: str) -> Segments:
     more = "\nrows, values = table, table['value']\n"
     if found := datacommons_script.EXPECTED.fullmatch(measure):
         figure = f"line.intercept + line.slope * {found[1]}"
         more += "line = stats.linregress(rows['date'], values)\n"
     else:
-        figure = datacommons_script.MEASURES[measure]
+        figure = _figure(measure, datacommons_script.MEASURES)
     seen = f"# > print(len(table)) {LISTEN}"
-    return [
-        _series(variable, first, last, place) + seen,
-        more + _returned(f"figure_{_number(earlier)}", figure),
-    ]
+    return [_series(variable, first, last, place) + seen, more + _returned(figure)]
 
 
 def _correlation(variable: str, first: str, last: str, place: str, other: str) -> Segments:
+    asked = f"Values of {variable} from {first} to {last} in"
     return [
-        f"The values of {variable} from {first} to {last} in {place} are {LISTEN}",
-        f" and in {other} are {LISTEN}",
-        "\nboth = pd.read_csv(path_1).merge(pd.read_csv(path_2), on='date')\n"
-        + _returned("figure_1", "stats.pearsonr(both['value_x'], both['value_y']).statistic"),
+        f"{asked} {place} are {LISTEN}",
+        f"\nfirst = path\n{asked} {other} are {LISTEN}",
+        "\nboth = pd.read_csv(first).merge(pd.read_csv(path), on='date')\n"
+        + _returned("stats.pearsonr(both['value_x'], both['value_y']).statistic"),
     ]
 
 
-def _values(variable: str, first: str, last: str, earlier: str | None, place: str) -> Segments:
-    path = f"path_{_number(earlier)}"
+def _values(variable: str, first: str, last: str, place: str) -> Segments:
     return [
         f"{_series(variable, first, last, place)}# > print(len(table)) {LISTEN}",
-        f"\n{path} = save(table)\nprint('{{{path}}}')\n",
+        "\npath = save(table)\nprint('{path}')\n",
     ]
 
 
-def _of_patient(
-    measure: str, variable: str, first: str, last: str, earlier: str | None, patient: str
-) -> Segments:
+def _of_patient(measure: str, variable: str, first: str, last: str, patient: str) -> Segments:
     more = "\nvalues = table['value']\n"
     if found := mimic_script.EXPECTED.fullmatch(measure):
         figure = f"line.intercept + line.slope * {found[1]}"
         more += "line = stats.linregress(table['hour'], values)\n"
     else:
-        figure = mimic_script.MEASURES[measure]
+        figure = _figure(measure, mimic_script.MEASURES)
     return [
         f"table = pd.DataFrame(measurements({patient!r}, {variable!r}))\n"
         f"table = table[table['hour'].between({first}, {last})]\n"
         f"# > print(len(table)) {LISTEN}",
-        more + _returned(f"figure_{_number(earlier)}", figure),
+        more + _returned(figure),
     ]
 
 
 def _of_group(variable: str, group: str) -> Segments:
     return [
         f"means = group_means({group!r}, {variable!r})\n# > print(len(means)) {LISTEN}",
-        "\n" + _returned("others", "np.mean(means)"),
+        "\n" + _returned("np.mean(means)"),
     ]
 
 
 def _of_phenotypes(which: str, variable: str) -> Segments:
+    outermost = OUTERMOST[f"the {which}"]
     return [
         f"phenotypes = groups()[{len(GROUPS)}:]\n"
         f"means = [group_means(one, {variable!r}) for one in phenotypes]\n"
         f"# > print(len(means)) {LISTEN}",
-        "\n"
-        + _returned("others", f"{OUTERMOST[f'the {which}']}(np.mean(one) for one in means if one)"),
+        "\n" + _returned(f"{outermost}(np.mean(one) for one in means if one)"),
     ]
 
 
-def _returned(name: str, figure: str) -> str:
-    return f"{name} = round(float({figure}), 6)\nprint('{{{name}}}')\n"
+def _returned(figure: str) -> str:
+    return f"figure = round(float({figure}), 6)\nprint('{{figure}}')\n"
 
 
 _YEARS = r"of (?P<variable>.+?) from (?P<first>\d+) to (?P<last>\d+) in "
 _HOURS = r"of the (?P<variable>.+?) from hour (?P<first>\d+) to hour (?P<last>\d+) of "
 _FORMS: list[tuple[str, Callable[..., Segments]]] = [
-    (rf"The correlation {_YEARS}(?P<place>.+) and (?P<other>.+) is", _correlation),
-    (rf"The values {_YEARS}(?P<earlier>.+ \.\.\. and in )?(?P<place>.+) are", _values),
+    (rf"Places: the correlation {_YEARS}(?P<place>.+) and (?P<other>.+) is", _correlation),
+    (rf"Values {_YEARS}(?P<place>.+) are", _values),
+    (rf"Place: the (?P<measure>.+?) {_YEARS}(?P<place>.+) is", _of_place),
+    (rf"Patient: the (?P<measure>.+) {_HOURS}patient (?P<patient>\d+) is", _of_patient),
     (
-        rf"The (?P<measure>.+?) {_YEARS}(?P<earlier>.+ is \.\.\. and in )?(?P<place>.+) is",
-        _of_place,
+        r"Group: the mean of the (?P<variable>.+) of all patients (?:who|with) (?P<group>.+) is",
+        _of_group,
     ),
     (
-        rf"The (?P<measure>.+) {_HOURS}(?P<earlier>patient \d+ is \.\.\. and of )?"
-        r"patient (?P<patient>\d+) is",
-        _of_patient,
-    ),
-    (r"The mean of the (?P<variable>.+) of all patients (?:who|with) (?P<group>.+) is", _of_group),
-    (
-        r"The (?P<which>highest|lowest) of the means of the (?P<variable>.+) of all phenotypes is",
+        r"Group: the (?P<which>highest|lowest) of the means of the (?P<variable>.+) of all "
+        r"phenotypes is",
         _of_phenotypes,
     ),
 ]
