@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import islice
 
 import pytest
@@ -14,6 +15,7 @@ from thread_kit.distill.invented_questions import (
     InventedStays,
     training_questions,
 )
+from thread_kit.distill.jails import Jails
 from thread_kit.distill.oracle import OracleError
 from thread_kit.distill.questions_oracle import QuestionsTeacher
 from thread_kit.distill.report import by_group, evaluate
@@ -147,3 +149,31 @@ def test_a_wrong_thread_is_named(tmp_path):
     if not found.solved:  # both patients' minimum can stand as their maximum does
         assert "values.min()" in found.said
         assert "values.max()" in found.expected
+
+
+def test_questions_share_a_jail_with_the_functions_of_the_one_that_is_on():
+    first, second = (
+        DataCommonsQA("train", number, source=InventedStatistics(number)) for number in (9, 10)
+    )
+    with closing(Jails()) as jails:
+        assert jails.of(first) is jails.of(second)
+        place = second.question.needs[0][0]
+        said = jails.of(second).execute(
+            None, f"print(find_places({second.source.places[place]!r}))"
+        )
+        assert repr(place) in said.printed
+        assert jails.of(IcuQA(InventedStays(0), 0, split="train")) is not jails.of(first)
+
+
+def test_children_of_only_some_questions_are_kept():
+    engine = ScriptedEngine([])
+    found = examples(
+        "thread", islice(training_questions(0), 2), engine, tokens=1_000, mains=1, others=2
+    )
+    titles = ["".join(map(chr, one.tokens)).splitlines()[1] for one in found]
+    assert sorted(title.partition(":")[0] for title in titles) == [
+        "Place",
+        "Place",
+        "Question",
+        "Question",
+    ]

@@ -20,13 +20,13 @@ from thread_kit.distill.invented_questions import training_questions
 from thread_kit.distill.kept import Example, Kept
 from thread_kit.models import EMBEDDED, MODELS, ModelError, find_adapter, find_file, load_model
 
-LESSONS: dict[str, tuple[Callable[[int], Iterator[Task]], int]] = {
-    "textcraft": (lambda seed: training_tasks(seed + 1, 10**9), 3),
-    "alfworld": (training_games, 1),
-    "questions": (training_questions, 1),
+LESSONS: dict[str, tuple[Callable[[int], Iterator[Task]], int, int]] = {
+    "textcraft": (lambda seed: training_tasks(seed + 1, 10**9), 3, 1),
+    "alfworld": (training_games, 1, 1),
+    "questions": (training_questions, 1, 3),
 }
 """By benchmark ("questions": DataCommons QA and ICU QA, one adapter for both): its training tasks
-for a seed, without end, and `mains` of `examples`."""
+for a seed, without end, and `mains` and `others` of `examples`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -90,8 +90,9 @@ def _train(options: argparse.Namespace) -> None:
 
 def _lessons(options: argparse.Namespace) -> list[Example]:
     """The examples: an interrupted run finds those that are made already in its folder."""
-    tasks, mains = LESSONS[options.env]
-    about = {"method": options.method, "env": options.env, "seed": options.seed, "mains": mains}
+    tasks, mains, others = LESSONS[options.env]
+    about = {"method": options.method, "env": options.env, "seed": options.seed}
+    about |= {"mains": mains, "others": others}
     with load_model(adapter=None, context=256) as engine:  # for its vocabulary
         return examples(
             options.method,
@@ -100,6 +101,7 @@ def _lessons(options: argparse.Namespace) -> list[Example]:
             tokens=options.tokens,
             seed=options.seed,
             mains=mains,
+            others=others,
             kept=Kept(options.out / "examples.jsonl", about),
         )
 

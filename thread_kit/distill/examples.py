@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import Any, Literal
 
 from tqdm.auto import tqdm
@@ -15,6 +16,7 @@ from tqdm.auto import tqdm
 from thread_kit.benchmarks import dialect_of
 from thread_kit.distill.alfworld_oracle import speak_alfworld
 from thread_kit.distill.invented import Invented
+from thread_kit.distill.jails import Jails
 from thread_kit.distill.kept import Example, Kept
 from thread_kit.distill.oracle import react_script, speak_thread
 from thread_kit.distill.questions_oracle import QuestionsTeacher
@@ -39,7 +41,7 @@ Task = Invented | Mapping[str, Any] | QuestionEnv
 Script = Callable[[str], str] | list[str]
 
 
-def play(method: Method, task: Task) -> Episode:
+def play(method: Method, task: Task, jails: Jails | None = None) -> Episode:
     """The oracle's episode of a task; raises ValueError if it earns no reward, or for the method.
 
     thread: with variables and children (THREAD paper, algorithm 2). react: one line of context, on
@@ -54,8 +56,15 @@ def play(method: Method, task: Task) -> Episode:
     else:
         env, script = _household(method, task)
     engine = ScriptedEngine(script)
-    dialect, variables = dialect_of(env.name), method == "thread"
-    with Session(engine, env, dialect=dialect, variables=variables, calls=CALLS) as session:
+    session = Session(
+        engine,
+        env,
+        dialect=dialect_of(env.name),
+        variables=method == "thread",
+        calls=CALLS,
+        sandbox=jails.of(env) if jails and isinstance(env, QuestionEnv) else None,
+    )
+    with session:
         episode = session.run(progress=False)
     if episode.reward != 1:
         raise ValueError(f"the oracle did not solve {env!r} ({episode.status})")
@@ -88,6 +97,7 @@ def examples(
     tokens: int,
     seed: int = 0,
     mains: int = 3,
+    others: int = 1,
     kept: Kept | None = None,
 ) -> list[Example]:
     """Examples of at least `tokens` tokens, each thread once, in an order drawn with `seed`.
@@ -100,13 +110,17 @@ def examples(
     found: dict[tuple[int, ...], Example] = {}
     count = 0
     name = f"{method}: examples"
-    with tqdm(total=tokens, desc=name, unit=" tokens", unit_scale=True, leave=False) as bar:
+    with (
+        closing(Jails()) as jails,
+        tqdm(total=tokens, desc=name, unit=" tokens", unit_scale=True, leave=False) as bar,
+    ):
         done = kept.tasks if kept else []
         for number, task in enumerate(tasks):
             if number < len(done):
                 of_task = done[number]
             else:
-                of_task = list(_threads(play(method, task), engine, main=number % mains == 0))
+                episode = play(method, task, jails)
+                of_task = list(_threads(episode, engine, number % mains == 0, number % others == 0))
                 if kept:
                     kept.add(of_task)
             for example in of_task:
@@ -123,9 +137,9 @@ def examples(
     return ordered
 
 
-def _threads(episode: Episode, engine: Engine, *, main: bool) -> Iterator[Example]:
+def _threads(episode: Episode, engine: Engine, main: bool, others: bool) -> Iterator[Example]:
     for thread in episode.threads.values():
-        if thread.id == 0 and len(episode.threads) > 1 and not main:
+        if len(episode.threads) > 1 and not (main if thread.id == 0 else others):
             continue
         tokens = list(engine.tokenize(thread.context.text, first=True))
         learnt = [False] * len(tokens)
