@@ -168,7 +168,7 @@ def test_questions_share_a_jail_with_the_functions_of_the_one_that_is_on():
 def test_children_of_only_some_questions_are_kept():
     engine = ScriptedEngine([])
     found = examples(
-        "thread", islice(training_questions(0), 2), engine, tokens=1_000, mains=1, others=2
+        "thread", islice(training_questions(0), 2), engine, tokens=1_800, mains=1, others=2
     )
     titles = ["".join(map(chr, one.tokens)).splitlines()[1] for one in found]
     assert sorted(title.partition(":")[0] for title in titles) == [
