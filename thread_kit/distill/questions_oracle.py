@@ -40,21 +40,23 @@ from functools import cache
 from thread_kit.dialect import QA
 from thread_kit.distill.oracle import OracleError
 from thread_kit.envs import datacommons_questions, datacommons_script, mimic_questions, mimic_script
-from thread_kit.envs.qa_script import Script, Segments
+from thread_kit.envs.qa_script import Script, Segments, figure_of
 from thread_kit.envs.stays import GROUPS
 
 LISTEN = QA.listen
 
 OUTERMOST = {mimic_questions.HIGHEST: "max", mimic_questions.LOWEST: "min"}
 
-_OPPOSITES = {
-    "higher": "higher or lower",
-    "increase": "increase or decrease",
-    "increasing": "increasing or decreasing",
-    "positive": "positive or negative",
-    "above": "above or below",
+_NUMBER = r"\d+"
+_NUMBERS = {"time1", "time2", "time3", "first", "last", "later", "patient1", "patient2"}
+
+_WORDS = {
+    "trend": ("increasing", "decreasing"),
+    "forecast trend": ("increase", "decrease"),
+    "correlation": ("positive", "negative"),
+    "forecast compared": ("above", "below"),
 }
-"""The two answers, where they are no names: as the templates say them."""
+"""By kind: the two answers, where they are neither names nor "higher" and "lower"."""
 
 _SAY = "print(f'Final Answer: {answer}')\n"
 
@@ -108,10 +110,6 @@ def _form(template: str) -> str:
     return "".join(text + field for text, field in zip(texts, [*fields, ""], strict=True))
 
 
-_NUMBER = r"\d+"
-_NUMBERS = {"time1", "time2", "time3", "first", "last", "later", "patient1", "patient2"}
-
-
 def _on_places(
     kind: str,
     variable: str,
@@ -130,7 +128,7 @@ def _on_places(
     asked = f"Place: {asked}"
     if not other:
         return [f"{names}{asked} {{one}} is {LISTEN}", _end(kind, "0")]
-    return [f"{names}{asked} {{one}} is {LISTEN}", _next(f"{asked} {{other}} is"), _end(kind)]
+    return _compared(kind, f"{names}{asked} {{one}} is", f"{asked} {{other}} is")
 
 
 def _on_patients(
@@ -141,13 +139,12 @@ def _on_patients(
     first: str = "0",
     last: str = "48",
 ) -> Segments:
-    measure = mimic_script.measure_of(kind, 0)
-    asked = f"Patient: the {measure} of the {variable} from hour {first} to hour {last} of patient"
+    asked = _of_one(mimic_script.measure_of(kind, 0), variable, first, last)
     if not patient2:  # an hour is asked for, and is what the child returns
         end = f"\nanswer = round(figure, 2)\n{_SAY}"
         return [f"one = {patient1!r}\n{asked} {{one}} is {LISTEN}", end]
     names = f"one, other = {patient1!r}, {patient2!r}\n"
-    return [f"{names}{asked} {{one}} is {LISTEN}", _next(f"{asked} {{other}} is"), _end(kind)]
+    return _compared(kind, f"{names}{asked} {{one}} is", f"{asked} {{other}} is")
 
 
 def _on_group(
@@ -166,17 +163,18 @@ def _on_group(
     else:
         who = "who" if group in GROUPS else "with"
         whom = f"mean of the {variable} of all patients {who} {group}"
-    asked = f"Patient: the {measure} of the {variable} from hour {first} to hour {last} of patient"
-    return [
-        f"one = {patient1!r}\n{asked} {{one}} is {LISTEN}",
-        _next(f"Group: the {whom} is"),
-        _end(kind),
-    ]
+    asked = _of_one(measure, variable, first, last)
+    return _compared(kind, f"one = {patient1!r}\n{asked} {{one}} is", f"Group: the {whom} is")
 
 
-def _next(asked: str) -> str:
-    """The second thing that is asked for, when the first has come back."""
-    return f"\nfirst = figure\n{asked} {LISTEN}"
+def _of_one(measure: str, variable: str, first: str, last: str) -> str:
+    """What a patient's child is asked for, up to the patient."""
+    return f"Patient: the {measure} of the {variable} from hour {first} to hour {last} of patient"
+
+
+def _compared(kind: str, asked: str, then: str) -> Segments:
+    """Two figures are asked for, one behind the other, and compared."""
+    return [f"{asked} {LISTEN}", f"\nfirst = figure\n{then} {LISTEN}", _end(kind)]
 
 
 def _end(kind: str, zero: str = "") -> str:
@@ -190,13 +188,9 @@ def _end(kind: str, zero: str = "") -> str:
 def _answers(kind: str) -> tuple[str, str]:
     if kind.endswith(("higher", "lower", "faster")):
         return "one", "other"
-    if kind == "forecast compared" or kind.startswith("expected against"):
-        said = "above"
-    else:
-        said = {"trend": "increasing", "forecast trend": "increase", "correlation": "positive"}.get(
-            kind, "higher"
-        )
-    yes, no = _OPPOSITES[said].split(" or ")
+    if kind.startswith("expected against"):
+        kind = "forecast compared"
+    yes, no = _WORDS.get(kind, ("higher", "lower"))
     return repr(yes), repr(no)
 
 
@@ -209,21 +203,12 @@ def _series(variable: str, first: str, last: str, place: str) -> str:
     )
 
 
-def _figure(measure: str, known: Mapping[str, str]) -> str:
-    if measure not in known:
-        raise OracleError(f"not a measure of this form: {measure!r}")
-    return known[measure]
-
-
 def _of_place(measure: str, variable: str, first: str, last: str, place: str) -> Segments:
-    more = "\nrows, values = table, table['value']\n"
-    if found := datacommons_script.EXPECTED.fullmatch(measure):
-        figure = f"line.intercept + line.slope * {found[1]}"
-        more += "line = stats.linregress(rows['date'], values)\n"
-    else:
-        figure = _figure(measure, datacommons_script.MEASURES)
-    seen = f"# > print(len(table)) {LISTEN}"
-    return [_series(variable, first, last, place) + seen, more + _returned(figure)]
+    return [
+        f"{_series(variable, first, last, place)}# > print(len(table)) {LISTEN}",
+        "\nrows, values = table, table['value']\n"
+        + _measured(measure, datacommons_script.MEASURES, "rows['date']"),
+    ]
 
 
 def _correlation(variable: str, first: str, last: str, place: str, other: str) -> Segments:
@@ -244,17 +229,11 @@ def _values(variable: str, first: str, last: str, place: str) -> Segments:
 
 
 def _of_patient(measure: str, variable: str, first: str, last: str, patient: str) -> Segments:
-    more = "\nvalues = table['value']\n"
-    if found := mimic_script.EXPECTED.fullmatch(measure):
-        figure = f"line.intercept + line.slope * {found[1]}"
-        more += "line = stats.linregress(table['hour'], values)\n"
-    else:
-        figure = _figure(measure, mimic_script.MEASURES)
     return [
         f"table = pd.DataFrame(measurements({patient!r}, {variable!r}))\n"
         f"table = table[table['hour'].between({first}, {last})]\n"
         f"# > print(len(table)) {LISTEN}",
-        more + _returned(figure),
+        "\nvalues = table['value']\n" + _measured(measure, mimic_script.MEASURES, "table['hour']"),
     ]
 
 
@@ -273,6 +252,14 @@ def _of_phenotypes(which: str, variable: str) -> Segments:
         f"# > print(len(means)) {LISTEN}",
         "\n" + _returned(f"{outermost}(np.mean(one) for one in means if one)"),
     ]
+
+
+def _measured(measure: str, measures: Mapping[str, str], times: str) -> str:
+    try:
+        before, figure = figure_of(measure, measures, times)
+    except KeyError:
+        raise OracleError(f"not a measure of this form: {measure!r}") from None
+    return before + _returned(figure)
 
 
 def _returned(figure: str) -> str:

@@ -11,7 +11,7 @@ from typing import final
 
 from thread_kit.dialect import QA, Dialect
 from thread_kit.envs.datacommons import KINDS, DataCommonsQA
-from thread_kit.envs.qa_script import Script, Segments
+from thread_kit.envs.qa_script import Script, Segments, figure_of
 from thread_kit.envs.series import ListedStatistics
 
 _TABLE = re.compile(r"Here is a table of (.+) from (\d+) to (\d+) in (.+?)(?: and in (.+))?:")
@@ -26,7 +26,6 @@ MEASURES = {
     "value": "values.iloc[0]",
     "slope": "stats.linregress(rows['date'], values).slope",
 }
-EXPECTED = re.compile(r"value expected for (\d+)")
 
 
 @final
@@ -124,18 +123,13 @@ class DataCommonsScript(Script):
             ]
             return [read, "\n" + "\n".join(code) + "\n"]
         code = [f"rows = table[['date', {where!r}]].dropna()", f"values = rows[{where!r}]"]
-        if found := EXPECTED.fullmatch(measure):
-            code += [
-                "line = stats.linregress(rows['date'], values)",
-                f"print(round(line.intercept + line.slope * {found[1]}, 6))",
-            ]
-        else:
-            code += [f"print(round({MEASURES[measure]}, 6))"]
-        return [read, "\n" + "\n".join(code) + "\n"]
+        before, figure = figure_of(measure, MEASURES, "rows['date']")
+        lines = "\n".join(code)
+        return [read, f"\n{lines}\n{before}print(round({figure}, 6))\n"]
 
 
 def measure_of(kind: str, later: str) -> str:
-    """What a kind of question compares, in words: one of `MEASURES`, or what `EXPECTED` matches."""
+    """What a kind of question compares, in words: one of `MEASURES`, or what is expected."""
     first = kind.split()[0]
     if first in MEASURES:
         return first
@@ -146,4 +140,4 @@ def measure_of(kind: str, later: str) -> str:
     return "correlation" if kind == "correlation" else "value"
 
 
-__all__ = ["EXPECTED", "MEASURES", "DataCommonsScript", "measure_of"]
+__all__ = ["MEASURES", "DataCommonsScript", "measure_of"]

@@ -8,7 +8,7 @@ from typing import final
 from thread_kit.dialect import QA, Dialect
 from thread_kit.envs.mimic import IcuQA
 from thread_kit.envs.mimic_questions import LOWEST
-from thread_kit.envs.qa_script import Script, Segments
+from thread_kit.envs.qa_script import Script, Segments, figure_of
 from thread_kit.envs.stays import GROUPS
 
 _PATIENT = re.compile(
@@ -28,7 +28,6 @@ MEASURES = {
     "hour of the largest increase": "table['hour'][values.diff().idxmax()]",
     "hour of the largest decrease": "table['hour'][values.diff().idxmin()]",
 }
-EXPECTED = re.compile(r"value expected at hour (\d+)")
 
 
 @final
@@ -88,14 +87,9 @@ class IcuScript(Script):
             f"table = table[(table['hour'] >= {first}) & (table['hour'] <= {last})]",
             self.seen("table.head(3)"),
         ]
-        more = ["values = table['value']"]
-        if found := EXPECTED.fullmatch(measure):
-            more += ["line = stats.linregress(table['hour'], values)"]
-            figure = f"line.intercept + line.slope * {found[1]}"
-        else:
-            figure = MEASURES[measure]
-        more += [f"print(round(float({figure}), 6))"]
-        return ["\n".join(code), "\n" + "\n".join(more) + "\n"]
+        before, figure = figure_of(measure, MEASURES, "table['hour']")
+        more = f"\nvalues = table['value']\n{before}print(round(float({figure}), 6))\n"
+        return ["\n".join(code), more]
 
     def _group(self, variable: str, group: str) -> Segments:
         code = f"means = group_means({group!r}, {variable!r})\n" + self.seen("len(means)")
@@ -103,7 +97,7 @@ class IcuScript(Script):
 
 
 def measure_of(kind: str, later: int) -> str:
-    """What a kind of question compares, in words: one of `MEASURES`, or what `EXPECTED` matches."""
+    """What a kind of question compares, in words: one of `MEASURES`, or what is expected."""
     if kind.startswith("expected"):
         return f"value expected at hour {later}"
     if kind.endswith("faster"):
@@ -111,4 +105,4 @@ def measure_of(kind: str, later: int) -> str:
     return kind if kind.startswith("hour") else kind.split()[0]
 
 
-__all__ = ["EXPECTED", "MEASURES", "IcuScript", "measure_of"]
+__all__ = ["MEASURES", "IcuScript", "measure_of"]

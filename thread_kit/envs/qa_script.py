@@ -8,11 +8,27 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 from thread_kit.dialect import Dialect
 
 Segments = list[str]
 """What a thread writes, up to each mark and behind the last one; without the marks."""
+
+
+_EXPECTED = re.compile(r"value expected (?:for|at hour) (\d+)")
+
+
+def figure_of(measure: str, measures: Mapping[str, str], times: str) -> tuple[str, str]:
+    """The code that a measure of `values` needs before it, lines or none, and its expression.
+
+    times: the expression of when the values were, which a straight line is drawn through.
+    Raises KeyError for a measure that is not one of these.
+    """
+    if found := _EXPECTED.fullmatch(measure):
+        line = f"line = stats.linregress({times}, values)\n"
+        return line, f"line.intercept + line.slope * {found[1]}"
+    return "", measures[measure]
 
 
 class Script(ABC):
@@ -59,4 +75,4 @@ class Script(ABC):
         return tuple(float(one) for some in found for one in some.split())
 
 
-__all__ = ["Script", "Segments"]
+__all__ = ["Script", "Segments", "figure_of"]
