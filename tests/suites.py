@@ -67,6 +67,6 @@ def suite(path: Path, **changed) -> Suite:
 
 
 if __name__ == "__main__":
-    path, at_once, steps = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    path, (at_once, steps, traces) = Path(sys.argv[1]), map(int, sys.argv[2:])
     load = partial(deadly, steps)
-    suite(path, models={"oracle": load}, traces=True).run(at_once=at_once, progress=False)
+    suite(path, models={"oracle": load}, traces=bool(traces)).run(at_once=at_once, progress=False)

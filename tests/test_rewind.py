@@ -281,6 +281,20 @@ def test_a_torn_trace_goes_on_where_it_was_torn(tmp_path):
         assert happened(resumed.run(progress=False)) == happened(whole)
 
 
+@pytest.mark.parametrize("futures", [False, True])
+@given(seed=st.integers(0, 30), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_what_went_on_with_a_new_engine_can_go_on_with_another_one(seed, futures, data):
+    """A new engine evaluates the few-shot prompt again, in the midst of the episode."""
+    whole = episode = play(seed, futures).run(progress=False)
+    for _ in range(2):
+        last = max(n for n, e in enumerate(episode.events) if not isinstance(e, Ended | Closed))
+        at = data.draw(st.integers(0, last))
+        again = ScriptedEngine(speaker(seed, futures))
+        episode = tk.fork(episode, at, engine=again, env=Shed()).run(progress=False)
+    assert same(episode, whole, futures)
+
+
 def test_a_spent_budget_can_be_raised():
     session = play(11, calls=3)
     assert session.run(progress=False).status is Status.OUT_OF_CALLS

@@ -256,26 +256,95 @@ def test_an_interrupt_keeps_what_is_finished_and_closes_the_rest(tmp_path):
 # Killed
 
 
-@pytest.mark.parametrize(("at_once", "steps"), [(1, 700), (3, 333)])
-def test_a_killed_suite_loses_what_was_in_flight_and_counts_nothing_twice(tmp_path, at_once, steps):
-    path, kills = tmp_path / "r.jsonl", 0
-    before: list[dict] = []
-    for round in count(1):
-        command = [sys.executable, suites.__file__, path, at_once, round * steps]
-        done = subprocess.run([str(part) for part in command], capture_output=True, check=False)
+def killed(path: Path, steps: int, at_once: int = 1, traces: int = 1) -> bool:
+    """Whether a suite's process was killed after so many steps of its engine, or ended before."""
+    command = [sys.executable, suites.__file__, path, at_once, steps, traces]
+    done = subprocess.run([str(part) for part in command], capture_output=True, check=False)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
+    return done.returncode != 0
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+@pytest.mark.parametrize("traces", [0, 1])
+def test_a_killed_suite_goes_on_and_counts_nothing_twice(tmp_path, at_once, traces):
+    """With traces each round is killed after as many steps, fewer than the longest episode has;
+    without them, where an episode begins anew, it gets more steps each time."""
+    path, before = tmp_path / "r.jsonl", []
+    for kills in count():
+        steps = 200 if traces else (kills + 1) * 700 // at_once
+        is_over = not killed(path, steps, at_once, traces)
         rows = read_ledger(path)
         assert rows[: len(before)] == before
         assert len({Key.of(row) for row in rows}) == len(rows)
         before = rows
-        if done.returncode == 0:
+        if is_over:
             break
-        assert done.returncode == -signal.SIGKILL, done.stderr.decode()
-        kills += 1
+        assert kills < 100
     assert kills >= 2
     assert lasting(before) == lasting(suite(tmp_path / "whole.jsonl").run(progress=False).rows)
-    traces = {Path(row["trace"]).name for row in before}
-    assert {file.name for file in (tmp_path / "r-traces").iterdir()} == traces
-    assert all(Episode.load(tmp_path / row["trace"]).reward == 1 for row in before)
+    if traces:
+        assert max(row["generated"] for row in before) > 200
+        assert 1 <= sum(row["seconds"] is None for row in before) <= kills * at_once
+        names = {Path(row["trace"]).name for row in before}
+        assert {file.name for file in (tmp_path / "r-traces").iterdir()} == names
+        assert all(Episode.load(tmp_path / row["trace"]).reward == 1 for row in before)
+
+
+def killed_once(path: Path, steps: int = 250) -> Path:
+    """The trace of the episode that was in flight when the suite's process was killed."""
+    assert killed(path, steps)
+    done = {row["trace"] for row in read_ledger(path)}
+    (trace,) = (one for one in (path.parent / "r-traces").iterdir() if one.name not in str(done))
+    assert len(Episode.load(trace).events) > 10
+    return trace
+
+
+def whole_rows(folder: Path) -> list[dict]:
+    return lasting(suite(folder / "whole.jsonl").run(progress=False).rows)
+
+
+def test_a_kill_while_the_past_is_repeated_loses_none_of_it(tmp_path):
+    path = tmp_path / "r.jsonl"
+    trace = killed_once(path)
+    done = Episode.load(trace).events
+    lines = trace.read_text().splitlines(keepends=True)
+    trace.rename(trace.with_suffix(".before"))
+    trace.write_text("".join(lines[:5]))  # the repeat came so far
+    played = suite(path, traces=True).run(progress=False)
+    assert lasting(played.rows) == whole_rows(tmp_path)
+    assert Episode.load(trace).events[: len(done)] == done
+
+
+@pytest.mark.parametrize("cut", ["nothing", "no trace", "half a line"])
+def test_a_trace_that_nobody_can_read_is_begun_anew(tmp_path, cut):
+    path = tmp_path / "r.jsonl"
+    trace = killed_once(path)
+    whole = trace.read_bytes()
+    cuts = {"nothing": b"", "no trace": b"{}\n", "half a line": whole[: len(whole) - 20]}
+    trace.write_bytes(cuts[cut])
+    played = suite(path, traces=True).run(progress=False)
+    assert lasting(played.rows) == whole_rows(tmp_path)
+    assert (None in [row["seconds"] for row in played.rows]) is (cut == "half a line")
+
+
+class Renamed(TextCraft):
+    """Another wording than when the episode was interrupted."""
+
+    def reset(self) -> str:
+        return super().reset().replace("Crafting commands", "All crafting commands")
+
+
+def test_a_past_that_does_not_happen_again_is_given_up(tmp_path):
+    path = tmp_path / "r.jsonl"
+    killed_once(path)
+    played = suite(path, traces=True, environment=Renamed).run(progress=False)
+    assert len(played) == 6
+    assert not any(row["error"] for row in played.rows)
+    assert None not in [row["seconds"] for row in played.rows]
+    contexts = [
+        Episode.load(tmp_path / row["trace"]).threads[0].context.text for row in played.rows
+    ]
+    assert all("All crafting" in one for one in contexts)
 
 
 @pytest.fixture(scope="module")

@@ -121,16 +121,17 @@ class Drive:
 
     def events(self, context: str) -> Iterator[Event]:
         """All events until the main thread is over. Each is in the episode before the next one."""
-        if self._past.prompted:
-            yield from self._past.prompted
-        else:
+        if not self._past.next_prompted:
             yield from self._prefill()
+        yield from self._prompted()
         yield from self._spawn(None, context)
         while self._threads:
             self._check()
             ready = [one for one in self._awake.values() if one.is_ready]
             if ready:
                 yield from self._turn(min(ready, key=lambda one: one.id))
+            elif self._past.next_prompted:
+                yield from self._prompted()
             elif self._past.holds_calls:
                 yield from self._repeat()
             elif any(one.request for one in self._calling):
@@ -162,7 +163,7 @@ class Drive:
         return sorted(calling, key=lambda one: one.id)
 
     def _prefill(self) -> Iterator[Event]:
-        again, self._prefilled = bool(self._past.prompted), True
+        again, self._prefilled = bool(self._past.done), True
         for sha, prompt in self.episode.header["prompts"].items():
             if not prompt["tokens"]:
                 continue
@@ -174,6 +175,11 @@ class Drive:
             evaluated = len(prompt["tokens"]) - first
             if evaluated or not again:
                 yield Prompted(sha, first, evaluated, time.perf_counter() - begun)
+
+    def _prompted(self) -> Iterator[Event]:
+        """What prompts cost, where the past says so next: there it went on with another engine."""
+        while event := self._past.next_prompted:
+            yield event
 
     # Requests
 
@@ -339,6 +345,7 @@ class Drive:
 
     def _begin(self, one: Running, request: Generate) -> Iterator[Event]:
         """Begin a call, or hold the thread back until there is room for one more."""
+        yield from self._prompted()
         if not self._prefilled and not self._past.holds_calls:
             yield from self._prefill()
         others = [other.call.room for other in self._calling if other.call]

@@ -106,9 +106,10 @@ class Past:
     # The model's part
 
     @property
-    def prompted(self) -> list[Prompted]:
-        """What the few-shot prompts cost, before anything else."""
-        return [event for event in self.events if isinstance(event, Prompted)]
+    def next_prompted(self) -> Prompted | None:
+        """What a few-shot prompt cost, if that was recorded next."""
+        event = None if self.is_over else self.events[self.done]
+        return event if isinstance(event, Prompted) else None
 
     @property
     def holds_calls(self) -> bool:

@@ -103,6 +103,17 @@ def fork(
     return Session(engine, env, past=past, **settings)
 
 
+def until_broken_off(episode: Episode, engine: Engine) -> Past:
+    """All of an episode's past, for a session with the same settings, which goes on behind it.
+
+    Of an episode that came to its end, all but the end itself is repeated.
+    """
+    is_whole = not episode.status.is_live and episode.status not in _BROKEN_OFF
+    at, starts = (len(episode.events) - 1, {}) if is_whole else _broken_off(episode)
+    same_tokens = _same_tokens(episode, engine)
+    return Past(episode.events[:at], starts=starts, same_tokens=same_tokens)
+
+
 def fingerprint(episode: Episode, at: int | None = None) -> str:
     """16 hex digits of the first `at` events: equal in an episode and in its forks."""
     lines = (to_line(to_json(event)) for event in episode.events[:at])

@@ -14,9 +14,12 @@ from typing import Any
 from thread_kit.engines import Engine
 from thread_kit.envs import Env
 from thread_kit.events import Event
+from thread_kit.lab.interrupted import Interrupted
 from thread_kit.lab.ledger import Key, canonical
 from thread_kit.lab.method import Method, Run
 from thread_kit.lab.solvability import solvable
+from thread_kit.past import Past, ReplayError
+from thread_kit.session import Session
 from thread_kit.trace import Episode
 
 IDENTITY = ("name", "sha256", "adapter", "model")
@@ -56,18 +59,21 @@ class Playing:
         self.is_done = False
         self.key = _key(job, {})
         self._solvable: bool | None = None
+        self._engine = engine
         self._trace: Path | None = None
+        self._interrupted: Interrupted | None = None
+        self._was_interrupted = False
         self._run: Run | None = None
         self._events: Iterator[Event] = iter(())
         try:
-            self._open(engine)
+            self._open()
         except Exception as error:
             self.error = _said(error)
             self.is_done = self.key in job.done
             self.close()
 
-    def _open(self, engine: Engine) -> None:
-        self._run = self._start(engine, None)
+    def _open(self) -> None:
+        self._run = self._start()
         self.key = _key(self.job, self._run.episode.header)
         self.is_done = self.key in self.job.done
         if self.is_done:
@@ -77,26 +83,44 @@ class Playing:
         if self.job.traces is not None:
             self.close()
             self._trace = self.job.traces / _file_name(self.key)
-            self._trace.unlink(missing_ok=True)  # of an episode that was killed
-            self._run = self._start(engine, self._trace)
+            self._interrupted = Interrupted(self._trace, self._engine)
+            if not isinstance(self._run, Session):  # which alone can repeat a past
+                self._interrupted.forget()
+            self._was_interrupted = self._interrupted.past is not None
+            self._run = self._start(self._interrupted.past)
         self._events = iter(self._run)
 
-    def _start(self, engine: Engine, path: Path | None) -> Run:
+    def _start(self, past: Past | None = None) -> Run:
         job = self.job
+        options = {**job.options, **({"past": past} if past else {})}
         env = job.environment(**job.task)
-        return job.method(engine, env, seed=job.seed, path=path, **job.options)
+        return job.method(self._engine, env, seed=job.seed, path=self._trace, **options)
 
     def __iter__(self) -> Iterator[Event]:
         return self
 
     def __next__(self) -> Event:
         try:
-            return next(self._events)
+            return self._next()
         except StopIteration:
             raise
         except Exception as error:
             self.error = _said(error)
             raise StopIteration from error
+
+    def _next(self) -> Event:
+        try:
+            event = next(self._events)
+        except ReplayError:  # the past of an interrupted episode does not happen again
+            assert self._interrupted is not None
+            self._interrupted.forget()
+            self._was_interrupted = False
+            self._run = self._start()
+            self._events = iter(self._run)
+            event = next(self._events)
+        if self._interrupted:
+            self._interrupted.forget_if_repeated()
+        return event
 
     def close(self) -> None:
         """Give the episode up."""
@@ -104,7 +128,10 @@ class Playing:
             self._run.close()
 
     def row(self) -> dict[str, Any]:
-        """What came of the episode, for the ledger. Tokens; seconds; JSON values only."""
+        """What came of the episode, for the ledger. Tokens; JSON values only.
+
+        seconds: None if the episode was interrupted, since nobody knows them.
+        """
         job, episode = self.job, self._run.episode if self._run else Episode()
         used, header = episode.usage, episode.header
         return {
@@ -126,7 +153,7 @@ class Playing:
             "reused": used.reused,
             "evaluated": used.evaluated,
             "generated": used.generated,
-            "seconds": round(episode.seconds, 3),
+            "seconds": None if self._was_interrupted else round(episode.seconds, 3),
             "at_once": job.at_once,
             "trace": f"{self._trace.parent.name}/{self._trace.name}" if self._trace else None,
             "limits": header.get("limits"),

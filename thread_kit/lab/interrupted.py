@@ -1,0 +1,51 @@
+"""Episodes that were killed, or stopped, go on from their traces: no call of the model is repeated.
+
+While the past is repeated, what the trace was before lies beside it, as NAME.before. So a kill in
+the midst of that loses nothing either.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import final
+
+from thread_kit.engines import Engine
+from thread_kit.past import Past
+from thread_kit.rewind import until_broken_off
+from thread_kit.trace import Episode, TraceError
+
+
+@final
+class Interrupted:
+    """An episode that may have begun; from now on there is room for a new trace at its `path`.
+
+    past: what has happened by then, for a `Session`; None if nothing has, or nobody can read it.
+    """
+
+    def __init__(self, path: Path, engine: Engine) -> None:
+        self._path, self._before = path, path.with_suffix(".before")
+        if self._before.exists():
+            path.unlink(missing_ok=True)  # it repeated what lies beside it, and came less far
+        elif path.exists():
+            path.rename(self._before)
+        self.past: Past | None = None
+        if self._before.exists():
+            try:
+                self.past = until_broken_off(Episode.load(self._before), engine)
+            except TraceError:
+                self.forget()
+
+    def forget_if_repeated(self) -> None:
+        """The new trace holds all that the old one does, which can go then."""
+        if self.past and self.past.is_over:
+            self.past = None
+            self._before.unlink(missing_ok=True)
+
+    def forget(self) -> None:
+        """Nothing can be made of the past: the episode begins anew."""
+        self.past = None
+        self._before.unlink(missing_ok=True)
+        self._path.unlink(missing_ok=True)
+
+
+__all__ = ["Interrupted"]
