@@ -23,7 +23,7 @@ from thread_kit.models import EMBEDDED, MODELS, ModelError, find_adapter, find_f
 LESSONS: dict[str, tuple[Callable[[int], Iterator[Task]], int, int]] = {
     "textcraft": (lambda seed: training_tasks(seed + 1, 10**9), 3, 1),
     "alfworld": (training_games, 1, 1),
-    "questions": (training_questions, 1, 3),
+    "questions": (training_questions, 1, 2),
 }
 """By benchmark ("questions": DataCommons QA and ICU QA, one adapter for both): its training tasks
 for a seed, without end, and `mains` and `others` of `examples`."""

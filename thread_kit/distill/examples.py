@@ -120,7 +120,9 @@ def examples(
                 of_task = done[number]
             else:
                 episode = play(method, task, jails)
-                of_task = list(_threads(episode, engine, number % mains == 0, number % others == 0))
+                of_task = list(
+                    _threads(episode, engine, number % mains == 0, _falls_on(number, others))
+                )
                 if kept:
                     kept.add(of_task)
             for example in of_task:
@@ -135,6 +137,12 @@ def examples(
     ordered = list(found.values())
     random.Random(seed).shuffle(ordered)
     return ordered
+
+
+def _falls_on(number: int, others: int) -> bool:
+    """One in so many numbers, by lot: whoever counts meets the same kinds of a round of questions
+    again and again, and never the rest."""
+    return random.Random(f"others {number}").randrange(others) == 0
 
 
 def _threads(episode: Episode, engine: Engine, main: bool, others: bool) -> Iterator[Example]:

@@ -7,14 +7,14 @@ does, a model that reads the same text can learn to do.
 The form of the threads (what is distilled; there is no few-shot prompt):
 
     Question: From 1982 to 1986, was the minimum of the murder rate lower in Ohio or in Iowa?
-                       one, other = 'Ohio', 'Iowa'
-                       Place: the minimum of the murder rate from 1982 to 1986 in {one} is =>
+                       one, other = ' Ohio', ' Iowa'
+                       Place: the minimum of the murder rate from 1982 to 1986 in{one} is =>
                        first = figure
-                       Place: the minimum of the murder rate from 1982 to 1986 in {other} is =>
+                       Place: the minimum of the murder rate from 1982 to 1986 in{other} is =>
                        answer = one if first < figure else other
                        print(f'Final Answer: {answer}')
     Place: the minimum of the murder rate from 1982 to 1986 in Ohio is =>
-                       place = find_places('Ohio')[0]['ID'] ... values = table['value']
+                       place = find_places(' Ohio')[0]['ID'] ... values = table['value']
                        # > print(len(table)) =>5<=
                        figure = round(float(values.min()), 6)
                        print('{figure}')
@@ -28,7 +28,9 @@ The form of the threads (what is distilled; there is no few-shot prompt):
     Group: the mean of the heart rate of all patients who survived is =>
                        means = group_means('survived', 'heart rate') ...
 
-The model decides what to compare, and copies names, years and hours.
+The model decides what to compare, and copies names, years and hours. Names of places keep the blank
+before them, since " Missouri" is one token and "'Missouri" is others: copied so, a name that no
+lesson had comes out right.
 """
 
 from __future__ import annotations
@@ -121,14 +123,15 @@ def _on_places(
 ) -> Segments:
     measure = datacommons_script.measure_of(kind, time3)
     other = "United States" if kind == "national" else place2
-    names = f"one, other = {place1!r}, {other!r}\n" if other else f"one = {place1!r}\n"
+    one, other = f" {place1}", other and f" {other}"
+    names = f"one, other = {one!r}, {other!r}\n" if other else f"one = {one!r}\n"
     asked = f"the {measure} of {variable} from {time1} to {time2 or time1} in"
     if measure == "correlation":
-        return [f"{names}Places: {asked} {{one}} and {{other}} is {LISTEN}", _end(kind, "0")]
+        return [f"{names}Places: {asked}{{one}} and{{other}} is {LISTEN}", _end(kind, "0")]
     asked = f"Place: {asked}"
     if not other:
-        return [f"{names}{asked} {{one}} is {LISTEN}", _end(kind, "0")]
-    return _compared(kind, f"{names}{asked} {{one}} is", f"{asked} {{other}} is")
+        return [f"{names}{asked}{{one}} is {LISTEN}", _end(kind, "0")]
+    return _compared(kind, f"{names}{asked}{{one}} is", f"{asked}{{other}} is")
 
 
 def _on_patients(
@@ -196,7 +199,7 @@ def _answers(kind: str) -> tuple[str, str]:
 
 def _series(variable: str, first: str, last: str, place: str) -> str:
     return (
-        f"place = find_places({place!r})[0]['ID']\n"
+        f"place = find_places({f' {place}'!r})[0]['ID']\n"
         f"variable = find_variables({variable!r})[0]['ID']\n"
         "table = pd.DataFrame(observations(place, variable)).astype({'date': int})\n"
         f"table = table[table['date'].between({first}, {last})]\n"

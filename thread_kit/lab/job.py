@@ -101,7 +101,10 @@ class Playing:
 
     def __next__(self) -> Event:
         try:
-            return self._next()
+            event = self._next()
+            while self._interrupted and self._interrupted.past:
+                event = self._next()  # what is only repeated waits for nobody
+            return event
         except StopIteration:
             raise
         except Exception as error:
