@@ -6,6 +6,7 @@ import json
 import random
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -401,6 +402,21 @@ def test_batches_hold_every_example_once_and_no_more_tokens_than_asked():
     assert all(len(batch) * max(map(len, batch)) <= 200 for batch in plan)
     assert plan == batches(all_, Recipe(batch=200))
     assert plan != batches(all_, Recipe(batch=200, seed=1))
+
+
+@distill
+def test_a_rare_kind_is_spread_over_the_batches_and_little_is_padded():
+    from thread_kit.distill.train import POOL, Recipe, batches
+
+    draw = random.Random(0)
+    often = [Example((8 + n,) * draw.randint(40, 90), (True,) * 90) for n in range(1900)]
+    rare = [Example((7,) * 64, (True,) * 64) for _ in range(100)]
+    plan = batches(often + rare, Recipe(batch=2000))
+    with_it = [n for n, batch in enumerate(plan) if any(7 in e.tokens for e in batch)]
+    assert len(with_it) >= len(plan) / POOL
+    assert max(b - a for a, b in pairwise(with_it)) <= 2 * POOL
+    padded = sum(len(batch) * max(map(len, batch)) for batch in plan)
+    assert padded < 1.1 * sum(len(e) for batch in plan for e in batch)
 
 
 @distill

@@ -10,7 +10,7 @@ import json
 import os
 import random
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from thread_kit.distill.kept import Example
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 EAGER = 1024  # tokens
+POOL = 8  # batches
 SAVE_EVERY = 50  # steps; about two minutes on two cores
 
 
@@ -81,18 +82,33 @@ def with_adapter(base: Any, recipe: Recipe) -> Any:
 
 
 def batches(examples: Sequence[Example], recipe: Recipe) -> list[list[Example]]:
-    """Batches of examples of like length, so that little is padded, in an order that is drawn."""
+    """Batches of examples of like length, so that little is padded, in an order that is drawn.
+
+    Alike are those of one pool, a small part of all that is drawn: what has the same length is
+    often of the same kind, and a kind that came in two or three batches of its own was forgotten.
+    """
+    draw = random.Random(recipe.seed)
     found: list[list[Example]] = []
-    group: list[Example] = []
-    for example in sorted(examples, key=len):
-        if group and (len(group) + 1) * len(example) > recipe.batch:
-            found.append(group)
-            group = []
-        group.append(example)
-    if group:
-        found.append(group)
-    random.Random(recipe.seed).shuffle(found)
+    for pool in _pools(draw.sample(examples, len(examples)), POOL * recipe.batch):
+        of_pool: list[list[Example]] = [[]]
+        for example in sorted(pool, key=len):
+            if of_pool[-1] and (len(of_pool[-1]) + 1) * len(example) > recipe.batch:
+                of_pool.append([])
+            of_pool[-1].append(example)
+        found += draw.sample(of_pool, len(of_pool))
     return found
+
+
+def _pools(examples: Iterable[Example], tokens: int) -> Iterator[list[Example]]:
+    """The examples in their order, in parts of about so many tokens."""
+    pool: list[Example] = []
+    for example in examples:
+        pool.append(example)
+        if sum(map(len, pool)) >= tokens:
+            yield pool
+            pool = []
+    if pool:
+        yield pool
 
 
 def loss_of(model: Any, batch: Sequence[Example]) -> torch.Tensor:
