@@ -44,7 +44,11 @@ def add_command(commands: Any) -> None:
     suite.add_argument("--tasks", type=int, metavar="N", help="so many, evenly spread; else all")
     suite.add_argument("--seeds", type=int, default=1, metavar="N", help="runs over all tasks")
     suite.add_argument("--out", type=Path, required=True, metavar="FILE", help="results (JSONL)")
-    suite.add_argument("--traces", action="store_true", help="keep every episode's trace, too")
+    suite.add_argument(
+        "--traces",
+        action="store_true",
+        help="keep every episode's trace, from which it goes on if it is killed",
+    )
     suite.add_argument("--retry", action="store_true", help="play again what broke down")
     suite.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes side by side")
     add_model(suite)
