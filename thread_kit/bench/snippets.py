@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tqdm.auto import tqdm
+
 from thread_kit.benchmarks import BENCHMARKS
 from thread_kit.bubblewrap import BubblewrapSandbox
 from thread_kit.sandbox import Sandbox
@@ -67,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("traces", nargs="+", help="episodes (JSONL)")
     done: list[Rerun] = []
     try:
-        for path in parser.parse_args(arguments).traces:
+        for path in tqdm(parser.parse_args(arguments).traces, "episodes", leave=False):
             episode = Episode.load(path)
             with sandbox_of(episode) as sandbox:
                 done += rerun(snippets(episode), sandbox)
