@@ -28,12 +28,16 @@ class Interrupted:
             path.unlink(missing_ok=True)  # it repeated what lies beside it, and came less far
         elif path.exists():
             path.rename(self._before)
-        self.past: Past | None = None
-        if self._before.exists():
-            try:
-                self.past = until_broken_off(Episode.load(self._before), engine)
-            except TraceError:
-                self.forget()
+        self.past = self._past(engine) if self._before.exists() else None
+        if self.past is None:
+            self.forget()
+
+    def _past(self, engine: Engine) -> Past | None:
+        try:
+            past = until_broken_off(Episode.load(self._before), engine)
+        except TraceError:
+            return None
+        return past if past.events else None
 
     def forget_if_repeated(self) -> None:
         """The new trace holds all that the old one does, which can go then."""

@@ -41,6 +41,7 @@ class Suite:
     seeds: each is one run over all tasks; above temperature 0 the runs differ.
     traces: keep the trace of every episode, in a folder beside the file. An episode that was killed
         goes on from its trace, and asks the model for nothing twice; without one it begins anew.
+        To play all anew, delete the folder together with the file.
     options: for every method (`calls`, `new_tokens`, `temperature` ...): all have the same budget.
 
     Raises ValueError for an empty or a double part.
