@@ -162,6 +162,10 @@ class Drive:
         calling = (one for one in self._awake.values() if one.call)
         return sorted(calling, key=lambda one: one.id)
 
+    def _all_wait_but(self, this: Running) -> bool:
+        """No other thread has anything to do before the model says something."""
+        return not any(one.is_ready for one in self._awake.values() if one is not this)
+
     def _prefill(self) -> Iterator[Event]:
         again, self._prefilled = bool(self._past.done), True
         for sha, prompt in self.episode.header["prompts"].items():
@@ -346,7 +350,8 @@ class Drive:
     def _begin(self, one: Running, request: Generate) -> Iterator[Event]:
         """Begin a call, or hold the thread back until there is room for one more."""
         yield from self._prompted()
-        if not self._prefilled and not self._past.holds_calls:
+        in_past = self._past.holds_calls or not (self._past.is_over or self._all_wait_but(one))
+        if not self._prefilled and not in_past:
             yield from self._prefill()
         others = [other.call.room for other in self._calling if other.call]
         allowed = self._limits.room(self.episode.usage, others)
@@ -354,7 +359,7 @@ class Drive:
             self._hold(one, request)
             return
         room, spent = allowed
-        if self._past.holds_calls:
+        if in_past:
             one.call, one.request = Asked(room, spent), request
             return
         number = self.episode.threads[one.id].usage.calls

@@ -24,13 +24,13 @@ The form of the threads (what is distilled; there is no few-shot prompt):
                        Values of the murder rate from 1982 to 1986 in Iowa are =>{path}<=
                        ... stats.pearsonr(...) of the two tables, which are handed over by path
     Patient: the minimum of the heart rate from hour 0 to hour 48 of patient 10018 is =>
-                       table = pd.DataFrame(measurements('10018', 'heart rate')) ...
+                       table = pd.DataFrame(measurements('10018', ' heart rate')) ...
     Group: the mean of the heart rate of all patients who survived is =>
-                       means = group_means('survived', 'heart rate') ...
+                       means = group_means(' survived', ' heart rate') ...
 
-The model decides what to compare, and copies names, years and hours. Names of places keep the blank
-before them, since " Missouri" is one token and "'Missouri" is others: copied so, a name that no
-lesson had comes out right.
+The model decides what to compare, and copies names, years and hours. Names keep the blank before
+them, since " Missouri" is one token and "'Missouri" is others: copied so, a name that no lesson had
+comes out right.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _on_places(
 ) -> Segments:
     measure = datacommons_script.measure_of(kind, time3)
     other = "United States" if kind == "national" else place2
-    one, other = f" {place1}", other and f" {other}"
+    one, other = _blank(place1), other and _blank(other)
     names = f"one, other = {one!r}, {other!r}\n" if other else f"one = {one!r}\n"
     asked = f"the {measure} of {variable} from {time1} to {time2 or time1} in"
     if measure == "correlation":
@@ -199,7 +199,7 @@ def _answers(kind: str) -> tuple[str, str]:
 
 def _series(variable: str, first: str, last: str, place: str) -> str:
     return (
-        f"place = find_places({f' {place}'!r})[0]['ID']\n"
+        f"place = find_places({_blank(place)!r})[0]['ID']\n"
         f"variable = find_variables({variable!r})[0]['ID']\n"
         "table = pd.DataFrame(observations(place, variable)).astype({'date': int})\n"
         f"table = table[table['date'].between({first}, {last})]\n"
@@ -233,7 +233,7 @@ def _values(variable: str, first: str, last: str, place: str) -> Segments:
 
 def _of_patient(measure: str, variable: str, first: str, last: str, patient: str) -> Segments:
     return [
-        f"table = pd.DataFrame(measurements({patient!r}, {variable!r}))\n"
+        f"table = pd.DataFrame(measurements({patient!r}, {_blank(variable)!r}))\n"
         f"table = table[table['hour'].between({first}, {last})]\n"
         f"# > print(len(table)) {LISTEN}",
         "\nvalues = table['value']\n" + _measured(measure, mimic_script.MEASURES, "table['hour']"),
@@ -241,8 +241,9 @@ def _of_patient(measure: str, variable: str, first: str, last: str, patient: str
 
 
 def _of_group(variable: str, group: str) -> Segments:
+    asked = f"{_blank(group)!r}, {_blank(variable)!r}"
     return [
-        f"means = group_means({group!r}, {variable!r})\n# > print(len(means)) {LISTEN}",
+        f"means = group_means({asked})\n# > print(len(means)) {LISTEN}",
         "\n" + _returned("np.mean(means)"),
     ]
 
@@ -251,7 +252,7 @@ def _of_phenotypes(which: str, variable: str) -> Segments:
     outermost = OUTERMOST[f"the {which}"]
     return [
         f"phenotypes = groups()[{len(GROUPS)}:]\n"
-        f"means = [group_means(one, {variable!r}) for one in phenotypes]\n"
+        f"means = [group_means(one, {_blank(variable)!r}) for one in phenotypes]\n"
         f"# > print(len(means)) {LISTEN}",
         "\n" + _returned(f"{outermost}(np.mean(one) for one in means if one)"),
     ]
@@ -263,6 +264,10 @@ def _measured(measure: str, measures: Mapping[str, str], times: str) -> str:
     except KeyError:
         raise OracleError(f"not a measure of this form: {measure!r}") from None
     return before + _returned(figure)
+
+
+def _blank(name: str) -> str:
+    return f" {name}"
 
 
 def _returned(figure: str) -> str:

@@ -69,13 +69,15 @@ class IcuQA(QuestionEnv):
         }
 
     def _measurements(self, patient_ID: Any, variable: str) -> list[dict[str, Any]]:
-        self.asked.append((str(patient_ID), variable))
-        found = rows(self.stays.values(str(patient_ID), variable))
+        patient, variable = str(patient_ID).strip(), str(variable).strip()
+        self.asked.append((patient, variable))
+        found = rows(self.stays.values(patient, variable))
         if not found:
-            raise LookupError(f"The {variable} of patient {patient_ID} was not measured.")
+            raise LookupError(f"The {variable} of patient {patient} was not measured.")
         return found
 
     def _group_means(self, group: str, variable: str) -> list[float]:
+        group, variable = str(group).strip(), str(variable).strip()
         self.asked.append((group, variable))
         return [float(one) for one in self.stays.group_means(group, variable)]
 
