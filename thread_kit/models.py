@@ -57,7 +57,11 @@ MODELS: dict[str, Model] = {
             8192,
             98,
             package=True,
-            taught={"textcraft": "thread-textcraft-135m", "alfworld": "thread-alfworld-135m"},
+            taught={
+                "textcraft": "thread-textcraft-135m",
+                "alfworld": "thread-alfworld-135m",
+                "datacommons": "thread-questions-135m",
+            },
         ),
         Model(
             "qwen2.5-coder-1.5b",

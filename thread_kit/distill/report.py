@@ -43,8 +43,8 @@ class Outcome:
 
     environment: the benchmark. task: what identifies it there. group: what it is counted with, its
     depth ("depth 3"), its type ("heat"), or what is compared ("minimum"). generated, evaluated:
-    tokens. seconds: of the episode, or of its last part if it was interrupted. cause: of a failure; said and expected: the first line
-    that differs from the oracle's, and the oracle's.
+    tokens. seconds: of the episode, or of its last part if it was interrupted. cause: of a
+    failure; said and expected: the first line that differs from the oracle's, and the oracle's.
     """
 
     environment: str
