@@ -19,7 +19,8 @@ from thread_kit.trace import Episode, TraceError
 class Interrupted:
     """An episode that may have begun; from now on there is room for a new trace at its `path`.
 
-    past: what has happened by then, for a `Session`; None if nothing has, or nobody can read it.
+    past: what has happened by then, for a `Session`, until it is repeated; None if nothing has, or
+        nobody can read it. went_on: the new trace has, or will have, a past.
     """
 
     def __init__(self, path: Path, engine: Engine) -> None:
@@ -29,7 +30,8 @@ class Interrupted:
         elif path.exists():
             path.rename(self._before)
         self.past = self._past(engine) if self._before.exists() else None
-        if self.past is None:
+        self.went_on = self.past is not None
+        if not self.went_on:
             self.forget()
 
     def _past(self, engine: Engine) -> Past | None:
@@ -47,7 +49,7 @@ class Interrupted:
 
     def forget(self) -> None:
         """Nothing can be made of the past: the episode begins anew."""
-        self.past = None
+        self.past, self.went_on = None, False
         self._before.unlink(missing_ok=True)
         self._path.unlink(missing_ok=True)
 

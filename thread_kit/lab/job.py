@@ -62,7 +62,6 @@ class Playing:
         self._engine = engine
         self._trace: Path | None = None
         self._interrupted: Interrupted | None = None
-        self._was_interrupted = False
         self._run: Run | None = None
         self._events: Iterator[Event] = iter(())
         try:
@@ -86,7 +85,6 @@ class Playing:
             self._interrupted = Interrupted(self._trace, self._engine)
             if not isinstance(self._run, Session):  # which alone can repeat a past
                 self._interrupted.forget()
-            self._was_interrupted = self._interrupted.past is not None
             self._run = self._start(self._interrupted.past)
         self._events = iter(self._run)
 
@@ -117,7 +115,6 @@ class Playing:
         except ReplayError:  # the past of an interrupted episode does not happen again
             assert self._interrupted is not None
             self._interrupted.forget()
-            self._was_interrupted = False
             self._run = self._start()
             self._events = iter(self._run)
             event = next(self._events)
@@ -137,6 +134,7 @@ class Playing:
         """
         job, episode = self.job, self._run.episode if self._run else Episode()
         used, header = episode.usage, episode.header
+        went_on = self._interrupted is not None and self._interrupted.went_on
         return {
             **self.key._asdict(),
             "task": dict(job.task),
@@ -156,7 +154,7 @@ class Playing:
             "reused": used.reused,
             "evaluated": used.evaluated,
             "generated": used.generated,
-            "seconds": None if self._was_interrupted else round(episode.seconds, 3),
+            "seconds": None if went_on else round(episode.seconds, 3),
             "at_once": job.at_once,
             "trace": f"{self._trace.parent.name}/{self._trace.name}" if self._trace else None,
             "limits": header.get("limits"),
