@@ -8,6 +8,7 @@ from itertools import islice
 import pytest
 
 from thread_kit.benchmarks import BENCHMARKS
+from thread_kit.dialect import QA
 from thread_kit.distill.deviations import oracle_of
 from thread_kit.distill.examples import examples, play
 from thread_kit.distill.invented_questions import (
@@ -27,6 +28,8 @@ from thread_kit.envs.mimic_questions import OF_PHENOTYPES, kinds_of
 from thread_kit.envs.question import graded
 from thread_kit.envs.series import COUNTRY, OpenStatistics
 from thread_kit.envs.stays_here import stays_here
+from thread_kit.models import EMBEDDED, MODELS, load_model
+from thread_kit.session import Session
 
 PLACES = {kind.name: number for number, kind in enumerate(KINDS)}
 PATIENTS = {kind.name: number for number, kind in enumerate(kinds_of(InventedStays(0)))}
@@ -59,6 +62,7 @@ def test_every_kind_about_patients_is_read_and_concluded(number):
     assert graded(concluded(env), env.question.answer), env
 
 
+@pytest.mark.jail
 @pytest.mark.parametrize(
     "name", ["median higher", "national", "forecast compared", "trend", "correlation"]
 )
@@ -68,6 +72,7 @@ def test_the_teacher_answers_with_the_sandboxs_own_figures_about_places(name):
     assert len(episode.threads) == {"trend": 2, "correlation": 4}.get(name, 3)
 
 
+@pytest.mark.jail
 @pytest.mark.parametrize(
     "name",
     [
@@ -120,6 +125,7 @@ def test_training_questions_are_of_both_benchmarks_in_turn():
     assert names[0] != (next(training_questions(1)).name, next(training_questions(1)).question.text)
 
 
+@pytest.mark.jail
 def test_examples_of_questions_learn_what_the_model_writes():
     engine = ScriptedEngine([])
     found = examples("thread", islice(training_questions(0), 2), engine, tokens=1_500, mains=1)
@@ -131,6 +137,7 @@ def test_examples_of_questions_learn_what_the_model_writes():
         assert "Response:" not in learnt
 
 
+@pytest.mark.jail
 def test_an_evaluation_counts_by_what_is_compared(tmp_path):
     chosen = BENCHMARKS["datacommons"].listed("test")[:3]
     found = evaluate("thread", ScriptedEngine(QuestionsTeacher()), chosen, tmp_path)
@@ -140,6 +147,7 @@ def test_an_evaluation_counts_by_what_is_compared(tmp_path):
     assert found[0].goal.startswith("From ")
 
 
+@pytest.mark.jail
 def test_a_wrong_thread_is_named(tmp_path):
     (task,) = BENCHMARKS["icu"].listed("test")[:1]
     assert stays_here().name == task.arguments["stays"]
@@ -151,6 +159,7 @@ def test_a_wrong_thread_is_named(tmp_path):
         assert "values.max()" in found.expected
 
 
+@pytest.mark.jail
 def test_questions_share_a_jail_with_the_functions_of_the_one_that_is_on():
     first, second = (
         DataCommonsQA("train", number, source=InventedStatistics(number)) for number in (9, 10)
@@ -165,6 +174,7 @@ def test_questions_share_a_jail_with_the_functions_of_the_one_that_is_on():
         assert jails.of(IcuQA(InventedStays(0), 0, split="train")) is not jails.of(first)
 
 
+@pytest.mark.jail
 def test_children_of_only_some_questions_are_kept():
     engine = ScriptedEngine([])
     found = examples(
@@ -177,3 +187,15 @@ def test_children_of_only_some_questions_are_kept():
         "Question",
         "Question",
     ]
+
+
+@pytest.mark.model
+@pytest.mark.jail
+@pytest.mark.statistics
+@pytest.mark.parametrize("benchmark", ["datacommons", "icu"])
+def test_the_taught_model_answers_a_question_that_no_lesson_had(benchmark):
+    env = DataCommonsQA("test", 15) if benchmark == "datacommons" else IcuQA(stays_here(), 9)
+    with load_model(adapter=MODELS[EMBEDDED].taught[benchmark]) as engine:
+        episode = Session(engine, env, dialect=QA, new_tokens=300).run(progress=False)
+    assert episode.reward == 1
+    assert len(episode.threads) == 3

@@ -61,6 +61,7 @@ MODELS: dict[str, Model] = {
                 "textcraft": "thread-textcraft-135m",
                 "alfworld": "thread-alfworld-135m",
                 "datacommons": "thread-questions-135m",
+                "icu": "thread-questions-135m",
             },
         ),
         Model(
