@@ -27,6 +27,7 @@ from thread_kit.session import Session
 from thread_kit.thread import Status
 
 METHODS = ("thread", "decomp", "reflexion", *ON_QUESTIONS)
+THREADS = ("thread", "thread, async", "thread, lines")
 BOTH = ("datacommons", "icu")
 
 pytestmark = [pytest.mark.jail, pytest.mark.statistics]
@@ -130,7 +131,7 @@ def test_the_examples_of_all_handlers_answer_the_questions_together(examples, be
     assert shown == set(played)
 
 
-@pytest.mark.parametrize("name", ["nlep", "nlep+react", "thread", "thread, async"])
+@pytest.mark.parametrize("name", ["nlep", "nlep+react", *THREADS])
 @pytest.mark.parametrize("benchmark", BOTH)
 def test_a_methods_own_examples_answer_their_questions(examples, benchmark, name):
     speak = speak_examples([named(name, benchmark).prompt])

@@ -40,8 +40,10 @@ def load(kind: str, name: str) -> Prompt:
     [
         ("thread", "datacommons"),
         ("thread", "datacommons-async"),
+        ("thread", "datacommons-lines"),
         ("thread", "icu"),
         ("thread", "icu-async"),
+        ("thread", "icu-lines"),
         ("nlep", "datacommons"),
         ("nlep", "icu"),
         ("nlep-react", "datacommons"),
@@ -50,7 +52,7 @@ def load(kind: str, name: str) -> Prompt:
 )
 def test_what_a_prompt_shows_is_what_happens_and_its_answers_are_right(envs, kind, name):
     prompt = load(kind, name)
-    some = envs[name.removesuffix("-async")]
+    some = envs[name.partition("-")[0]]
     assert check_prompt(prompt, some[0]) == []
     questions = {env.reset(): env for env in some}
     asked = [one for one in prompt.examples if one.context in questions]

@@ -88,6 +88,11 @@ def _thread_async(benchmark: str) -> SessionMethod:
     return SessionMethod("thread, async", load_prompt(f"{benchmark}-async", QA_ASYNC))
 
 
+def _thread_lines(benchmark: str) -> SessionMethod:
+    """One request a line: small models read "of A is ... and of B is =>" as a request about A."""
+    return SessionMethod("thread, lines", _prompt(f"{benchmark}-lines", benchmark))
+
+
 def _nlep(benchmark: str) -> SessionMethod:
     return _method("nlep", nlep, _prompt(f"nlep/{benchmark}", benchmark))
 
@@ -261,11 +266,12 @@ ON_ALFWORLD: dict[str, Callable[[str], SessionMethod]] = {
 
 ON_QUESTIONS: dict[str, Callable[[str], SessionMethod]] = {
     "thread, async": _thread_async,
+    "thread, lines": _thread_lines,
     "nlep": _nlep,
     "nlep+react": _nlep_react,
 }
-"""Methods for questions about data: threads that need not wait (THREAD paper, section 2.2), and
-programs (section 4.4)."""
+"""Methods for questions about data: threads that need not wait (THREAD paper, section 2.2), that
+ask for one figure a line (this kit's own), and programs (section 4.4)."""
 
 
 def named(name: str, benchmark: str, *, taught: bool = False) -> SessionMethod:
