@@ -92,7 +92,8 @@ def beside(
     left out, since the later one repeats its numbers.
     same_model: our name of a model -> the published one, where both are the same weights. Only with
     it, and with the same split and number of tasks, is a row of ours called a reproduction.
-    source: of ours it says where fewer tasks were played than the papers have, or with other rules.
+    source: of ours it says where fewer tasks were played than the papers have, or others, or with
+        other rules.
 
     kind: "own run", "reproduction" or "published". low, high: Wilson's interval (95%), for
     published rates computed here from value and n, where n tasks were played once. Raises
@@ -177,6 +178,7 @@ def _ours(
     ours: pd.DataFrame, theirs: pd.DataFrame, same_model: Mapping[str, str]
 ) -> list[dict[str, object]]:
     ours, by = _apart(ours)
+    made_here = set(ours["environment"]) <= set(QUESTIONS)
     rows: list[dict[str, object]] = []
     for _, row in success(ours, by).iterrows():
         name = same_model.get(row["model"])
@@ -185,7 +187,7 @@ def _ours(
         same = same[same["method"].str.casefold().isin(printed_as(row["method"]))]
         if name is None:
             kind, note = "own run", "another model than any that is published here"
-        elif set(ours["environment"]) & set(QUESTIONS):
+        elif made_here:
             kind, note = "own run", "the weights are published, these questions are not"
         elif same.empty:
             kind, note = "own run", f"nothing is published of {row['method']} with {name} on these"
@@ -205,7 +207,9 @@ def _ours(
                 "success": 100 * row["rate"],
                 "low": 100 * row["low"],
                 "high": 100 * row["high"],
-                "source": _source(row, tasks, theirs),
+                "source": "this file, other questions"
+                if made_here
+                else _source(row, tasks, theirs),
                 "note": note,
             }
         )
