@@ -194,7 +194,11 @@ def test_children_of_only_some_questions_are_kept():
 @pytest.mark.statistics
 @pytest.mark.parametrize("benchmark", ["datacommons", "icu"])
 def test_the_taught_model_answers_a_question_that_no_lesson_had(benchmark):
-    env = DataCommonsQA("test", 15) if benchmark == "datacommons" else IcuQA(stays_here(), 9)
+    env = (
+        DataCommonsQA("test", 15)
+        if benchmark == "datacommons"
+        else IcuQA(stays_here(), 9, split="test")
+    )
     with load_model(adapter=MODELS[EMBEDDED].taught[benchmark]) as engine:
         episode = Session(engine, env, dialect=QA, new_tokens=300).run(progress=False)
     assert episode.reward == 1
