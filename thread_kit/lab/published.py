@@ -178,7 +178,7 @@ def _ours(
     ours: pd.DataFrame, theirs: pd.DataFrame, same_model: Mapping[str, str]
 ) -> list[dict[str, object]]:
     ours, by = _apart(ours)
-    made_here = set(ours["environment"]) <= set(QUESTIONS)
+    made_here = bool(set(ours["environment"]) & set(QUESTIONS))
     rows: list[dict[str, object]] = []
     for _, row in success(ours, by).iterrows():
         name = same_model.get(row["model"])
@@ -197,6 +197,7 @@ def _ours(
             kind, note = "reproduction", f"the weights of {name}"
         if "solvable" in row:
             note += f"; the oracle solves {row['solvable']} of these {tasks} tasks"
+        source = "this file, other questions" if made_here else _source(row, tasks, theirs)
         rows.append(
             {
                 "kind": kind,
@@ -207,9 +208,7 @@ def _ours(
                 "success": 100 * row["rate"],
                 "low": 100 * row["low"],
                 "high": 100 * row["high"],
-                "source": "this file, other questions"
-                if made_here
-                else _source(row, tasks, theirs),
+                "source": source,
                 "note": note,
             }
         )
