@@ -65,6 +65,12 @@ def test_a_suite_plays_every_method_on_every_task_with_every_model_and_seed(tmp_
     assert [json.loads(line) for line in lines] == results.rows
 
 
+def test_each_task_is_played_by_all_methods_before_the_next_one(tmp_path):
+    results = suite(tmp_path / "r.jsonl").run(progress=False)
+    played = [(row["task"]["number"], row["method"]) for row in results]
+    assert played == [(task, name) for task in (40, 47, 55) for name in (THREAD.name, SHOWN.name)]
+
+
 @pytest.mark.parametrize("at_once", [2, 6])
 def test_episodes_side_by_side_come_to_what_they_come_to_alone(tmp_path, at_once):
     alone = suite(tmp_path / "1.jsonl").run(progress=False)

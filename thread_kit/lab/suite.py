@@ -2,7 +2,8 @@
 
 Every finished episode is a line of the suite's file at once. Running the suite again plays what is
 missing: an episode counts as played if its method, model, prompt, settings, task and seed are those
-of a line. Progress, parallel play and executors are here; a single episode is `job.py`.
+of a line. Each task is played by all methods before the next one, so that what a suite has at any
+moment can be compared. Progress, parallel play and executors are here; one episode is `job.py`.
 """
 
 from __future__ import annotations
@@ -142,9 +143,9 @@ class Suite:
                     self._traces,
                     at_once,
                 )
-                for method in self.methods
                 for seed in self.seeds
                 for task in self.tasks
+                for method in self.methods
             ]
             if executor is None:
                 yield from _play_here(jobs, source, at_once)
