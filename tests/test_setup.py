@@ -148,7 +148,7 @@ class Checkout:
     def make(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run make; what an outer make or the user put into the environment does not count."""
         theirs = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CMAKE_ARGS", "PYTHON"}
-        theirs |= {"VENV", "LAB", "DEMO", "BENCH", "FAILS", "CXX"}
+        theirs |= {"VENV", "LAB", "DEMO", "BENCH", "JOBS", "FAILS", "CXX"}
         clean = {name: value for name, value in os.environ.items() if name not in theirs}
         return subprocess.run(
             ["make", *arguments],
