@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from thread_kit.bubblewrap import MISSING
 from thread_kit.envs.alfworld_engine import must_be_installed
 
 _scratch = tempfile.TemporaryDirectory(prefix="thread-kit-notebooks-")
@@ -29,15 +31,24 @@ def pytest_collectstart(collector):
 
 
 def pytest_collection_modifyitems(items):
-    """Skip, with the reason, what plays in an engine that is not installed; where CI is set, fail.
+    """Skip, with the reason, what needs a program that is not installed; where CI is set, fail.
 
     The reason is the error that a person would read, who opens the notebook.
     """
     if os.environ.get("CI"):
         return
+    for name, reason in {
+        "07_alfworld": _no_engine(),
+        "08_datacommons_qa": "" if shutil.which("bwrap") else MISSING,
+    }.items():
+        for item in items:
+            if reason and name in item.nodeid:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _no_engine() -> str:
     try:
         must_be_installed()
     except ImportError as error:
-        for item in items:
-            if "07_alfworld" in item.nodeid:
-                item.add_marker(pytest.mark.skip(reason=str(error)))
+        return str(error)
+    return ""

@@ -402,6 +402,21 @@ def test_notebooks_are_executed_and_hold_no_widget_state():
     assert not wrong
 
 
+def test_a_notebook_that_needs_bubblewrap_is_skipped_with_the_remedy_where_there_is_none(tmp_path):
+    notebook = ROOT / "notebooks" / "08_datacommons_qa.ipynb"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--nbval", "--nbval-current-env", notebook],
+        cwd=ROOT,
+        env={**os.environ, "PATH": str(tmp_path), "CI": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^\d+ skipped in", done.stdout, re.MULTILINE)
+    assert "apt install bubblewrap" in done.stdout
+
+
 # The tests' own guard, see conftest.py
 
 
