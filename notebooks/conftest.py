@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from thread_kit.bubblewrap import MISSING
-from thread_kit.envs.alfworld_engine import must_be_installed
+from thread_kit import bubblewrap
+from thread_kit.envs import alfworld_engine
 
 _scratch = tempfile.TemporaryDirectory(prefix="thread-kit-notebooks-")
 atexit.register(_scratch.cleanup)
@@ -23,6 +22,11 @@ os.environ["IPYTHONDIR"] = _scratch.name  # no start-up files of the user's
 # A figure's JSON holds every default of the plotly version, and the HTML of a view is a second form
 # of the text, which is compared. The views' own tests look at both.
 NOT_COMPARED = ("application/vnd.plotly.v1+json", "text/html")
+
+NEEDS = {
+    "07_alfworld": alfworld_engine.must_be_installed,
+    "08_datacommons_qa": bubblewrap.must_be_installed,
+}
 
 
 def pytest_collectstart(collector):
@@ -37,18 +41,10 @@ def pytest_collection_modifyitems(items):
     """
     if os.environ.get("CI"):
         return
-    for name, reason in {
-        "07_alfworld": _no_engine(),
-        "08_datacommons_qa": "" if shutil.which("bwrap") else MISSING,
-    }.items():
-        for item in items:
-            if reason and name in item.nodeid:
-                item.add_marker(pytest.mark.skip(reason=reason))
-
-
-def _no_engine() -> str:
-    try:
-        must_be_installed()
-    except ImportError as error:
-        return str(error)
-    return ""
+    for name, must_be_installed in NEEDS.items():
+        try:
+            must_be_installed()
+        except (ImportError, RuntimeError) as error:
+            for item in items:
+                if name in item.nodeid:
+                    item.add_marker(pytest.mark.skip(reason=str(error)))

@@ -57,7 +57,7 @@ from typing import IO, Any, final
 from thread_kit.jail import seccomp, wire
 from thread_kit.sandbox import ERROR_CHARACTERS, Outcome, Sandbox
 
-__all__ = ["BubblewrapSandbox"]
+__all__ = ["BubblewrapSandbox", "must_be_installed"]
 
 JAIL = Path(__file__).parent / "jail"
 SCRATCH = "/scratch"
@@ -124,9 +124,7 @@ class BubblewrapSandbox(Sandbox):
         self._server: _Server | None = None
         self._is_closed = False
         if not weaker:
-            bwrap = shutil.which("bwrap")
-            if bwrap is None:
-                raise RuntimeError(MISSING)
+            bwrap = must_be_installed()
             if not seccomp.is_known():
                 raise RuntimeError(
                     f"there are no seccomp rules for {platform.machine()}; accept the weaker "
@@ -301,6 +299,14 @@ def _end(
             pipe.close()
     if folder:
         folder.cleanup()
+
+
+def must_be_installed() -> str:
+    """The path of bubblewrap; raises RuntimeError, with the remedy, where there is none."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        raise RuntimeError(MISSING)
+    return bwrap
 
 
 @functools.cache
