@@ -78,6 +78,35 @@ def test_episodes_side_by_side_come_to_what_they_come_to_alone(tmp_path, at_once
     assert lasting(together.rows) == lasting(alone.rows)
 
 
+@pytest.mark.parametrize(("fails", "status"), [(False, "out of calls"), (True, "failed")])
+def test_what_a_task_holds_is_given_back_however_its_episode_ends(tmp_path, fails, status):
+    held = []
+
+    class Holding(TextCraft):
+        def reset(self):
+            held.append(self)
+            return super().reset()
+
+        def close(self):
+            if self in held:
+                held.remove(self)
+
+    class Failing(ScriptedEngine):
+        def step(self):
+            if fails:
+                raise OSError("the engine is gone")
+            return super().step()
+
+    rows = suite(
+        tmp_path / "rows.jsonl",
+        environment=Holding,
+        models={"oracle": Failing(speak)},
+        options={"calls": 1},
+    ).run(at_once=2, progress=False)
+    assert [row["status"] for row in rows] == [status] * 6
+    assert held == []
+
+
 def test_what_is_in_the_file_is_not_played_again(tmp_path):
     path = tmp_path / "r.jsonl"
     first = suite(path, tasks=tasks(40)).run(progress=False)

@@ -75,5 +75,8 @@ class Env(ABC):
     def oracle(self) -> list[str] | None:
         """Actions that solve the task from its start, or None if no solution is known."""
 
+    def close(self) -> None:  # noqa: B027 (most hold nothing)
+        """Give back what the task holds, such as a process; a suite does it for each episode."""
+
 
 __all__ = ["Env", "Step"]

@@ -62,6 +62,7 @@ class Playing:
         self._engine = engine
         self._trace: Path | None = None
         self._interrupted: Interrupted | None = None
+        self._env: Env | None = None
         self._run: Run | None = None
         self._events: Iterator[Event] = iter(())
         try:
@@ -91,8 +92,9 @@ class Playing:
     def _start(self, past: Past | None = None) -> Run:
         job = self.job
         options = {**job.options, **({"past": past} if past else {})}
-        env = job.environment(**job.task)
-        return job.method(self._engine, env, seed=job.seed, path=self._trace, **options)
+        self._end_task()
+        self._env = job.environment(**job.task)
+        return job.method(self._engine, self._env, seed=job.seed, path=self._trace, **options)
 
     def __iter__(self) -> Iterator[Event]:
         return self
@@ -104,9 +106,11 @@ class Playing:
                 event = self._next()  # what is only repeated waits for nobody
             return event
         except StopIteration:
+            self._end_task()
             raise
         except Exception as error:
             self.error = _said(error)
+            self._end_task()
             raise StopIteration from error
 
     def _next(self) -> Event:
@@ -126,6 +130,11 @@ class Playing:
         """Give the episode up."""
         if self._run is not None:
             self._run.close()
+        self._end_task()
+
+    def _end_task(self) -> None:
+        if self._env is not None:
+            self._env.close()
 
     def row(self) -> dict[str, Any]:
         """What came of the episode, for the ledger. Tokens; JSON values only.

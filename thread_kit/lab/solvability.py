@@ -23,11 +23,14 @@ def solvable(environment: Callable[..., Env], task: Mapping[str, Any]) -> bool |
 @cache  # many methods and seeds ask for each task; an oracle may be slow
 def _solvable(environment: Callable[..., Env], task: str) -> bool | None:
     env = environment(**json.loads(task))
-    env.reset()
-    actions = env.oracle()
-    if actions is None:
-        return None
-    return any(env.step(action).reward == 1 for action in actions)
+    try:
+        env.reset()
+        actions = env.oracle()
+        if actions is None:
+            return None
+        return any(env.step(action).reward == 1 for action in actions)
+    finally:
+        env.close()
 
 
 __all__ = ["solvable"]
