@@ -340,6 +340,7 @@ def test_the_table_has_wilson_intervals():
     [
         (["--adapter", "none-such"], "known: "),
         (["--every", "0"], "--every 0: give 1 or more"),
+        (["--parallel", "0"], "--parallel 0: give 1 or more"),
         (["--split", "valid_unseen"], "of textcraft; choose one of test, dev, train"),
     ],
 )
@@ -352,6 +353,20 @@ def test_a_benchmark_that_no_adapter_teaches_wants_one(tmp_path, capsys, monkeyp
     monkeypatch.setitem(MODELS, EMBEDDED, replace(MODELS[EMBEDDED], taught={}))
     assert main(["evaluate", "thread", "--out", str(tmp_path)]) == 2
     assert "no adapter here teaches textcraft; give --adapter" in capsys.readouterr().err
+
+
+def test_episodes_at_a_time_have_each_the_room_that_one_has_alone(tmp_path, monkeypatch):
+    asked = {}
+
+    def load(**options):
+        asked.update(options)
+        raise ModelError("enough")
+
+    monkeypatch.setattr("thread_kit.distill.__main__.load_model", load)
+    for parallel in (1, 3):
+        arguments = ["evaluate", "thread", "--parallel", str(parallel), "--out", str(tmp_path)]
+        assert main(arguments) == 2
+        assert asked["context"] == parallel * MODELS[EMBEDDED].context
 
 
 # Training
@@ -434,6 +449,23 @@ def test_the_loss_is_the_mean_over_learnt_tokens_whatever_the_padding(fresh, som
         both = loss_of(adapted, pair).item()
     n, m = (sum(example.learnt) for example in pair)
     assert both == pytest.approx((n * one + m * other) / (n + m), rel=0.02)
+
+
+@distill
+@model
+@pytest.mark.parametrize("name", ["bfloat16", "float32"])
+def test_a_machine_computes_in_the_precision_that_it_has(name, fresh, some_examples, monkeypatch):
+    import torch
+
+    from thread_kit.distill import train
+
+    monkeypatch.setattr(train, "precision", lambda: getattr(torch, name))
+    base = train.load_base(find_file(MODELS[EMBEDDED]))
+    assert {p.dtype for p in base.parameters()} == {getattr(torch, name)}
+    example = [min(some_examples, key=len)]
+    with torch.no_grad():
+        there = train.loss_of(train.with_adapter(base, train.Recipe()), example).item()
+        assert there == pytest.approx(train.loss_of(fresh(), example).item(), rel=0.02)
 
 
 @distill
@@ -564,7 +596,8 @@ def test_torch_and_llama_cpp_say_the_same_with_the_adapter(fresh):
                     while not isinstance(news[0], Call):
                         news = engine.step()
                     said = news[0].tokens
-                    with torch.autocast("cpu", torch.bfloat16):
+                    half = adapted.get_base_model().lm_head.weight.dtype == torch.bfloat16
+                    with torch.autocast("cpu", torch.bfloat16, enabled=half):
                         logits = adapted(torch.tensor([[*tokens, *said]])).logits[0]
                     likeliest = logits[len(tokens) - 1 : -1].argmax(-1).tolist()
                     assert tuple(likeliest) == said, (span.text, news[0].text)

@@ -112,11 +112,14 @@ def _evaluate(options: argparse.Namespace) -> None:
     adapter = options.adapter or MODELS[EMBEDDED].taught.get(options.env)
     if adapter is None:
         raise ValueError(f"no adapter here teaches {options.env}; give --adapter FILE.gguf")
-    if options.every < 1:
-        raise ValueError(f"--every {options.every}: give 1 or more")
+    for option in ("every", "parallel"):
+        if getattr(options, option) < 1:
+            raise ValueError(f"--{option} {getattr(options, option)}: give 1 or more")
     benchmark, split = benchmark_of(options)
     chosen = benchmark.listed(split)[:: options.every]
-    with load_model(adapter=find_adapter(adapter)) as engine:
+    # Episodes at a time share the engine's cells: each is to have the room that it has alone.
+    room = MODELS[EMBEDDED].context * options.parallel
+    with load_model(adapter=find_adapter(adapter), context=room) as engine:
         outcomes = evaluate(options.method, engine, chosen, options.out, parallel=options.parallel)
     for row in by_group(outcomes):
         print(

@@ -47,8 +47,15 @@ class Recipe:
     seed: int = 0
 
 
+def precision() -> torch.dtype:
+    """bfloat16 where the machine computes in it; float32 where it would only imitate it, slowly."""
+    if torch.cuda.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return torch.bfloat16
+    return torch.float32
+
+
 def load_base(path: Path) -> Any:
-    """The torch model in a GGUF file, its weights in bfloat16 (as the file has them, dequantized).
+    """The torch model in a GGUF file, its weights dequantized to the machine's `precision`.
 
     Raises OSError or ValueError for a file or an architecture that transformers cannot read.
     """
@@ -58,7 +65,7 @@ def load_base(path: Path) -> Any:
             path.parent,
             gguf_file=path.name,
             quantization_config=GgufConfig(dequantize=True),
-            dtype=torch.bfloat16,
+            dtype=precision(),
         )
     finally:
         logging.enable_progress_bar()
@@ -121,10 +128,11 @@ def loss_of(model: Any, batch: Sequence[Example]) -> torch.Tensor:
         learnt[row, : len(example)] = torch.tensor(example.learnt)
     device = next(model.parameters()).device
     ids, learnt = ids.to(device), learnt.to(device)
-    with torch.autocast(device.type, torch.bfloat16):
+    inner = model.get_base_model()
+    half = inner.lm_head.weight.dtype == torch.bfloat16  # the adapter itself never is
+    with torch.autocast(device.type, torch.bfloat16, enabled=half):
         # Padding is on the right, where a causal model does not look. The vocabulary is as large as
         # four blocks: logits are computed only where they are learnt.
-        inner = model.get_base_model()
         # On CPUs eager attention is faster for short threads; for long ones it takes gigabytes.
         inner.set_attn_implementation("eager" if longest <= EAGER else "sdpa")
         hidden = inner.model(ids[:, :-1]).last_hidden_state
