@@ -49,7 +49,8 @@ class Recipe:
 
 def precision() -> torch.dtype:
     """bfloat16 where the machine computes in it; float32 where it would only imitate it, slowly."""
-    if torch.cuda.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    onednn = torch.backends.mkldnn.is_available()  # its operators are missing where it is not built
+    if torch.cuda.is_available() or (onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported()):
         return torch.bfloat16
     return torch.float32
 
