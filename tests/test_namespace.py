@@ -148,6 +148,37 @@ for unit in ("-", "~", "not ", "2**", "f("):
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+def test_another_threads_parsing_does_not_get_in_the_way():
+    # In a process of its own, where threads change places while a syntax tree is built.
+    code = """
+import ast, gc, threading, time
+from thread_kit.namespace import executable
+gc.set_threshold(5)
+line = "x = [f'{a} is {b + c * (d - e)}' for a in range(10) if a % 2]"
+running = True
+class Leaves:
+    def __del__(self):
+        time.sleep(0)
+def parse():
+    while running:
+        try:
+            ast.parse(line)
+        except SystemError:
+            pass
+others = [threading.Thread(target=parse) for _ in range(3)]
+for other in others:
+    other.start()
+try:
+    for _ in range(200):
+        garbage = Leaves()
+        garbage.itself = garbage
+        assert executable(line)
+finally:
+    running = False
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 @PROPERTY
 @given(st.text() | st.text("()[]{}'\"=:;,.\\ \tabx1f#\n"))
 def test_any_text_is_code_or_prose(line):

@@ -9,12 +9,11 @@ import ast
 import codeop
 import re
 import textwrap
-import threading
-import warnings
 from collections.abc import Collection, Iterator
 from itertools import takewhile
 
 from thread_kit.exchange import REFERENCE
+from thread_kit.syntax import quiet, statements
 
 __all__ = ["LINE_CHARACTERS", "blocks", "bound", "executable", "parsed", "prints", "uses"]
 
@@ -24,8 +23,6 @@ LINE_CHARACTERS = 4_000
 SIMPLE = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.Expr
 COMPOUND = ast.For | ast.While | ast.If | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef
 CLAUSE = re.compile(r"\s*(?:el(?:if\b.*|se\s*):|except\b.*:|finally\s*:|[)\]}])")
-
-_warnings_lock = threading.Lock()  # the filters of `warnings` belong to the whole process
 
 
 def executable(line: str) -> bool:
@@ -46,9 +43,7 @@ def parsed(line: str, *, block: bool = False) -> ast.Module | None:
     if len(source) > LINE_CHARACTERS or "\r" in source or ("\n" in source and not block):
         return None
     try:
-        with _warnings_lock, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a model's '\d' is not the user's problem
-            tree = ast.parse(source)
+        tree = statements(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     kinds = SIMPLE | COMPOUND if block else SIMPLE
@@ -95,8 +90,7 @@ def _goes_on(line: str, depth: int) -> bool:
 def _may_go_on(source: str) -> bool:
     """Whether further lines could make this a statement."""
     try:
-        with _warnings_lock, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             return codeop.compile_command(source, symbol="exec") is None
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
         return False

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
+from thread_kit.syntax import expression
 from thread_kit.thread import Request
 
 STEP = re.compile(r"^\W*Step (\d+): *(\S.*?)\s*$", re.MULTILINE | re.IGNORECASE)
@@ -49,7 +50,7 @@ def _parse_logic(text: str, steps: dict[int, str]) -> Logic | None:
     text = re.sub(r"(?i)\bstep (\d+)", r"_\1", text.rstrip("."))
     text = re.sub(r"(?i)\b(and|or)\b", lambda match: match[0].lower(), text)
     try:
-        return _logic(ast.parse(text.strip(), mode="eval").body, steps)
+        return _logic(expression(text.strip()).body, steps)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -29,6 +29,7 @@ from thread_kit.engines.human import HumanEngine
 from thread_kit.envs import Env
 from thread_kit.rewind import fork
 from thread_kit.session import Session
+from thread_kit.syntax import expression
 from thread_kit.trace import Episode
 from thread_kit.views import palette
 from thread_kit.views.html import episode_html
@@ -298,7 +299,7 @@ class Player(anywidget.AnyWidget):
 def _value(text: str) -> Any:
     """A variable's value, as Python writes it; raises ValueError."""
     try:
-        return ast.literal_eval(text.strip())
+        return ast.literal_eval(expression(text.strip()))
     except (ValueError, SyntaxError):
         raise ValueError(
             f"{text!r} is no value as Python writes it; for example 3, 'a text' or [1, 2]"
