@@ -6,6 +6,7 @@ from contextlib import closing
 from itertools import islice
 
 import pytest
+from episodes import least_lead
 
 from thread_kit.benchmarks import BENCHMARKS
 from thread_kit.dialect import QA
@@ -27,6 +28,7 @@ from thread_kit.envs.mimic import IcuQA
 from thread_kit.envs.mimic_questions import OF_PHENOTYPES, kinds_of
 from thread_kit.envs.question import graded
 from thread_kit.envs.series import COUNTRY, OpenStatistics
+from thread_kit.envs.stays import made_up
 from thread_kit.envs.stays_here import stays_here
 from thread_kit.models import EMBEDDED, MODELS, load_model
 from thread_kit.session import Session
@@ -193,13 +195,15 @@ def test_children_of_only_some_questions_are_kept():
 @pytest.mark.jail
 @pytest.mark.statistics
 @pytest.mark.parametrize("benchmark", ["datacommons", "icu"])
-def test_the_taught_model_answers_a_question_that_no_lesson_had(benchmark):
-    env = (
+def test_the_taught_model_answers_a_question_that_no_lesson_had(benchmark, tmp_path):
+    env = (  # those that the notebooks print
         DataCommonsQA("test", 15)
         if benchmark == "datacommons"
-        else IcuQA(stays_here(), 9, split="test")
+        else IcuQA(made_up(tmp_path, patients=20), 3, split="test")
     )
     with load_model(adapter=MODELS[EMBEDDED].taught[benchmark]) as engine:
-        episode = Session(engine, env, dialect=QA, new_tokens=300).run(progress=False)
+        session = Session(engine, env, dialect=QA, new_tokens=300, lens=True)
+        episode = session.run(progress=False)
     assert episode.reward == 1
     assert len(episode.threads) == 3
+    assert least_lead(episode) > 3
