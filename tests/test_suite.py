@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,7 +32,7 @@ from thread_kit.lab.method import SessionMethod
 from thread_kit.lab.results import Results
 from thread_kit.lab.solvability import solvable
 from thread_kit.lab.statistics import success
-from thread_kit.models import EMBEDDED, load_model
+from thread_kit.models import EMBEDDED, find_adapter, load_model
 from thread_kit.trace import Episode
 
 VOLATILE = ("seconds", "at_once", "trace", "reused", "evaluated")
@@ -608,6 +609,13 @@ def test_the_embedded_model_side_by_side(tmp_path):
     assert [row["solved"] for row in results] == [True] * 3
     assert results.rows[0]["engine"]["adapter"]["file"] == "thread-textcraft-135m.gguf"
     assert one.run(progress=False).rows == results.rows
+    before = {row["settings"] for row in results}
+    renamed = shutil.copy(find_adapter("thread-textcraft-135m"), tmp_path / "renamed.gguf")
+    one.models = {EMBEDDED: partial(load_model, adapter=renamed, cpu_threads=1)}
+    assert one.run(progress=False).rows == results.rows
+    other = find_adapter("react-textcraft-135m")
+    one.models = {EMBEDDED: partial(load_model, adapter=other, cpu_threads=1)}
+    assert not {row["settings"] for row in one.run(progress=False)} & before
 
 
 @pytest.mark.model

@@ -176,10 +176,9 @@ def _key(job: Job, header: Mapping[str, Any]) -> Key:
     """The key of a job; without a header, that of one that could not be started."""
     prompts = settings = ""
     if header:
-        engine = header.get("model") or {}
         prompts = _hash(sorted(header.get("prompts") or {}))
         what = {
-            "engine": {name: engine[name] for name in IDENTITY if name in engine},
+            "engine": _identity(header.get("model") or {}),
             "limits": header.get("limits"),
             "scope": header.get("scope"),
             "temperature": header.get("sampling", {}).get("temperature"),
@@ -188,6 +187,13 @@ def _key(job: Job, header: Mapping[str, Any]) -> Key:
             what["program"] = header["program"]
         settings = _hash(what)
     return Key(job.method.name, job.model, prompts, settings, canonical(job.task), job.seed)
+
+
+def _identity(engine: Mapping[str, Any]) -> dict[str, Any]:
+    known = {name: engine[name] for name in IDENTITY if name in engine}
+    if known.get("adapter"):  # the same one under another name is the same
+        known["adapter"] = known["adapter"]["sha256"]
+    return known
 
 
 def _hash(value: Any) -> str:
