@@ -139,6 +139,9 @@ class Checkout:
         self.folder = folder
         for name in ("Makefile", "pyproject.toml", "constraints.txt"):
             shutil.copy(ROOT / name, folder)
+        (folder / "notebooks").mkdir()
+        for name in ("01_a", "02_b", "09_c"):
+            (folder / "notebooks" / f"{name}.ipynb").touch()
         self.log = folder / "log"
         self.log.touch()
         self.python = folder / "python"
@@ -274,7 +277,9 @@ def test_make_test_runs_both_halves_and_fails_if_either_fails(checkout, fails):
     tests, notebooks = checkout.log.read_text().splitlines()[-2:]
     assert tests == "[] -m pytest -n 2 --dist loadfile tests"
     assert "--nbval --" in notebooks
-    assert notebooks.endswith(" notebooks")
+    assert notebooks.split()[-3:] == [
+        f"notebooks/{name}.ipynb" for name in ("09_c", "02_b", "01_a")
+    ]
     assert (done.returncode == 0) == (fails == "nothing")
 
 
