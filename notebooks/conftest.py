@@ -8,9 +8,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from cores import take_a_share
 
 from thread_kit import bubblewrap
 from thread_kit.envs import alfworld_engine
+
+take_a_share()
 
 _scratch = tempfile.TemporaryDirectory(prefix="thread-kit-notebooks-")
 atexit.register(_scratch.cleanup)

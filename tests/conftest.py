@@ -18,8 +18,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from cores import take_a_share
 
 from thread_kit.envs import alfworld_engine
+
+take_a_share()
 
 CHROMIUM = Path("/usr/bin/chromium")
 LARGE_MODEL = "THREAD_KIT_LARGE_MODEL"

@@ -1,0 +1,20 @@
+"""A share of the cores for each worker of pytest-xdist, and for what that worker starts."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+
+@cache
+def take_a_share() -> None:
+    """Keep this process to its cores, where pytest runs several and the system can.
+
+    llama.cpp waits for its own threads by spinning. Two engines at a time with a thread for every
+    core take four times as long as two with a core each (2 cores, TextCraft's test 110).
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if worker and hasattr(os, "sched_setaffinity"):  # Linux
+        number, count = int(worker[2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, cores[number % len(cores) :: count])
