@@ -15,7 +15,7 @@ JOBS   ?= 2
 PY  := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 # From the last to the first: those that take longest are not left for the end, when one core idles.
-NOTEBOOKS := --no-loadscope-reorder $(shell ls -r notebooks/*.ipynb)
+NOTEBOOKS := $(shell ls -r notebooks/*.ipynb)
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg --nbval-cell-timeout=600
 
 CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
@@ -37,7 +37,7 @@ lab: setup ## open JupyterLab on the first notebook
 test: $(VENV)/.extras ## run all tests, and every notebook against its stored outputs
 	@status=0; set -x; \
 	$(PY) -m pytest -n $(JOBS) --dist loadfile tests || status=1; \
-	$(PY) -m pytest -n $(JOBS) --dist loadfile $(NBVAL) $(NOTEBOOKS) || status=1; \
+	$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(NBVAL) $(NOTEBOOKS) || status=1; \
 	exit $$status
 
 demo: setup ## run one episode with the embedded model and show its tree

@@ -578,6 +578,7 @@ def test_torch_and_llama_cpp_say_the_same_with_the_adapter(fresh):
 
     from thread_kit.dialect import AGENT
     from thread_kit.distill.export import load_adapter
+    from thread_kit.distill.train import autocast
     from thread_kit.engines import Call
     from thread_kit.sequence import Provenance
 
@@ -596,8 +597,7 @@ def test_torch_and_llama_cpp_say_the_same_with_the_adapter(fresh):
                     while not isinstance(news[0], Call):
                         news = engine.step()
                     said = news[0].tokens
-                    half = adapted.get_base_model().lm_head.weight.dtype == torch.bfloat16
-                    with torch.autocast("cpu", torch.bfloat16, enabled=half):
+                    with autocast(adapted):
                         logits = adapted(torch.tensor([[*tokens, *said]])).logits[0]
                     likeliest = logits[len(tokens) - 1 : -1].argmax(-1).tolist()
                     assert tuple(likeliest) == said, (span.text, news[0].text)

@@ -21,7 +21,7 @@ from typing import Any, Literal, final
 
 from thread_kit.lines import LINE_CHARACTERS, bound, executable, parsed, prints
 from thread_kit.sandbox import Outcome, Sandbox
-from thread_kit.syntax import expression
+from thread_kit.syntax import literal
 
 __all__ = [
     "LINE_CHARACTERS",
@@ -241,7 +241,7 @@ def _value(text: str) -> Any:
     if text in ("inf", "-inf", "nan"):  # as `repr` writes these floats, which are not literals
         return float(text)
     try:
-        return ast.literal_eval(expression(text)) if _PLAIN.fullmatch(text) else text
+        return literal(text) if _PLAIN.fullmatch(text) else text
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return text
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Literal
 
-__all__ = ["expression", "quiet", "statements"]
+__all__ = ["expression", "literal", "quiet", "statements"]
 
 TRIES = 100
 _lock = threading.RLock()  # the filters of `warnings` belong to the whole process
@@ -31,8 +31,13 @@ def statements(source: str) -> ast.Module:
 
 def expression(source: str) -> ast.Expression:
     """The syntax tree of one expression; raises what `ast.parse` raises."""
-    tree: ast.Expression = _parse(source.lstrip(" \t"), "eval")
+    tree: ast.Expression = _parse(source, "eval")
     return tree
+
+
+def literal(text: str) -> Any:
+    """The value of a literal; raises what `ast.literal_eval` raises."""
+    return ast.literal_eval(expression(text.lstrip(" \t")))
 
 
 def _parse(source: str, mode: Literal["exec", "eval"]) -> Any:

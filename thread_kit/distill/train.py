@@ -119,6 +119,13 @@ def _pools(examples: Iterable[Example], tokens: int) -> Iterator[list[Example]]:
         yield pool
 
 
+def autocast(model: Any) -> torch.autocast:
+    """Compute in bfloat16 where the weights are; the adapter's own never are."""
+    weight = model.get_base_model().lm_head.weight
+    half = weight.dtype == torch.bfloat16
+    return torch.autocast(weight.device.type, torch.bfloat16, enabled=half)
+
+
 def loss_of(model: Any, batch: Sequence[Example]) -> torch.Tensor:
     """The mean cross-entropy of the learnt tokens of a batch (nats a token)."""
     longest = max(map(len, batch))
@@ -130,8 +137,7 @@ def loss_of(model: Any, batch: Sequence[Example]) -> torch.Tensor:
     device = next(model.parameters()).device
     ids, learnt = ids.to(device), learnt.to(device)
     inner = model.get_base_model()
-    half = inner.lm_head.weight.dtype == torch.bfloat16  # the adapter itself never is
-    with torch.autocast(device.type, torch.bfloat16, enabled=half):
+    with autocast(model):
         # Padding is on the right, where a causal model does not look. The vocabulary is as large as
         # four blocks: logits are computed only where they are learnt.
         # On CPUs eager attention is faster for short threads; for long ones it takes gigabytes.

@@ -11,7 +11,6 @@ shows it where there is no kernel.
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Callable, Mapping
 from html import escape
@@ -29,7 +28,7 @@ from thread_kit.engines.human import HumanEngine
 from thread_kit.envs import Env
 from thread_kit.rewind import fork
 from thread_kit.session import Session
-from thread_kit.syntax import expression
+from thread_kit.syntax import literal
 from thread_kit.trace import Episode
 from thread_kit.views import palette
 from thread_kit.views.html import episode_html
@@ -299,7 +298,7 @@ class Player(anywidget.AnyWidget):
 def _value(text: str) -> Any:
     """A variable's value, as Python writes it; raises ValueError."""
     try:
-        return ast.literal_eval(expression(text.strip()))
+        return literal(text.strip())
     except (ValueError, SyntaxError):
         raise ValueError(
             f"{text!r} is no value as Python writes it; for example 3, 'a text' or [1, 2]"
