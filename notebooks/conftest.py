@@ -8,10 +8,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from cores import take_a_share
+from helpers.cores import take_a_share
 
-from thread_kit import bubblewrap
-from thread_kit.envs import alfworld_engine
+from thread_kit.envs.alfworld import process as alfworld_engine
+from thread_kit.sandbox import bubblewrap
 
 take_a_share()
 
@@ -27,8 +27,8 @@ os.environ["IPYTHONDIR"] = _scratch.name  # no start-up files of the user's
 NOT_COMPARED = ("application/vnd.plotly.v1+json", "text/html")
 
 NEEDS = {
-    "07_alfworld": alfworld_engine.must_be_installed,
-    "08_datacommons_qa": bubblewrap.must_be_installed,
+    "07_alfworld": alfworld_engine.check_installed,
+    "08_datacommons_qa": bubblewrap.check_installed,
 }
 
 
@@ -44,9 +44,9 @@ def pytest_collection_modifyitems(items):
     """
     if os.environ.get("CI"):
         return
-    for name, must_be_installed in NEEDS.items():
+    for name, check_installed in NEEDS.items():
         try:
-            must_be_installed()
+            check_installed()
         except (ImportError, RuntimeError) as error:
             for item in items:
                 if name in item.nodeid:

@@ -18,9 +18,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from cores import take_a_share
+from helpers.cores import take_a_share
 
-from thread_kit.envs import alfworld_engine
+from thread_kit.envs.alfworld import process as alfworld_engine
 
 take_a_share()
 
@@ -70,20 +70,20 @@ def alfworld_games(_alfworld, monkeypatch):
         return engines[0]
 
     monkeypatch.setenv("THREAD_KIT_CACHE", str(folder))
-    monkeypatch.setattr("thread_kit.envs.alfworld_games.Engine", lasting)
+    monkeypatch.setattr("thread_kit.envs.alfworld.generator.Engine", lasting)
     return lasting
 
 
 @pytest.fixture
 def alfworld_process(alfworld_games, monkeypatch):
     """Episodes of ALFWorld are played in that process, too: one after the other."""
-    monkeypatch.setattr("thread_kit.envs.alfworld.Engine", alfworld_games)
+    monkeypatch.setattr("thread_kit.envs.alfworld.env.Engine", alfworld_games)
 
 
 @pytest.fixture(scope="module")
 def browser():
     """A headless Chromium (marker: browser)."""
-    from jupyter import chromium
+    from helpers.jupyter import chromium
 
     with chromium() as one:
         yield one

@@ -18,8 +18,8 @@ from thread_kit.exchange import (
     psi_print,
     xi_after_mark,
 )
+from thread_kit.requests import Finished, Status
 from thread_kit.sequence import Provenance, Sequence, Span
-from thread_kit.thread import Finished, Status
 
 thorough = settings(deadline=None, max_examples=300)
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from thread_kit.envs.textcraft import TextCraft, tasks
-from thread_kit.envs.textcraft_oracle import solve
+from thread_kit.envs.textcraft.env import TextCraft, tasks
+from thread_kit.envs.textcraft.planner import solve
+from thread_kit.paths import resource
 from thread_kit.prompt_check import check_prompt
 from thread_kit.prompts import Example, Prompt, load_prompt
-from thread_kit.resources import resource
 
 
 def gather(context: str, env: TextCraft) -> dict[str, object]:

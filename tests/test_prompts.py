@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit.dialect import AGENT, Dialect
+from thread_kit.paths import resource
 from thread_kit.prompts import EMPTY, Example, Prompt, PromptError, load_prompt, parse_prompt
-from thread_kit.resources import resource
 
 thorough = settings(deadline=None, max_examples=200)
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thread_kit.dialect import QA, QA_ASYNC
+from thread_kit.code_lines import blocks, uses
+from thread_kit.dialect import QA, QA_ASYNC, as_comment
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.events import Acted, ExecutedLine, Observed
-from thread_kit.exchange import as_comment, phi_own_line, xi_code
-from thread_kit.lines import blocks, uses
+from thread_kit.exchange import phi_own_line, xi_code
 from thread_kit.sequence import Provenance, Sequence, Span
-from thread_kit.session import Session
+from thread_kit.session.session import Session
+from thread_kit.trace.events import Acted, ExecutedLine, Observed
 
 START = "#START#\n"
 

@@ -1,69 +1,31 @@
 """Algorithm 2 on hand-made replies: what a thread asks for, in which order, and how it ends."""
 
 import pytest
+from helpers.threads import child, finish, generated, nothing, start, tokenize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit.dialect import AGENT, QA, Dialect, Stop
 from thread_kit.exchange import (
-    abstract_values,
     as_observed,
     phi_full_sequence,
-    phi_last_line,
-    psi_print,
-    xi_after_mark,
 )
-from thread_kit.sequence import Provenance, Sequence, Span
-from thread_kit.thread import (
+from thread_kit.requests import (
     Act,
     Define,
     Execute,
     Executed,
-    Finished,
     Generate,
-    Generated,
     Spawn,
     Status,
-    thread,
 )
+from thread_kit.sequence import Provenance
 
 thorough = settings(deadline=None, max_examples=200)
 PROSE = Dialect(after_close="")  # lines go on behind what came back, but no code stands there
 
 GOES_ON = (Stop.LISTEN, Stop.SPAWN)
 CALLED_OFF = [stop for stop in Stop if stop not in (*GOES_ON, Stop.END, Stop.END_OF_STREAM)]
-
-
-def tokenize(text: str) -> tuple[int, ...]:
-    return tuple(map(ord, text))
-
-
-def start(dialect: Dialect = AGENT, **exchange):
-    """A thread that waits at its first request."""
-    parts = {"phi": phi_last_line, "psi": psi_print, "xi": xi_after_mark} | exchange
-    parts.setdefault("abstract", abstract_values)
-    one = thread(dialect=dialect, tokenize=tokenize, **parts)
-    assert next(one) == Generate(Sequence())
-    return one
-
-
-def generated(text: str, stop: Stop = Stop.LISTEN) -> Generated:
-    return Generated(Span(Provenance.GENERATED, text, tokenize(text)), stop)
-
-
-def child(printed: str | None = None, status: Status = Status.ENDED, **variables) -> Finished:
-    return Finished(Sequence(), status, variables, printed)
-
-
-def finish(one, reply) -> Finished:
-    """Send a reply that ends the thread; what it returns."""
-    with pytest.raises(StopIteration) as over:
-        one.send(reply)
-    return over.value.value
-
-
-def nothing(**variables) -> Executed:
-    return Executed(variables, None)
 
 
 # The order of requests

@@ -13,20 +13,21 @@ import os
 import sys
 from collections.abc import Sequence
 
-from thread_kit.arguments import (
+from thread_kit.cli.arguments import (
     add_benchmark,
     add_model,
     add_rules,
     benchmark_of,
     engine_options,
     rules_of,
+    taught_by,
 )
-from thread_kit.lab.command import add_command
-from thread_kit.models import EMBEDDED, MODELS, ModelError, find_file, load_model, taught_by
+from thread_kit.cli.suite import add_command
+from thread_kit.engines.models import EMBEDDED, MODELS, ModelError, find_file, load_model
 from thread_kit.prompts import PromptError, load_prompt
-from thread_kit.session import Session
-from thread_kit.thread import Status
-from thread_kit.trace import Episode, TraceError
+from thread_kit.requests import Status
+from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode, TraceError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,10 +8,21 @@ differ, and a stop string can be split over tokens or be the head of a longer on
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+Variables = Mapping[str, Any]
+
+
+REFERENCE = re.compile(r"\{([^\W\d]\w*)\}")
+"""A name in a text that stands for a variable's value: `{name}`."""
+
+
+FUTURE = re.compile(r"\bt[1-9]\d*\b")
+"""The name of a child that nobody has waited for yet: `t1`."""
 
 
 class Stop(StrEnum):
@@ -147,4 +158,11 @@ def find_stop(text: bytes, new: int, stops: Iterable[str]) -> tuple[int, str] | 
     return found
 
 
-__all__ = ["AGENT", "ASYNC", "QA", "QA_ASYNC", "Dialect", "Stop", "find_stop"]
+def as_comment(observation: str, variables: Variables) -> str:
+    """An observation of several lines as comments, so that a program stays one (THREAD paper, G.1).
+
+    No abstraction: in a table a value is the name of a column.
+    """
+    if "\n" not in observation:
+        return observation
+    return "\n".join(["", *(f"# {line}" for line in observation.split("\n")), "# "])

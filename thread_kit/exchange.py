@@ -11,23 +11,19 @@ ablations of E.2). Any function of the same form can take their place.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from thread_kit.dialect import Dialect
+from thread_kit.dialect import FUTURE, REFERENCE, Dialect, Variables, as_comment
 from thread_kit.sequence import Provenance, Sequence
 
 if TYPE_CHECKING:
-    from thread_kit.thread import Finished
+    from thread_kit.requests import Finished
 
-Variables = Mapping[str, Any]
 Phi = Callable[[Sequence, Variables, Dialect], str]
 Psi = Callable[["Finished"], str]
 Xi = Callable[[Sequence, Variables, Dialect], str]
 Abstract = Callable[[str, Variables], str]
-
-REFERENCE = re.compile(r"\{([^\W\d]\w*)\}")
-FUTURE = re.compile(r"\bt[1-9]\d*\b")
 
 
 def instantiate(text: str, variables: Variables) -> str:
@@ -167,16 +163,6 @@ def abstract_values(observation: str, variables: Variables) -> str:
     return re.sub(rf"(?<!\w)(?:{forms})(?!\w)", lambda m: f"{{{names[m[0]]}}}", observation)
 
 
-def as_comment(observation: str, variables: Variables) -> str:
-    """An observation of several lines as comments, so that a program stays one (THREAD paper, G.1).
-
-    No abstraction: in a table a value is the name of a column.
-    """
-    if "\n" not in observation:
-        return observation
-    return "\n".join(["", *(f"# {line}" for line in observation.split("\n")), "# "])
-
-
 def as_observed(observation: str, variables: Variables) -> str:
     """No abstraction: the observation as the environment gave it."""
     return observation
@@ -192,28 +178,3 @@ def exchange_of(dialect: Dialect) -> dict[str, Callable[..., str]]:
         "xi": xi_after_mark,
         "abstract": abstract_values,
     }
-
-
-__all__ = [
-    "Abstract",
-    "Phi",
-    "Psi",
-    "Variables",
-    "Xi",
-    "abstract_values",
-    "as_comment",
-    "as_observed",
-    "coming_up",
-    "exchange_of",
-    "instantiate",
-    "mentioned",
-    "phi_full_sequence",
-    "phi_last_line",
-    "phi_own_line",
-    "psi_full_sequence",
-    "psi_print",
-    "references",
-    "unless_replaced",
-    "xi_after_mark",
-    "xi_code",
-]

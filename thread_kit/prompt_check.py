@@ -19,12 +19,9 @@ from typing import Any
 
 from thread_kit import exchange
 from thread_kit.dialect import Stop
-from thread_kit.envs import Env
-from thread_kit.namespace import Namespace, PythonNamespace
+from thread_kit.envs.env import Env
 from thread_kit.prompts import Example, Prompt, PromptError
-from thread_kit.sandbox import MontySandbox, Sandbox
-from thread_kit.sequence import Provenance, Sequence, Span
-from thread_kit.thread import (
+from thread_kit.requests import (
     Act,
     Await,
     Define,
@@ -36,8 +33,11 @@ from thread_kit.thread import (
     Spawn,
     SpawnAsync,
     Status,
-    thread,
 )
+from thread_kit.sandbox.monty import MontySandbox, Sandbox
+from thread_kit.sandbox.namespace import Namespace, PythonNamespace
+from thread_kit.sequence import Provenance, Sequence, Span
+from thread_kit.thread import thread
 
 StandIn = Callable[[str, Env], dict[str, Any]]
 """Does in the environment what a child with this context would; the variables that it names."""
@@ -229,7 +229,7 @@ class _Check:
         namespace: Namespace,
         futures: Mapping[str, Finished],
     ) -> Finished:
-        """The child runs at once; that is what it gives in any order (see `drive.py`)."""
+        """The child runs at once; that is what it gives in any order (`session/scheduler.py`)."""
         self.unwaited += 1
         played = self._play_shown(example, context, namespace, futures)
         self.unwaited -= 1
@@ -253,6 +253,3 @@ class _Check:
             if other.context == context:
                 return self._play(other, namespace.child(), futures)
         return None
-
-
-__all__ = ["check_prompt", "speak_examples"]

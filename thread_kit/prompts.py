@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from thread_kit.dialect import AGENT, Dialect
-from thread_kit.resources import resource
+from thread_kit.paths import resource
 
 
 class PromptError(ValueError):
@@ -110,6 +110,3 @@ def parse_prompt(text: str, name: str = "prompt", dialect: Dialect = AGENT) -> P
             )
         examples.append(Example(context.strip("\n"), response.strip("\n")))
     return Prompt(name, tuple(examples), dialect)
-
-
-__all__ = ["EMPTY", "Example", "Prompt", "PromptError", "load_prompt", "parse_prompt"]

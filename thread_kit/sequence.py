@@ -117,6 +117,3 @@ class Sequence:
         if complete and line:
             runs[-1].append(line)
         return runs
-
-
-__all__ = ["Provenance", "Sequence", "Span"]

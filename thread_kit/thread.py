@@ -20,171 +20,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from thread_kit.code_lines import blocks, uses
 from thread_kit.dialect import Dialect, Stop
 from thread_kit.exchange import Abstract, Phi, Psi, Xi, coming_up, instantiate, references
-from thread_kit.lines import blocks, uses
+from thread_kit.requests import (
+    ENDS,
+    Act,
+    Await,
+    Define,
+    Execute,
+    Executed,
+    Finished,
+    Generate,
+    Generated,
+    Request,
+    Spawn,
+    SpawnAsync,
+)
 from thread_kit.sequence import Provenance, Sequence, Span
 
 if TYPE_CHECKING:
-    from thread_kit.program import Program
-    from thread_kit.prompts import Prompt
-
-
-class Status(StrEnum):
-    """What a thread is doing, or how it ended; never guessed from its text afterwards."""
-
-    GENERATING = "generating"
-    LISTENING = "listening"
-    WAITING = "waiting"
-    ACTING = "acting"
-    ENDED = "ended"
-    END_OF_STREAM = "end of stream"
-    TRUNCATED = "truncated"
-    OUT_OF_CONTEXT = "out of context"
-    OUT_OF_CALLS = "out of calls"
-    OUT_OF_TOKENS = "out of tokens"
-    OUT_OF_TIME = "out of time"
-    OUT_OF_DEPTH = "out of depth"
-    STOPPED = "stopped"
-    FAILED = "failed"
-
-    @property
-    def is_live(self) -> bool:
-        return self in (Status.GENERATING, Status.LISTENING, Status.WAITING, Status.ACTING)
-
-    @property
-    def is_end(self) -> bool:
-        """The thread ended by itself, so that its last print is its answer."""
-        return self in (Status.ENDED, Status.END_OF_STREAM)
-
-
-@dataclass(frozen=True, slots=True)
-class Generate:
-    """Request: Y + G(q + c + Y). The reply is a `Generated`.
-
-    temperature: of this call; None is the episode's.
-    """
-
-    sequence: Sequence
-    temperature: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """Reply: the new span, and why the model stopped."""
-
-    span: Span
-    stop: Stop
-
-
-@dataclass(frozen=True, slots=True)
-class Execute:
-    """Request: run these lines of the thread's own text, each once. The reply is an `Executed`."""
-
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Executed:
-    """Reply: the thread's variables now, and what the last print among the lines printed."""
-
-    variables: Mapping[str, Any]
-    printed: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """Request: E(a). The reply is the observation, a text."""
-
-    action: str
-
-
-@dataclass(frozen=True, slots=True)
-class Spawn:
-    """Request: THREAD(phi(Y), []). The reply is the child's `Finished`.
-
-    program, prompt: what the child runs, and its q; None is the same as its parent's.
-    """
-
-    context: str
-    program: Program | None = None
-    prompt: Prompt | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SpawnAsync:
-    """Request: THREAD(phi(Y), []), and the thread goes on at once; `name` stands for the child.
-
-    The reply is None.
-    """
-
-    context: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Await:
-    """Request: wait for the child that a name stands for. The reply is its `Finished`."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Define:
-    """Request: variables that came up with what a child returned become this thread's own.
-
-    The reply is an `Executed`, which the thread needs only where it has waited.
-    """
-
-    variables: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Show:
-    """Request: Y has become this, and nothing is generated now. The reply is None."""
-
-    sequence: Sequence
-
-
-@dataclass(frozen=True, slots=True)
-class Restart:
-    """Request: the environment from its start, for another trial.
-
-    said: what the trial has said. The reply is the context of the task; None where the task is
-    solved or `said` answers it, so that nothing is left to try, or where there is no environment.
-    """
-
-    said: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A thread that is over: all that psi may look at. `futures`: the names of its futures.
-
-    instead: a text that a person has put in the place of what psi would take; None if nobody did.
-    """
-
-    sequence: Sequence
-    status: Status
-    variables: Mapping[str, Any]
-    printed: str | None = None
-    futures: tuple[str, ...] = ()
-    instead: str | None = None
-
-
-Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define | Show | Restart
-
-ENDS = {
-    Stop.END: Status.ENDED,
-    Stop.END_OF_STREAM: Status.END_OF_STREAM,
-    Stop.LENGTH: Status.TRUNCATED,
-    Stop.CONTEXT: Status.OUT_OF_CONTEXT,
-    Stop.CANCELLED: Status.STOPPED,
-}
+    pass
 
 
 def thread(
@@ -306,23 +164,3 @@ def own_code(Y: Sequence, stop: Stop, dialect: Dialect) -> list[str]:
         lines = [line.removesuffix(dialect.end) for line in run]
         run[:] = [line for line in lines if line.strip() and not dialect.is_action(line)]
     return [line for run in runs for line in (blocks(run) if dialect.code else run)]
-
-
-__all__ = [
-    "Act",
-    "Await",
-    "Define",
-    "Execute",
-    "Executed",
-    "Finished",
-    "Generate",
-    "Generated",
-    "Request",
-    "Restart",
-    "Show",
-    "Spawn",
-    "SpawnAsync",
-    "Status",
-    "own_code",
-    "thread",
-]

@@ -16,8 +16,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from thread_kit.envs.textcraft import Task, crafting_tree, item_id, item_words, tasks
-from thread_kit.envs.textcraft_oracle import solve
+from thread_kit.envs.textcraft.env import Task, tasks
+from thread_kit.envs.textcraft.game import crafting_tree, item_id, item_words
+from thread_kit.envs.textcraft.planner import solve
 
 SEED = 0
 DEV = {2: 40, 1: 24}  # goals of that depth in dev; all others are in train

@@ -20,13 +20,14 @@ from thread_kit.bench.exactness import drift
 from thread_kit.bench.rates import keeping, rate
 from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Played, Weights, Workload, workload
-from thread_kit.engines import EngineError
+from thread_kit.cli.arguments import taught_by
+from thread_kit.engines.engine import EngineError
 from thread_kit.engines.llama import cores
-from thread_kit.envs.textcraft import TextCraft
-from thread_kit.models import EMBEDDED, ModelError, load_model, taught_by
+from thread_kit.engines.models import EMBEDDED, ModelError, load_model
+from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.prompts import load_prompt
-from thread_kit.session import Session
-from thread_kit.trace import Episode, TraceError
+from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode, TraceError
 
 AT_ONCE = (1, 2, 4, 8)
 KEPT = (1000, 2000, 4000)  # cells

@@ -18,7 +18,7 @@ from typing import Any
 from thread_kit.bench.memory import peak_memory
 from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Contender, Forced, Played, Weights, Workload
-from thread_kit.engines import Call
+from thread_kit.engines.engine import Completion
 from thread_kit.engines.llama import LlamaEngine
 
 WARM_UP = 64  # tokens evaluated before the clock starts
@@ -32,15 +32,15 @@ class ForcedEngine(LlamaEngine):
         self._scripts: dict[int, Iterator[int]] = {}
         self.differs = False
 
-    def play(self, *calls: tuple[int, Forced]) -> list[Call]:
+    def play(self, *calls: tuple[int, Forced]) -> list[Completion]:
         """Calls under these keys, in the same batches, from begin to end; in the order of ends."""
         self.differs = False
         for key, call in calls:
             self._scripts[key] = iter(call.written)
             self.begin(key, call.seen, stops={}, max_tokens=len(call.written))
-        ended: list[Call] = []
+        ended: list[Completion] = []
         while len(ended) < len(calls):
-            ended += [news for news in self.step() if isinstance(news, Call)]
+            ended += [news for news in self.step() if isinstance(news, Completion)]
         return ended
 
     def _sample(self, row: int, call: Any) -> int:
@@ -145,13 +145,3 @@ CONTENDERS: tuple[Contender, ...] = (
     prompt_cached,
     nothing_cached,
 )
-
-__all__ = [
-    "CONTENDERS",
-    "ForcedEngine",
-    "apart",
-    "create_completion",
-    "kv_true",
-    "nothing_cached",
-    "prompt_cached",
-]

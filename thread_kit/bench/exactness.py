@@ -121,6 +121,3 @@ def _compared(where: str, pairs: list[Pair]) -> Drift:
         len(changed),
         max(gaps, default=0.0),
     )
-
-
-__all__ = ["Drift", "drift"]

@@ -120,6 +120,3 @@ def growth_figure() -> go.Figure:
     figure.update_yaxes(type="log", dtick=1)
     figure.update_yaxes(title="tokens evaluated", row=1, col=1)
     return figure
-
-
-__all__ = ["contenders_figure", "growth_figure", "rates_figure"]

@@ -1,7 +1,7 @@
 """How the work grows with the depth of a tree and with the number of its threads.
 
-Counts, from the cache's own bookkeeping (`engines/kv.py`) with no model behind it: exact, and the
-same on every machine. And what the kit itself needs, in seconds: everything but the model.
+Counts, from the cache's own bookkeeping (`engines/kv_cache.py`) with no model behind it: exact, and
+the same on every machine. And what the kit itself needs, in seconds: everything but the model.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from thread_kit.accounts import distinct_prefixes
 from thread_kit.bench.workload import Forced, Workload
-from thread_kit.engines.kv import KVCache, Memory, common_prefix
+from thread_kit.engines.kv_cache import KVCache, Memory, common_prefix
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.session import Session
+from thread_kit.session.session import Session
+from thread_kit.trace.costs import distinct_prefixes
 
 PROMPT, CONTEXT, WRITTEN, RETURNED = 1000, 20, 25, 10
 """Tokens of the few-shot prompt, of a context, of a call, of what comes back: as in our TextCraft
@@ -188,14 +188,3 @@ def bookkeeping(shape: str, threads: int) -> float:
     begun = time.perf_counter()
     episode = session.run(progress=False)
     return (time.perf_counter() - begun) / episode.usage.calls
-
-
-__all__ = [
-    "SCHEMES",
-    "TREES",
-    "Grown",
-    "bookkeeping",
-    "distinct_tokens",
-    "growth",
-    "tree",
-]

@@ -18,6 +18,3 @@ def peak_memory(process: int | str = "self") -> int:
         return 0
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-__all__ = ["peak_memory"]

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from thread_kit.dialect import Stop
-from thread_kit.events import Closed, Ended, GeneratedSpan, Returned, Spawned
+from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Span
-from thread_kit.thread import Status
-from thread_kit.trace import Episode
-from thread_kit.views.page import page
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Closed, Ended, GeneratedSpan, Returned, Spawned
+from thread_kit.views.export_html import page
 
 CHROMIUM = Path("/usr/bin/chromium")
 OPENS, STEPS = 2.0, 10.0

@@ -22,8 +22,8 @@ import numpy as np
 from thread_kit.bench.workload import Weights
 from thread_kit.dialect import Dialect
 from thread_kit.engines.llama import LlamaEngine
-from thread_kit.events import Token
-from thread_kit.session import Session
+from thread_kit.session.session import Session
+from thread_kit.trace.events import Token
 
 NEVER = Dialect(listen="\0=>", close="\0<=", end="\0END", start="\0START")
 """Marks that no model writes: a call goes on until its tokens are spent."""
@@ -211,6 +211,3 @@ def _written(engine: LlamaEngine, contexts: list[str], tokens: int) -> Iterator[
     finally:
         for session in sessions:
             session.close()
-
-
-__all__ = ["BareLoop", "Rate", "TimedEngine", "keeping", "rate"]

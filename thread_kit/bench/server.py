@@ -114,5 +114,3 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("given")
     _serve(json.loads(parser.parse_args().given))
-
-__all__ = ["llama_server"]

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 from tqdm.auto import tqdm
 
-from thread_kit.benchmarks import BENCHMARKS
-from thread_kit.bubblewrap import BubblewrapSandbox
-from thread_kit.sandbox import Sandbox
-from thread_kit.trace import Episode, TraceError
+from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
+from thread_kit.sandbox.monty import Sandbox
+from thread_kit.trace.episode import Episode, TraceError
 
 LIMITS = ("TimeoutError", "MemoryError", "OSError", "RuntimeError")
 """How the errors begin that a limit of the sandbox makes; code can raise them, too."""
@@ -91,5 +91,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
-
-__all__ = ["Rerun", "main", "rerun", "sandbox_of", "snippets"]

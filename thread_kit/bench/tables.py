@@ -75,6 +75,3 @@ def bookkeeping(result: Result) -> pd.DataFrame:
 def growth() -> pd.DataFrame:
     """Tokens evaluated by the shape of the tree, its number of threads and the scheme: counted."""
     return pd.DataFrame(one.row() for one in grown())
-
-
-__all__ = ["Result", "bookkeeping", "contenders", "exactness", "growth", "rates"]

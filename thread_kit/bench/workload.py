@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from thread_kit.engines import Engine
+from thread_kit.engines.engine import Engine
 from thread_kit.engines.llama import LlamaEngine
-from thread_kit.events import Ended, GeneratedSpan, Observed, Referred, Returned, Spawned
-from thread_kit.models import MODELS, find_adapter, find_file
+from thread_kit.engines.models import MODELS, find_adapter, find_file
 from thread_kit.sequence import Span
-from thread_kit.trace import Episode
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Ended, GeneratedSpan, Observed, Referred, Returned, Spawned
 
 Loaded = TypeVar("Loaded", bound=LlamaEngine)
 
@@ -157,5 +157,3 @@ class Played:
 
 
 Contender = Callable[[Weights, Workload], Played]
-
-__all__ = ["Contender", "Forced", "Played", "Weights", "Workload", "workload"]

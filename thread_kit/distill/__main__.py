@@ -12,13 +12,19 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from thread_kit.arguments import add_benchmark, benchmark_of
-from thread_kit.distill.alfworld_games import training_games
-from thread_kit.distill.examples import METHODS, Task, examples
-from thread_kit.distill.invented import training_tasks
-from thread_kit.distill.invented_questions import training_questions
-from thread_kit.distill.kept import Example, Kept
-from thread_kit.models import EMBEDDED, MODELS, ModelError, find_adapter, find_file, load_model
+from thread_kit.cli.arguments import add_benchmark, benchmark_of
+from thread_kit.distill.alfworld_tasks import training_games
+from thread_kit.distill.examples import METHODS, Example, Kept, Task, examples
+from thread_kit.distill.question_tasks import training_questions
+from thread_kit.distill.textcraft_tasks import training_tasks
+from thread_kit.engines.models import (
+    EMBEDDED,
+    MODELS,
+    ModelError,
+    find_adapter,
+    find_file,
+    load_model,
+)
 
 LESSONS: dict[str, tuple[Callable[[int], Iterator[Task]], int, int]] = {
     "textcraft": (lambda seed: training_tasks(seed + 1, 10**9), 3, 1),
@@ -107,7 +113,7 @@ def _lessons(options: argparse.Namespace) -> list[Example]:
 
 
 def _evaluate(options: argparse.Namespace) -> None:
-    from thread_kit.distill.report import by_group, evaluate
+    from thread_kit.distill.evaluate import by_group, evaluate
 
     adapter = options.adapter or MODELS[EMBEDDED].taught.get(options.env)
     if adapter is None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from thread_kit.benchmarks import Numbered
-from thread_kit.distill.alfworld_oracle import speak_alfworld
+from thread_kit.distill.alfworld_teacher import speak_alfworld
 from thread_kit.distill.examples import Method
-from thread_kit.distill.oracle import OracleError, react_script, speak_thread
-from thread_kit.distill.questions_oracle import QuestionsTeacher
-from thread_kit.envs import alfworld, textcraft
-from thread_kit.events import GeneratedSpan, Observed, Returned, Spawned
-from thread_kit.trace import Episode
+from thread_kit.distill.questions_teacher import QuestionsTeacher
+from thread_kit.distill.textcraft_teacher import OracleError, react_script, speak_thread
+from thread_kit.envs.alfworld import env as alfworld
+from thread_kit.envs.registry import Numbered
+from thread_kit.envs.textcraft import env as textcraft
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import GeneratedSpan, Observed, Returned, Spawned
 
 Task = textcraft.Task | alfworld.Task | Numbered
 
@@ -87,6 +88,3 @@ def _different(said: str, expected: str) -> Iterator[tuple[str, str]]:
         ours += [""] * (length - len(ours))
         theirs += [""] * (length - len(theirs))
         yield next(pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1])
-
-
-__all__ = ["Speak", "Task", "cause_of", "first_deviation", "oracle_of"]

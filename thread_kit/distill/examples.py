@@ -6,29 +6,33 @@ the text that it will see. Contexts and feedback (between `=>` and `<=`) are rea
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from tqdm.auto import tqdm
 
-from thread_kit.benchmarks import dialect_of
-from thread_kit.distill.alfworld_oracle import speak_alfworld
-from thread_kit.distill.invented import Invented
-from thread_kit.distill.jails import Jails
-from thread_kit.distill.kept import Example, Kept
-from thread_kit.distill.oracle import react_script, speak_thread
-from thread_kit.distill.questions_oracle import QuestionsTeacher
-from thread_kit.engines import Engine
+from thread_kit.distill.alfworld_teacher import speak_alfworld
+from thread_kit.distill.questions_teacher import QuestionsTeacher
+from thread_kit.distill.textcraft_tasks import Invented
+from thread_kit.distill.textcraft_teacher import react_script, speak_thread
+from thread_kit.engines.engine import Engine
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.envs import Env
-from thread_kit.envs.alfworld import AlfWorld
-from thread_kit.envs.question import QuestionEnv
-from thread_kit.envs.textcraft import TextCraft
+from thread_kit.envs.alfworld.env import AlfWorld
+from thread_kit.envs.env import Env
+from thread_kit.envs.qa.env import QuestionEnv
+from thread_kit.envs.registry import dialect_of
+from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 from thread_kit.sequence import Provenance
-from thread_kit.session import Session
-from thread_kit.trace import Episode
+from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.jsonl import write_line
 
 Method = Literal["thread", "react"]
 METHODS: tuple[Method, ...] = ("thread", "react")
@@ -158,11 +162,76 @@ def _threads(episode: Episode, engine: Engine, main: bool, others: bool) -> Iter
         yield Example(tuple(tokens), tuple(learnt))
 
 
-__all__ = [
-    "METHODS",
-    "Example",
-    "Method",
-    "Task",
-    "examples",
-    "play",
-]
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One thread: its tokens, and for each of them whether it is to be learnt."""
+
+    tokens: tuple[int, ...]
+    learnt: tuple[bool, ...]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+class Kept:
+    """The file. about: what the examples are made of (JSON values). tasks: those of each task.
+
+    Raises ValueError if the file holds the examples of something else.
+    """
+
+    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            write_line(path, dict(about), "wb")
+        first, *lines = _whole_lines(path) or [{}]
+        if first != about:
+            raise ValueError(
+                f"{path} holds other examples ({first}, not {dict(about)}); give another folder, "
+                "or delete it"
+            )
+        self.tasks = [[_example(one) for one in line["examples"]] for line in lines]
+
+    def add(self, examples: Sequence[Example]) -> None:
+        """Keep the examples of the next task; they are in the file when this returns."""
+        values = [[one.tokens, list(map(int, one.learnt))] for one in examples]
+        write_line(self.path, {"examples": values})
+        self.tasks.append(list(examples))
+
+
+def _whole_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines; one that was being written is cut off."""
+    with path.open("rb+") as file:
+        whole = file.read()
+        end = whole.rfind(b"\n") + 1
+        file.truncate(end)
+    return [json.loads(line) for line in whole[:end].splitlines()]
+
+
+def _example(value: Sequence[Sequence[int]]) -> Example:
+    tokens, learnt = value
+    return Example(tuple(tokens), tuple(map(bool, learnt)))
+
+
+class Jails:
+    """Sandboxes whose functions are those of the question that is on."""
+
+    def __init__(self) -> None:
+        self._jails: dict[str, BubblewrapSandbox] = {}
+        self._on: dict[str, QuestionEnv] = {}
+
+    def of(self, env: QuestionEnv) -> BubblewrapSandbox:
+        """The jail for this question, from now on. Raises what `BubblewrapSandbox` raises."""
+        self._on[env.name] = env
+        if env.name not in self._jails:
+            functions = {name: partial(self._call, env.name, name) for name in env.functions}
+            self._jails[env.name] = BubblewrapSandbox(functions)
+        return self._jails[env.name]
+
+    def close(self) -> None:
+        """End the processes."""
+        for jail in self._jails.values():
+            jail.close()
+
+    def _call(self, benchmark: str, name: str, *arguments: Any, **named: Any) -> Any:
+        return self._on[benchmark].functions[name](*arguments, **named)

@@ -93,6 +93,3 @@ def _tensors(model: Any) -> Iterator[tuple[str, str, int | None]]:
         for ours, theirs in NAMES.items():
             name = f"base_model.model.model.layers.{layer}.{ours}"
             yield name, f"blk.{layer}.{theirs}", heads.get(theirs)
-
-
-__all__ = ["apart", "export", "interleaved", "load_adapter"]

@@ -8,8 +8,8 @@ from itertools import cycle
 import pandas as pd
 import plotly.graph_objects as go
 
-from thread_kit.distill.report import Outcome, by_group
-from thread_kit.lab.figures import success_by_cost_figure
+from thread_kit.analysis.figures import success_by_cost_figure
+from thread_kit.distill.evaluate import Outcome, by_group
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress
 
@@ -81,6 +81,3 @@ def success_by_tokens_figure(results: Results) -> go.Figure:
         for one in outcomes
     ]
     return success_by_cost_figure(pd.DataFrame(rows))
-
-
-__all__ = ["loss_figure", "success_by_group_figure", "success_by_tokens_figure"]

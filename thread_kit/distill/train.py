@@ -21,7 +21,7 @@ from tqdm.auto import tqdm
 from transformers import AutoModelForCausalLM, GgufConfig
 from transformers.utils import logging
 
-from thread_kit.distill.kept import Example
+from thread_kit.distill.examples import Example
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 EAGER = 1024  # tokens
@@ -246,6 +246,3 @@ def _resume(
     optimizer.load_state_dict(state["optimizer"])
     schedule.load_state_dict(state["schedule"])
     return state["step"], state["log"]
-
-
-__all__ = ["LINEAR", "Recipe", "batches", "load_base", "loss_of", "steps", "train", "with_adapter"]

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from thread_kit.dialect import Stop, find_stop
-from thread_kit.engines import Call, Engine, Prefilled, Sampled, Wanted
+from thread_kit.engines.engine import Completion, Engine, GenerateRequest, Prefilled, Sampled
 
 PATIENCE = 0.05
 """Seconds that a step waits for a person, at most: a session that is stopped must hear of it."""
@@ -118,7 +118,7 @@ class HumanEngine(Engine):
     def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:
         return self.engine.prefill(tokens)
 
-    def take(self, thread: int, wanted: Wanted) -> None:
+    def take(self, thread: int, wanted: GenerateRequest) -> None:
         self._must_be_idle(thread, self._calls)
         hand_on = partial(self.engine.take, thread, wanted)
         if thread in self._models or wanted.given or wanted.forbid:
@@ -128,7 +128,7 @@ class HumanEngine(Engine):
             self._calls[thread] = _Waiting(hand_on, wanted.stops, wanted.max_tokens)
         self.heard()
 
-    def step(self) -> list[Prefilled | Sampled | Call]:
+    def step(self) -> list[Prefilled | Sampled | Completion]:
         with self._changed:
             passed = [key for key, call in self._calls.items() if call.is_passed]
             for call in [self._calls.pop(key) for key in passed]:
@@ -146,11 +146,11 @@ class HumanEngine(Engine):
                     news.append(self._call(key, call, call.stop))
         return news
 
-    def _call(self, key: int, call: _Waiting, stop: Stop) -> Call:
+    def _call(self, key: int, call: _Waiting, stop: Stop) -> Completion:
         seconds = time.perf_counter() - call.begun
-        return Call(key, call.text, call.tokens, stop, 0, 0, seconds)
+        return Completion(key, call.text, call.tokens, stop, 0, 0, seconds)
 
-    def cancel(self, thread: int) -> Call | None:
+    def cancel(self, thread: int) -> Completion | None:
         with self._changed:
             call = self._calls.pop(thread, None)
         self.heard()
@@ -169,6 +169,3 @@ class HumanEngine(Engine):
     def close(self) -> None:
         self._calls.clear()
         self.engine.close()
-
-
-__all__ = ["HumanEngine"]

@@ -29,21 +29,22 @@ import llama_cpp
 import numpy as np
 
 from thread_kit.dialect import Stop
-from thread_kit.engines import (
-    Call,
+from thread_kit.engines.completion import PartialCompletion
+from thread_kit.engines.engine import (
+    Completion,
     Engine,
     EngineBusyError,
     EngineError,
+    GenerateRequest,
     Prefilled,
     Sampled,
-    Wanted,
 )
-from thread_kit.engines.growing import Growing
-from thread_kit.engines.kv import Key, KVCache, Memory
+from thread_kit.engines.kv_cache import Key, KVCache, Memory
+from thread_kit.engines.llama_vocabulary import Vocabulary
 from thread_kit.engines.prompt_cache import PromptCache
-from thread_kit.engines.vocabulary import Vocabulary
-from thread_kit.lens import Lens, Spellings, chances, likeliest
-from thread_kit.resources import sha256_of
+from thread_kit.engines.token_probs import Spellings, softmax, top_k
+from thread_kit.paths import sha256_of
+from thread_kit.trace.events import TokenProbs
 
 _log: list[str] = []
 
@@ -70,13 +71,15 @@ class _Cells(Memory):
 class _Call:
     """A call that is running: what the thread sees, and what it generates."""
 
-    def __init__(self, tokens: list[int], growing: Growing, wanted: Wanted) -> None:
+    def __init__(
+        self, tokens: list[int], growing: PartialCompletion, wanted: GenerateRequest
+    ) -> None:
         self.tokens = tokens
         self.growing = growing
         self.temperature = wanted.temperature
         self.seed = wanted.seed
         self.forbid = wanted.forbid
-        self.lens = wanted.lens
+        self.logprobs = wanted.logprobs
 
 
 class LlamaEngine(Engine):
@@ -288,9 +291,9 @@ class LlamaEngine(Engine):
                 f"{self.context_size}; load the model with a larger context=... or shorten it"
             )
 
-    def take(self, thread: int, wanted: Wanted) -> None:
+    def take(self, thread: int, wanted: GenerateRequest) -> None:
         self._must_be_idle(thread, self._running)
-        growing = Growing(thread, wanted.stops, wanted.max_tokens, self.tokenize)
+        growing = PartialCompletion(thread, wanted.stops, wanted.max_tokens, self.tokenize)
         if wanted.given:
             growing.give(wanted.given)
         tokens = wanted.seen
@@ -302,7 +305,7 @@ class LlamaEngine(Engine):
                 growing.reused = self._place(thread, tokens)
             self._running[thread] = _Call(tokens, growing, wanted)
 
-    def step(self) -> list[Prefilled | Sampled | Call]:
+    def step(self) -> list[Prefilled | Sampled | Completion]:
         self._must_be_open()
         over = [t for t, call in self._running.items() if call.growing.stop is not None]
         if over:
@@ -372,7 +375,7 @@ class LlamaEngine(Engine):
             raise
         return True
 
-    def _grow(self, row: int, key: Key, last: bool) -> Prefilled | Sampled | Call:
+    def _grow(self, row: int, key: Key, last: bool) -> Prefilled | Sampled | Completion:
         thread = int(key)
         call = self._running[thread]
         if not last:
@@ -380,29 +383,29 @@ class LlamaEngine(Engine):
         token = self._sample(self._rows[row], call)
         if self._vocabulary.ends(token):
             return self._finish(thread, Stop.END_OF_STREAM)
-        lens = self._look(self._rows[row], call, token) if call.lens else None
+        logprobs = self._look(self._rows[row], call, token) if call.logprobs else None
         text = call.growing.add(token, self._vocabulary.piece(token))
         if b"\n" in self._vocabulary.piece(token):
             call.forbid = ()
         call.tokens.append(token)
         if call.growing.stop is None and len(call.tokens) >= self.context_size:
             call.growing.stop = Stop.CONTEXT
-        return Sampled(thread, token, text, lens)
+        return Sampled(thread, token, text, logprobs)
 
-    def _look(self, row: int, call: _Call, token: int) -> Lens:
-        """What the model weighed for this token (`lens.py` says what is measured)."""
-        shares = chances(self._logits(row))
+    def _look(self, row: int, call: _Call, token: int) -> TokenProbs:
+        """What the model weighed for this token (`token_probs.py` says how)."""
+        shares = softmax(self._logits(row))
         if self._spellings is None:
             self._spellings = Spellings(
                 [self._vocabulary.piece(one) for one in range(self._vocabulary.size)]
             )
         marks = {}
-        for mark in call.lens:
+        for mark in call.logprobs:
             first = self._vocabulary.piece(self.tokenize(mark)[0])
             leading = self._spellings.leading_to(mark.encode(), first, call.growing.written)
             marks[mark] = round(float(shares[leading].sum()), 4)
-        top = tuple((self.piece(one), round(float(shares[one]), 4)) for one in likeliest(shares))
-        return Lens(round(float(shares[token]), 4), marks, top)
+        top = tuple((self.piece(one), round(float(shares[one]), 4)) for one in top_k(shares))
+        return TokenProbs(round(float(shares[token]), 4), marks, top)
 
     def _logits(self, row: int) -> Any:
         pointer = llama_cpp.llama_get_logits_ith(self._context, row)
@@ -418,18 +421,18 @@ class LlamaEngine(Engine):
             logits = logits / call.temperature + draw.gumbel(size=self._vocabulary.size)
         token = int(logits.argmax())
         if call.growing.would_complete(self._vocabulary.piece(token), call.forbid):
-            likeliest = np.argsort(-logits)
+            top_k = np.argsort(-logits)
             token = next(
                 int(one)
-                for one in likeliest
+                for one in top_k
                 if not call.growing.would_complete(self._vocabulary.piece(int(one)), call.forbid)
             )
         return token
 
-    def _finish(self, thread: int, stop: Stop | None = None) -> Call:
+    def _finish(self, thread: int, stop: Stop | None = None) -> Completion:
         return self._running.pop(thread).growing.finish(stop)
 
-    def cancel(self, thread: int) -> Call | None:
+    def cancel(self, thread: int) -> Completion | None:
         with self.lock:
             return self._finish(thread, Stop.CANCELLED) if thread in self._running else None
 
@@ -502,6 +505,3 @@ def _last_words() -> str:
     lines = [line.strip() for line in "".join(_log).splitlines() if line.strip()]
     errors = [line for line in lines[-50:] if "error" in line.lower() or "fail" in line.lower()]
     return (errors or lines or ["it gave no reason"])[-1]
-
-
-__all__ = ["LlamaEngine", "cores"]

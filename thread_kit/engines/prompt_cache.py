@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from thread_kit.resources import cache_folder
+from thread_kit.paths import cache_folder
 
 HEAD = b"thread-kit prompt 1\n"
 DIGEST = 32  # bytes of a sha256
@@ -90,6 +90,3 @@ class PromptCache:
             total += stat.st_size
             if total > left:
                 path.unlink(missing_ok=True)
-
-
-__all__ = ["LIMIT", "PromptCache"]

@@ -7,9 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from thread_kit.dialect import Stop
-from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled, Wanted
-from thread_kit.engines.growing import Growing
-from thread_kit.engines.kv import common_prefix
+from thread_kit.engines.completion import PartialCompletion
+from thread_kit.engines.engine import (
+    Completion,
+    Engine,
+    EngineError,
+    GenerateRequest,
+    Prefilled,
+    Sampled,
+)
+from thread_kit.engines.kv_cache import common_prefix
 
 
 class ScriptedEngine(Engine):
@@ -37,7 +44,7 @@ class ScriptedEngine(Engine):
         self.seen: list[str] = []
         self._speak = replies if callable(replies) else None
         self._replies = deque(() if callable(replies) else replies)
-        self._running: dict[int, tuple[deque[int], Growing]] = {}
+        self._running: dict[int, tuple[deque[int], PartialCompletion]] = {}
         self._prompt: list[int] = []
         self._cached: dict[int, list[int]] = {}
 
@@ -49,10 +56,10 @@ class ScriptedEngine(Engine):
         self._prompt = list(tokens)
         yield Prefilled(None, len(tokens), len(tokens))
 
-    def take(self, thread: int, wanted: Wanted) -> None:
+    def take(self, thread: int, wanted: GenerateRequest) -> None:
         self._cannot_forbid(wanted.forbid)
-        self._cannot_tell(wanted.lens)
-        growing = Growing(thread, wanted.stops, wanted.max_tokens, self.tokenize)
+        self._cannot_tell(wanted.logprobs)
+        growing = PartialCompletion(thread, wanted.stops, wanted.max_tokens, self.tokenize)
         if wanted.given:
             growing.give(wanted.given)
         tokens = wanted.seen
@@ -70,10 +77,10 @@ class ScriptedEngine(Engine):
             self._cached[thread] = tokens
         self._running[thread] = reply, growing
 
-    def step(self) -> list[Prefilled | Sampled | Call]:
+    def step(self) -> list[Prefilled | Sampled | Completion]:
         return [self._one(thread) for thread in list(self._running)]
 
-    def _one(self, thread: int) -> Sampled | Call:
+    def _one(self, thread: int) -> Sampled | Completion:
         reply, growing = self._running[thread]
         if growing.stop is not None or not reply:
             del self._running[thread]
@@ -87,7 +94,7 @@ class ScriptedEngine(Engine):
                 growing.stop = Stop.CONTEXT
         return Sampled(thread, token, text)
 
-    def cancel(self, thread: int) -> Call | None:
+    def cancel(self, thread: int) -> Completion | None:
         running = self._running.pop(thread, None)
         return running[1].finish(Stop.CANCELLED) if running else None
 
@@ -105,6 +112,3 @@ class ScriptedEngine(Engine):
 
     def close(self) -> None:
         self._running.clear()
-
-
-__all__ = ["ScriptedEngine"]

@@ -20,10 +20,17 @@ from pathlib import PurePath
 from typing import Any
 
 from thread_kit.dialect import Stop, find_stop
-from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled, Wanted
-from thread_kit.engines.growing import Growing
-from thread_kit.engines.spelling import Pieces, ServerTokens, Spelled, Spelling
-from thread_kit.engines.wire import Exchange, Wire
+from thread_kit.engines.completion import PartialCompletion
+from thread_kit.engines.engine import (
+    Completion,
+    Engine,
+    EngineError,
+    GenerateRequest,
+    Prefilled,
+    Sampled,
+)
+from thread_kit.engines.http_client import Exchange, Wire
+from thread_kit.engines.tokenizers import Pieces, ServerTokens, Spelled, Spelling
 from thread_kit.sequence import Span
 
 GLANCE = 0.1
@@ -60,7 +67,7 @@ class _Call:
     """
 
     seen: list[int]
-    growing: Growing
+    growing: PartialCompletion
     given: Span | None = None
     exchange: Exchange = field(default_factory=Exchange)
     news: deque[Prefilled | _Written | _Finished | EngineError] = field(default_factory=deque)
@@ -210,14 +217,14 @@ class ServerEngine(Engine):
         if done < total:
             yield Prefilled(None, total, total)
 
-    def take(self, thread: int, wanted: Wanted) -> None:
+    def take(self, thread: int, wanted: GenerateRequest) -> None:
         self._must_be_idle(thread, self._running)
         self._cannot_forbid(wanted.forbid)
-        self._cannot_tell(wanted.lens)
+        self._cannot_tell(wanted.logprobs)
         given, tokens = wanted.given, wanted.seen
         with self.lock:
             self._must_be_open()
-            growing = Growing(thread, wanted.stops, wanted.max_tokens, self.tokenize)
+            growing = PartialCompletion(thread, wanted.stops, wanted.max_tokens, self.tokenize)
             more = wanted.max_tokens
             if given:
                 growing.give(given)
@@ -302,7 +309,7 @@ class ServerEngine(Engine):
                 return [(int(listed[0]["id"]), raw)]
         return self._spelling.spell(text)
 
-    def step(self) -> list[Prefilled | Sampled | Call]:
+    def step(self) -> list[Prefilled | Sampled | Completion]:
         self._must_be_open()
         with self._arrived:
             self._arrived.wait_for(
@@ -315,7 +322,7 @@ class ServerEngine(Engine):
             ]
             return [self._one(thread) for thread in (failed or ready)]
 
-    def advance(self, *threads: int) -> list[Prefilled | Sampled | Call]:
+    def advance(self, *threads: int) -> list[Prefilled | Sampled | Completion]:
         """What is new for these threads; [] after a moment, so that its driver can look around.
 
         Requests run by themselves: no driver takes steps for another, or sees another's error.
@@ -332,7 +339,7 @@ class ServerEngine(Engine):
             calls = {thread: self._running.get(thread) for thread in threads}
             return [self._one(thread) for thread, call in calls.items() if call and call.ready]
 
-    def _one(self, thread: int) -> Prefilled | Sampled | Call:
+    def _one(self, thread: int) -> Prefilled | Sampled | Completion:
         """The next piece of news of a call that has some."""
         call = self._running[thread]
         growing = call.growing
@@ -353,7 +360,7 @@ class ServerEngine(Engine):
             growing.stop = Stop.CONTEXT
         return Sampled(thread, news.token, text)
 
-    def _finish(self, thread: int, stop: Stop | None = None) -> Call:
+    def _finish(self, thread: int, stop: Stop | None = None) -> Completion:
         return self._drop(thread).growing.finish(stop)
 
     def _drop(self, thread: int) -> _Call:
@@ -363,7 +370,7 @@ class ServerEngine(Engine):
             self._arrived.notify_all()
         return call
 
-    def cancel(self, thread: int) -> Call | None:
+    def cancel(self, thread: int) -> Completion | None:
         with self.lock:
             return self._finish(thread, Stop.CANCELLED) if thread in self._running else None
 
@@ -415,6 +422,3 @@ def _costs(event: dict[str, Any]) -> tuple[int, int]:
     timings = event.get("timings") or {}
     written = max(int(timings.get("predicted_n", 0)) - 1, 0)
     return int(timings.get("cache_n", 0)), int(timings.get("prompt_n", 0)) + written
-
-
-__all__ = ["ServerEngine"]

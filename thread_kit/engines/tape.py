@@ -22,7 +22,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from thread_kit.dialect import Stop
-from thread_kit.engines import Call, Engine, EngineError, Prefilled, Sampled, Wanted
+from thread_kit.engines.engine import (
+    Completion,
+    Engine,
+    EngineError,
+    GenerateRequest,
+    Prefilled,
+    Sampled,
+)
 from thread_kit.engines.tape_file import Answer, Request, TapeFile
 from thread_kit.sequence import Provenance, Span
 
@@ -110,8 +117,8 @@ class TapeEngine(Engine):
         with self.lock:
             self._tape.add_prompt(wanted, tuple(news))
 
-    def take(self, thread: int, wanted: Wanted) -> None:
-        self._cannot_tell(wanted.lens)
+    def take(self, thread: int, wanted: GenerateRequest) -> None:
+        self._cannot_tell(wanted.logprobs)
         self._must_be_idle(thread, {**self._playing, **self._recording, **self._waiting})
         with self.lock:
             self._must_be_open()
@@ -130,7 +137,7 @@ class TapeEngine(Engine):
             self._show_prompt(request.tokens)
             seen = len(request.tokens) - request.given
             given = Span(Provenance.GENERATED, text, request.tokens[seen:])
-            wanted = Wanted(
+            wanted = GenerateRequest(
                 tokens=request.tokens[:seen],
                 stops={mark: Stop(stop) for mark, stop in request.stops},
                 max_tokens=request.max_tokens,
@@ -138,7 +145,7 @@ class TapeEngine(Engine):
                 seed=request.seed,
                 given=given if request.given else None,
                 forbid=request.forbid,
-                lens=(),
+                logprobs=(),
             )
             self._engine.take(thread, wanted)
             self._recording[thread] = _Recording(request, [])
@@ -158,7 +165,7 @@ class TapeEngine(Engine):
             del self._waiting[thread]
             self._answer(thread, request, text)
 
-    def step(self) -> list[Prefilled | Sampled | Call]:
+    def step(self) -> list[Prefilled | Sampled | Completion]:
         self._must_be_open()
         with self.lock:
             for thread in list(self._waiting):
@@ -168,7 +175,7 @@ class TapeEngine(Engine):
             return played
         return played + [self._record(news) for news in self._engine.step()]
 
-    def advance(self, *threads: int) -> list[Prefilled | Sampled | Call]:
+    def advance(self, *threads: int) -> list[Prefilled | Sampled | Completion]:
         """What is new for these threads; the engine is asked by its own `advance`."""
         self._must_be_open()
         with self.lock:
@@ -180,12 +187,12 @@ class TapeEngine(Engine):
             return played
         return played + [self._record(news) for news in self._engine.advance(*recorded)]
 
-    def _play(self, thread: int) -> Prefilled | Sampled | Call:
+    def _play(self, thread: int) -> Prefilled | Sampled | Completion:
         playing = self._playing[thread]
         if not playing.rest:
             del self._playing[thread]
             end = playing.answer
-            return Call(
+            return Completion(
                 thread, end.text, end.tokens, end.stop, end.reused, end.evaluated, end.seconds
             )
         number, said = playing.rest.popleft()
@@ -195,7 +202,7 @@ class TapeEngine(Engine):
         playing.tokens.append(number)
         return Sampled(thread, number, said)
 
-    def _record(self, news: Prefilled | Sampled | Call) -> Prefilled | Sampled | Call:
+    def _record(self, news: Prefilled | Sampled | Completion) -> Prefilled | Sampled | Completion:
         recording = self._recording.get(news.thread) if news.thread is not None else None
         if recording is None:
             return news
@@ -204,7 +211,7 @@ class TapeEngine(Engine):
                 recording.news.append((done, total))
             case Sampled(_, token, text):
                 recording.news.append((token, text))
-            case Call(thread, text, tokens, stop, reused, evaluated, seconds):
+            case Completion(thread, text, tokens, stop, reused, evaluated, seconds):
                 said = tuple(recording.news)
                 with self.lock:
                     answer = Answer(said, text, tokens, stop, reused, evaluated, seconds)
@@ -212,16 +219,16 @@ class TapeEngine(Engine):
                     del self._recording[thread]
         return news
 
-    def cancel(self, thread: int) -> Call | None:
+    def cancel(self, thread: int) -> Completion | None:
         with self.lock:
             if thread in self._waiting:
                 del self._waiting[thread]
-                return Call(thread, "", (), Stop.CANCELLED, 0, 0, 0.0)
+                return Completion(thread, "", (), Stop.CANCELLED, 0, 0, 0.0)
             playing = self._playing.pop(thread, None)
             if playing is not None:
                 end = playing.answer
                 left = sum(isinstance(said, str) for _, said in playing.rest)
-                return Call(
+                return Completion(
                     thread,
                     playing.text,
                     tuple(playing.tokens),
@@ -257,6 +264,3 @@ class TapeEngine(Engine):
         self._waiting.clear()
         if self._engine is not None:
             self._engine.close()
-
-
-__all__ = ["TapeEngine"]

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from thread_kit.dialect import Stop
-from thread_kit.engines import EngineError, Wanted
-from thread_kit.engines.kv import common_prefix
-from thread_kit.recorder import to_line
+from thread_kit.engines.engine import EngineError, GenerateRequest
+from thread_kit.engines.kv_cache import common_prefix
+from thread_kit.trace.jsonl import to_line
 
 VERSION = 1
 _HEAD = b'{"kind": "tape"'
@@ -40,7 +40,7 @@ class Request:
     forbid: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, wanted: Wanted) -> Request:
+    def of(cls, wanted: GenerateRequest) -> Request:
         """What a call asks for, as plain values that can be compared."""
         return cls(
             tokens=tuple(wanted.seen),
@@ -293,6 +293,3 @@ def _where(here: str, there: str, at: int) -> str:
         f"at character {at} it has {here[start : at + AROUND]!r} where the tape has "
         f"{there[start : at + AROUND]!r}"
     )
-
-
-__all__ = ["Answer", "Request", "TapeFile"]

@@ -21,12 +21,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from thread_kit.methods.parts import ask, completed, judged, last_step, reply, subtask
+from thread_kit.methods.common import ask, completed, judged, last_step, reply, subtask
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
-from thread_kit.program import Given, Steps
 from thread_kit.prompts import Prompt
-from thread_kit.thread import Finished, Request, Status
+from thread_kit.requests import Finished, Given, Request, Status, Steps
 
 
 def adapt(
@@ -84,6 +83,3 @@ def adapt(
     # O = {ADAPT(T_sub, k + 1) | T_sub in P}; completed = logic(O)
     success = yield from combine(plan.logic, attempt)
     return Finished(Y, Status.ENDED, {"known": known}, judged(success))
-
-
-__all__ = ["adapt"]

@@ -22,12 +22,11 @@ import re
 from collections.abc import Mapping
 
 from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.parts import Code, listen, own_text, subtask
+from thread_kit.methods.common import Code, listen, own_text, subtask
 from thread_kit.methods.react import NO_ACTION
-from thread_kit.program import Given, Steps
 from thread_kit.prompts import Prompt
+from thread_kit.requests import ENDS, Act, Finished, Generate, Generated, Given, Status, Steps
 from thread_kit.sequence import Sequence
-from thread_kit.thread import ENDS, Act, Finished, Generate, Generated, Status
 
 CALL = re.compile(r"\s*\[(\w+)\]\s*(.+?)\s*")
 
@@ -63,6 +62,3 @@ def decomp(given: Given, *, handlers: Mapping[str, Prompt], iterations: int = 60
         else:
             Y += given.instruction(dialect.closed(NO_ACTION))
     return Finished(Y, Status.OUT_OF_CALLS, {})
-
-
-__all__ = ["CALL", "decomp"]

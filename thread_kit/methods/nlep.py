@@ -9,10 +9,9 @@ looking it is `react` (NLEP+ReAct, THREAD paper, section 4.4).
 
 from __future__ import annotations
 
-from thread_kit.methods.parts import Code
-from thread_kit.program import Given, Steps
+from thread_kit.methods.common import Code
+from thread_kit.requests import ENDS, Finished, Generate, Generated, Given, Status, Steps
 from thread_kit.sequence import Sequence
-from thread_kit.thread import ENDS, Finished, Generate, Generated, Status
 
 
 def nlep(given: Given, *, calls: int = 20) -> Steps:
@@ -28,6 +27,3 @@ def nlep(given: Given, *, calls: int = 20) -> Steps:
             yield from code.run(Y, generated.stop, given.dialect)
             return Finished(Y, ENDS[generated.stop], {}, code.printed)
     return Finished(Y, Status.OUT_OF_CALLS, {})
-
-
-__all__ = ["nlep"]

@@ -14,13 +14,12 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
-from thread_kit.methods.parts import ask, completed, judged, last_step, own_text, subtask
+from thread_kit.methods.common import ask, completed, judged, last_step, own_text, subtask
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
-from thread_kit.program import Given, Steps
 from thread_kit.prompts import Prompt
+from thread_kit.requests import ENDS, Finished, Generate, Generated, Given, Request, Status, Steps
 from thread_kit.sequence import Sequence
-from thread_kit.thread import ENDS, Finished, Generate, Generated, Request, Status
 
 
 def plan_and_execute(
@@ -63,6 +62,3 @@ def plan_and_execute(
     # O = {executor(T_sub) | T_sub in P}; return logic(O)
     success = yield from combine(plan.logic, attempt)
     return Finished(Y, Status.ENDED, {}, judged(success))
-
-
-__all__ = ["plan_and_execute"]

@@ -14,8 +14,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
-from thread_kit.syntax import expression
-from thread_kit.thread import Request
+from thread_kit.code_lines import expression
+from thread_kit.requests import Request
 
 STEP = re.compile(r"^\W*Step (\d+): *(\S.*?)\s*$", re.MULTILINE | re.IGNORECASE)
 ORDER = re.compile(r"^\W*Execution order: *(\S.*?)\s*$", re.MULTILINE | re.IGNORECASE)
@@ -81,6 +81,3 @@ def combine(
         if success is (operator == "OR"):
             return success
     return operator == "AND"
-
-
-__all__ = ["Logic", "Plan", "combine", "parse_plan"]

@@ -20,10 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.parts import Code, own_text
-from thread_kit.program import Given, Steps
+from thread_kit.methods.common import Code, own_text
+from thread_kit.requests import ENDS, Act, Finished, Generate, Generated, Given, Status, Steps
 from thread_kit.sequence import Sequence
-from thread_kit.thread import ENDS, Act, Finished, Generate, Generated, Status
 
 NO_ACTION = "This is no action; an action is a line that starts with '> '."
 
@@ -65,6 +64,3 @@ def react(
         else:
             Y += given.instruction(dialect.closed(NO_ACTION))
     return Finished(Y, Status.OUT_OF_CALLS, {})
-
-
-__all__ = ["NO_ACTION", "react"]

@@ -15,11 +15,10 @@ of them is wrong.
 
 from __future__ import annotations
 
-from thread_kit.methods.parts import ask, completed, judged, reply
-from thread_kit.program import Given, Program, Steps
+from thread_kit.methods.common import ask, completed, judged, reply
 from thread_kit.prompts import Prompt
+from thread_kit.requests import Finished, Given, Program, Restart, Status, Steps
 from thread_kit.sequence import Sequence
-from thread_kit.thread import Finished, Restart, Status
 
 LEARNT = "What earlier trials of this task have taught:"
 
@@ -58,6 +57,3 @@ def remembering(context: str, lessons: list[str]) -> str:
     if not lessons:
         return context
     return "\n".join([LEARNT, *(f"- {' '.join(lesson.split())}" for lesson in lessons), context])
-
-
-__all__ = ["LEARNT", "reflexion", "remembering"]

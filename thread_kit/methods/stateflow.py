@@ -25,12 +25,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.parts import ask, reply, with_break
+from thread_kit.methods.common import ask, reply, with_break
 from thread_kit.methods.react import NO_ACTION
-from thread_kit.program import Given, Steps
 from thread_kit.prompts import Prompt
+from thread_kit.requests import (
+    ENDS,
+    Act,
+    Finished,
+    Generate,
+    Generated,
+    Given,
+    Request,
+    Status,
+    Steps,
+)
 from thread_kit.sequence import Provenance, Sequence
-from thread_kit.thread import ENDS, Act, Finished, Generate, Generated, Request, Status
 
 Writing = Generator[Request, Any, Sequence]
 
@@ -221,22 +230,3 @@ def last_message(Y: Sequence) -> str:
         if span.provenance is not Provenance.INSTRUCTION:
             return span.text
     return ""
-
-
-__all__ = [
-    "Agent",
-    "Always",
-    "Asking",
-    "Machine",
-    "Matching",
-    "Output",
-    "Say",
-    "State",
-    "Transition",
-    "execute",
-    "goes_to",
-    "heard",
-    "last_message",
-    "stateflow",
-    "write",
-]

@@ -19,12 +19,11 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from thread_kit.methods.parts import ask, own_text, reply, subtask
+from thread_kit.methods.common import ask, own_text, reply, subtask
 from thread_kit.methods.react import react
-from thread_kit.program import Given, Steps
 from thread_kit.prompts import Prompt
+from thread_kit.requests import ENDS, Finished, Generate, Generated, Given, Status, Steps
 from thread_kit.sequence import Sequence
-from thread_kit.thread import ENDS, Finished, Generate, Generated, Status
 
 REMAINING = re.compile(r"^\s*(?:\d+[.)]|-)\s*(\S.*?)\s*$", re.MULTILINE)
 
@@ -71,6 +70,3 @@ def tdag(
             prompt=executor,
         )
     return Finished(Y, Status.OUT_OF_CALLS, {})
-
-
-__all__ = ["NO_SUBTASK", "tdag"]

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from thread_kit.methods.parts import ask, completed, judged
+from thread_kit.methods.common import ask, completed, judged
 from thread_kit.methods.react import react
-from thread_kit.program import Given, Program, Steps
+from thread_kit.requests import Finished, Given, Program, Restart, Status, Steps
 from thread_kit.sequence import Sequence
-from thread_kit.thread import Finished, Restart, Status
 
 
 def try_again(
@@ -47,6 +46,3 @@ def try_again(
         # executor(T), from the start of the environment
         Y, said, _ = yield from ask(given, Y, f"trial {trial}", given.context, program=program)
     return Finished(Y, Status.ENDED, {}, judged(completed(said)))
-
-
-__all__ = ["try_again"]

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from html import escape
 
 from thread_kit.sequence import Provenance
-from thread_kit.trace import Episode
-from thread_kit.views.model import EpisodeView, Piece, PromptView, ThreadView, view
+from thread_kit.trace.episode import Episode
+from thread_kit.views.formatting import costs, count, origin, shorten
 from thread_kit.views.palette import NEUTRAL, PROVENANCE, status_colour, tint
-from thread_kit.views.wording import costs, count, origin, shorten
+from thread_kit.views.view_model import EpisodeView, Piece, PromptView, ThreadView, view
 
 TEXT = 50_000
 """Characters of one piece that are shown; what is cut is counted."""
@@ -253,6 +253,3 @@ def _after_status(seen: EpisodeView) -> str:
 
 def _text(text: str) -> str:
     return escape(text, quote=True)
-
-
-__all__ = ["episode_html"]

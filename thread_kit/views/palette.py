@@ -6,8 +6,8 @@ the page's own colour, on a tint of these, so that it is readable on light and o
 
 from __future__ import annotations
 
+from thread_kit.requests import Status
 from thread_kit.sequence import Provenance
-from thread_kit.thread import Status
 
 PROVENANCE = {
     Provenance.PROMPT: "#999999",
@@ -68,6 +68,3 @@ def css() -> str:
         for name, colour in [*PROVENANCE.items(), *STATUS.items()]
     ]
     return "\n".join(rules) + "\n"
-
-
-__all__ = ["NEUTRAL", "PROVENANCE", "SERIES", "STATUS", "USAGE", "css", "status_colour", "tint"]

@@ -13,11 +13,11 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from thread_kit.sequence import Provenance
-from thread_kit.trace import Episode
-from thread_kit.views.model import EpisodeView, Piece, ThreadView, view
+from thread_kit.trace.episode import Episode
+from thread_kit.views.formatting import costs, origin, shorten
 from thread_kit.views.palette import NEUTRAL, PROVENANCE, USAGE, status_colour, tint
-from thread_kit.views.tidy import Node, tidy_tree
-from thread_kit.views.wording import costs, origin, shorten
+from thread_kit.views.tree_layout import Node, tidy_tree
+from thread_kit.views.view_model import EpisodeView, Piece, ThreadView, view
 
 HOVER = 300
 """Characters of a text in a hover label."""
@@ -235,6 +235,3 @@ def _short(text: str, limit: int) -> str:
 
 def _lines(text: str, limit: int = HOVER) -> str:
     return _short(text.strip("\n"), limit).replace("\n", "<br>")
-
-
-__all__ = ["dress", "supplemental_work_figure", "usage_figure"]

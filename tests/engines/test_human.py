@@ -1,0 +1,83 @@
+"""Be the model: a person writes some calls, another engine writes the others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+import thread_kit as tk
+from thread_kit.engines.human import HumanEngine
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.requests import Status
+from thread_kit.views.player.widget import Player
+
+
+def until(is_there: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not is_there():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.fixture
+def player():
+    engine = HumanEngine(ScriptedEngine(["print('The axe is here.')\n#END#", "y = 2\n#END#"]))
+    one = Player(tk.Session(engine, context="Sharpen the axe."))
+    one.send = lambda message, buffers=None: None  # type: ignore[method-assign]
+    yield one.start()
+    one.stop()
+    one.wait(60)
+
+
+def ask(player: Player, **message) -> None:
+    player._asked(player, {"track": 0, **message}, [])
+
+
+def now(player: Player) -> dict:
+    return player._tracks[0].now
+
+
+def test_a_person_and_a_model_write_one_episode(player):
+    until(lambda: now(player)["asks"] == [0])
+    ask(player, do="write", thread=0, text="x = 1\nFirst, I need ")  # no mark: the call is open
+    ask(player, do="write", thread=0, text="the axe. => and this is left out")
+    until(lambda: now(player)["asks"] == [1])
+    ask(player, do="pass", thread=1)
+    until(lambda: now(player)["asks"] == [0])
+    ask(player, do="pass", thread=0, always=True)
+    episode = player.wait(60)
+    assert episode.status is Status.ENDED
+    assert episode.threads[0].sequence.text == (
+        "x = 1\nFirst, I need the axe. =>The axe is here.<=\ny = 2\n#END#"
+    )
+    assert episode.threads[1].title == "I need the axe."
+    assert episode.threads[0].variables == {"x": 1, "y": 2}
+    assert episode.header["model"]["person"] is True
+
+
+def test_nobody_can_write_where_no_call_waits_and_it_is_said(player):
+    until(lambda: now(player)["asks"] == [0])
+    ask(player, do="write", thread=3, text="no")
+    assert "thread 3 does not wait" in now(player)["notice"]
+    engine = player._tracks[0].session.engine
+    engine.say("a")
+    with pytest.raises(ValueError, match="you have begun to write"):
+        engine.pass_on()
+
+
+def test_a_session_that_waits_for_a_person_can_be_stopped(player):
+    until(lambda: now(player)["asks"] == [0])
+    player.stop()
+    assert player.wait(60).status is Status.STOPPED
+    assert now(player)["asks"] == []
+
+
+def test_more_than_a_call_may_have_is_cut():
+    engine = HumanEngine(ScriptedEngine([]))
+    worker = tk.Worker(tk.Session(engine, context="go", new_tokens=4)).start()
+    until(lambda: engine.waiting)
+    engine.say("abcdef")
+    episode = worker.wait()
+    assert episode.threads[0].status is Status.TRUNCATED

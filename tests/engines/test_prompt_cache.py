@@ -1,0 +1,149 @@
+"""Few-shot prompts on disk: a second start evaluates none of their tokens, whatever happened."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from thread_kit.engines import prompt_cache
+from thread_kit.engines.models import load_model
+from thread_kit.engines.prompt_cache import PromptCache
+from thread_kit.prompts import Example, Prompt
+from thread_kit.session.session import Session
+from thread_kit.trace.events import Prompted
+
+CELLS = np.arange(1000, dtype=np.uint8)
+
+
+def files(cache):
+    return sorted(path.name for path in cache.folder.iterdir())
+
+
+def test_cells_come_back_as_they_were_and_only_for_what_they_depend_on(tmp_path):
+    cache = PromptCache(tmp_path / "new")
+    assert cache.load({"model": "a"}) is None
+    cache.store({"model": "a", "tokens": [1, 2]}, CELLS)
+    assert (cache.load({"tokens": [1, 2], "model": "a"}) == CELLS).all()
+    assert cache.load({"model": "b", "tokens": [1, 2]}) is None
+    assert cache.load({"model": "a", "tokens": [1, 3]}) is None
+    assert len(files(cache)) == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[:20],
+        lambda content: content[:-1],
+        lambda content: content + b"x",
+        lambda content: content[:500] + b"\0" + content[501:],
+        lambda content: b"another kind 1\n" + content,
+    ],
+    ids=["empty", "head cut", "cut", "longer", "a byte changed", "another head"],
+)
+def test_a_damaged_file_is_deleted(tmp_path, damage):
+    cache = PromptCache(tmp_path)
+    cache.store({}, CELLS)
+    path = cache.path({})
+    path.write_bytes(damage(path.read_bytes()))
+    assert cache.load({}) is None
+    assert not path.exists()
+
+
+def test_the_files_used_longest_ago_make_room(tmp_path):
+    cache = PromptCache(tmp_path, limit=3 * (len(CELLS) + 52))
+    for name in "abc":
+        cache.store({"name": name}, CELLS)
+        os.utime(cache.path({"name": name}), (ord(name), ord(name)))
+    assert cache.load({"name": "a"}) is not None  # now b is the coldest
+    cache.store({"name": "d"}, CELLS)
+    there = [name for name in "abcd" if cache.path({"name": name}).exists()]
+    assert there == ["a", "c", "d"]
+    cache.store({"name": "too large"}, np.zeros(4 * len(CELLS), np.uint8))
+    assert len(files(cache)) == 3
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    cache = PromptCache(tmp_path / "file")
+    cache.store({}, CELLS)
+    assert cache.load({}) is None
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
+    cache = PromptCache(tmp_path)
+
+    temporary = prompt_cache.tempfile.NamedTemporaryFile
+
+    def full(**options):
+        file = temporary(**options)
+
+        def write(_):
+            raise OSError(28, "No space left on device")
+
+        file.write = write
+        return file
+
+    monkeypatch.setattr(prompt_cache.tempfile, "NamedTemporaryFile", full)
+    cache.store({}, CELLS)
+    assert files(cache) == []
+
+
+# With the model
+
+PROMPT = Prompt("p", (Example("Say hello.", "Hello, hello, hello.\n#END#"),) * 14)
+
+
+def run(**options):
+    """A short episode on a fresh engine: the prompt's cost, and what was written."""
+    options = {"adapter": None, "cpu_threads": 1, "context": 1024} | options
+    with load_model(**options) as engine:
+        session = Session(engine, context="Say hello.", prompt=PROMPT, new_tokens=12)
+        episode = session.run(progress=False)
+    (prompted,) = (event for event in episode.events if isinstance(event, Prompted))
+    return prompted, episode.threads[0].sequence.tokens
+
+
+@pytest.mark.model
+def test_the_second_start_evaluates_no_token_of_the_prompt_and_says_the_same(tmp_path):
+    first, said = run()
+    assert (first.reused, first.evaluated > 50) == (0, True)
+    again, repeated = run()
+    assert (again.reused, again.evaluated) == (first.evaluated, 0)
+    assert repeated == said
+
+    (path,) = PromptCache().folder.iterdir()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+    rebuilt, repeated = run()
+    assert (rebuilt.evaluated, repeated) == (first.evaluated, said)
+    assert run()[0].evaluated == 0
+
+
+@pytest.mark.model
+def test_cells_that_llama_cpp_refuses_are_evaluated_anew(monkeypatch):
+    _, said = run()
+    load = PromptCache.load
+    monkeypatch.setattr(PromptCache, "load", lambda self, about: load(self, about)[:-64].copy())
+    refused, repeated = run()
+    assert (refused.reused, repeated) == (0, said)
+
+
+@pytest.mark.model
+def test_it_can_be_switched_off_and_an_adapter_has_prompts_of_its_own():
+    run(keep_prompts=False)
+    assert not PromptCache().folder.exists()
+    run()
+    assert run(keep_prompts=False)[0].evaluated > 0
+    assert run(adapter="thread-textcraft-135m")[0].evaluated > 0
+    assert len(list(PromptCache().folder.iterdir())) == 2
+
+
+@pytest.mark.model
+def test_a_prompt_on_disk_larger_than_the_cells_is_no_crash():
+    run(context=1024)
+    with pytest.raises(RuntimeError, match="larger context"):
+        run(context=256)

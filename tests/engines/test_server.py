@@ -1,0 +1,814 @@
+"""The engine on a server: a fake one for what can go wrong, llama-server for what has to be true.
+
+For the tests with llama-server: put one in the PATH, or set THREAD_KIT_LLAMA_SERVER to the command
+that starts it, or install the package xllamacpp.
+"""
+
+import importlib.util
+import json
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from helpers.fake_server import DONE, Fake, event, hangs_up, llama, refuses, says, streams, written
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thread_kit.dialect import AGENT, Stop
+from thread_kit.engines.engine import Completion, EngineError, Prefilled, Sampled
+from thread_kit.engines.http_client import Wire
+from thread_kit.engines.server import ServerEngine
+from thread_kit.engines.tape import TapeEngine
+from thread_kit.engines.tokenizers import Pieces
+from thread_kit.requests import Status
+from thread_kit.session.session import Session
+
+STOPS = AGENT.stops
+KEY = "sk-secret-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+@pytest.fixture
+def fake():
+    server = Fake()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def llama_fake():
+    server = llama()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def connect():
+    """Makes engines that are closed at the end."""
+    made = []
+
+    def one(server, **options):
+        url = server if isinstance(server, str) else server.url
+        made.append(ServerEngine(url, **({"backoff": 0.001, "timeout": 5.0} | options)))
+        return made[-1]
+
+    yield one
+    for engine in made:
+        engine.close()
+
+
+def ask(engine, thread=0, text="Prompt:", **options):
+    options = {"stops": STOPS, "max_tokens": 100} | options
+    engine.begin(thread, engine.tokenize(text), **options)
+
+
+def finish(engine, *threads):
+    """Step until these calls are over; (the calls, all news)."""
+    calls, news = {}, []
+    while not all(thread in calls for thread in threads):
+        new = engine.step()
+        assert new, "nothing is running, and a call is missing"
+        news += new
+        calls |= {one.thread: one for one in new if isinstance(one, Completion)}
+    return calls, news
+
+
+def said(engine, **options):
+    ask(engine, **options)
+    return finish(engine, 0)[0][0]
+
+
+def failure(engine, **options):
+    """The message of the error that a call ends with."""
+    ask(engine, **options)
+    with pytest.raises(EngineError) as error:
+        finish(engine, 0)
+    assert engine.step() == [], "a call that failed is over"
+    message = str(error.value)
+    assert "\n" not in message
+    return message
+
+
+# What is said
+
+
+def test_a_call_ends_with_its_stop_string_and_says_which_it_was(fake, connect):
+    engine = connect(fake)
+    fake.replies += [says("Go", " =", "> no", " more"), says("x\n#EN", "D#"), says("all")]
+    calls = [said(engine) for _ in range(3)]
+    assert [call.text for call in calls] == ["Go =>", "x\n#END#", "all"]
+    assert [call.stop for call in calls] == [Stop.LISTEN, Stop.END, Stop.END_OF_STREAM]
+    assert "stop" not in fake.asked[0], "the server would cut it off"
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.text("=>#ENDé→🪓\u2028\x85\n x", max_size=6), max_size=6), st.integers(1, 9))
+def test_the_news_add_up_to_the_text_however_the_bytes_arrive(texts, size):
+    fake = Fake()
+    fake.replies.append(streams(written(*texts), size))
+    with ServerEngine(fake.url) as engine:
+        ask(engine)
+        (call,), news = finish(engine, 0)[0].values(), []
+    fake.close()
+    whole = "".join(texts)
+    ends = [whole.find(stop) + len(stop) for stop in STOPS if stop in whole]
+    assert call.text == whole[: min(ends, default=None)]
+    assert Pieces().text(call.tokens) == call.text
+    assert not news
+
+
+def test_every_token_is_news_before_the_call_is(fake, connect):
+    engine = connect(fake)
+    fake.replies.append(says("one", " two", " =>"))
+    ask(engine)
+    call, news = finish(engine, 0)
+    *sampled, last = news
+    assert all(isinstance(one, Sampled) for one in sampled)
+    assert last is call[0]
+    assert "".join(one.text for one in sampled) == call[0].text == "one two =>"
+
+
+@pytest.mark.parametrize("ending", ["\r\n", "\n"])
+def test_comments_fields_and_line_ends_of_event_streams_are_understood(fake, connect, ending):
+    data = json.dumps({"choices": [{"text": "ok =>"}]})
+    half = data.index(":") + 1
+    lines = [": ping", "event: x", "", f"data:{data[:half]}", f"data: {data[half:]}", "", "id: 1"]
+    fake.replies.append(streams(ending.join(lines).encode() + DONE))
+    assert said(connect(fake)).text == "ok =>"
+
+
+def test_a_server_is_asked_for_what_the_call_asks(fake, connect):
+    engine = connect(fake)
+    fake.replies += [says("a =>")] * 4
+    for options in ({}, {}, {"seed": (0, 1)}, {"text": "Longer"}):
+        said(engine, temperature=0.7, max_tokens=9, **options)
+    first, again, other, longer = fake.asked
+    asked = {name: first[name] for name in first if name != "seed"}
+    assert asked == {
+        "model": "gpt-fake",
+        "prompt": "Prompt:",
+        "max_tokens": 9,
+        "temperature": 0.7,
+        "stream": True,
+    }
+    assert first["seed"] == again["seed"]
+    assert len({one["seed"] for one in (first, other, longer)}) == 3
+    assert 0 <= first["seed"] < 2**31
+
+
+def test_max_tokens_and_the_context_end_a_call(fake, connect):
+    engine = connect(fake, context=12)
+    fake.replies += [says("one two"), says("one two", finish="length"), says("a b c d e f g h i j")]
+    assert said(engine, max_tokens=1).stop is Stop.LENGTH
+    assert said(engine, max_tokens=5).stop is Stop.LENGTH
+    call = said(engine)
+    assert (call.stop, len(call.tokens)) == (Stop.CONTEXT, 12 - len(engine.tokenize("Prompt:")))
+    asked = len(fake.asked)
+    call = said(engine, text="too long " * 12)
+    assert (call.stop, call.tokens, len(fake.asked)) == (Stop.CONTEXT, (), asked)
+
+
+def test_threads_generate_at_the_same_time(fake, connect):
+    engine = connect(fake)
+    all_three = threading.Barrier(3, timeout=5)
+
+    def together(handler):
+        all_three.wait()
+        says("x =>")(handler)
+
+    fake.replies += [together] * 3
+    for thread in range(3):
+        ask(engine, thread)
+    calls, _ = finish(engine, 0, 1, 2)
+    assert [call.text for call in calls.values()] == ["x =>"] * 3
+
+
+def test_a_session_runs_on_a_server(fake, connect):
+    fake.replies += [says("Find the axe. =>"), says("print('In the shed.')\n#END#"), says("#END#")]
+    episode = Session(connect(fake), context="Sharpen the axe. =>").run(progress=False)
+    assert episode.status is Status.ENDED
+    assert fake.asked[2]["prompt"].endswith("Find the axe. =>In the shed.<=\n")
+
+
+@pytest.mark.usefixtures("key")
+def test_an_episode_on_a_server_can_be_recorded_and_replayed(fake, connect, tmp_path):
+    path = tmp_path / "tape.jsonl"
+    fake.replies += [says("Find the axe. =>"), says("print('In the shed.')\n#END#"), says("#END#")]
+    one = Session(TapeEngine(connect(fake), path), context="Sharpen it.").run(progress=False)
+    other = Session(TapeEngine.replay(path), context="Sharpen it.").run(progress=False)
+    assert [t.sequence for t in one.threads.values()] == [
+        t.sequence for t in other.threads.values()
+    ]
+    assert one.usage == other.usage
+    assert KEY not in path.read_text()
+
+
+def test_a_session_can_be_stopped_while_the_server_is_silent(fake, connect):
+    silent = threading.Event()
+    fake.replies.append(streams(event("one"), end=lambda: silent.wait(30)))
+    engine = connect(fake)
+    session = Session(engine, context="x", variables=False)
+    threading.Timer(0.1, session.stop).start()
+    begun = time.monotonic()
+    episode = session.run(progress=False)
+    assert episode.status is Status.STOPPED
+    assert episode.threads[0].sequence.text == "one"
+    assert time.monotonic() - begun < 10
+    silent.set()
+
+
+# llama-server
+
+
+def counted(number, *, cached=0, prompt=7):
+    return {"timings": {"cache_n": cached, "prompt_n": prompt, "predicted_n": number}}
+
+
+def token(text, number, **more):
+    """An event with the number of its token, as llama-server sends it."""
+    log = [{"id": number, "token": text, "bytes": [*text.encode()]}]
+    choice = {"text": text, "index": 0, "logprobs": {"content": log}, "finish_reason": None}
+    return b"data: " + json.dumps({"choices": [choice], **more}).encode() + b"\n\n"
+
+
+def progress(done, total, cached=0):
+    report = {"total": total, "cache": cached, "processed": done, "time_ms": 0}
+    return event(prompt_progress=report, **counted(0, cached=cached, prompt=done - cached))
+
+
+def test_llama_server_gives_exact_tokens_and_says_what_it_reused(llama_fake, connect):
+    engine = connect(llama_fake)
+    assert engine.exact
+    assert engine.tokenize("the ax") == (1000, ord(" "), ord("a"), ord("x"))
+    raw = progress(4, 9, cached=4) + progress(9, 9, cached=4)
+    raw += token("the", 1000, **counted(1, cached=4, prompt=5))
+    raw += token(" =", 2000, **counted(2, cached=4, prompt=5))
+    raw += token("> a", 2001, **counted(3, cached=4, prompt=5))
+    llama_fake.replies.append(streams(raw))
+    ask(engine, text="the prompt")
+    calls, news = finish(engine, 0)
+    assert news[0] == Prefilled(0, 4, 9)
+    assert [one.token for one in news if isinstance(one, Sampled)] == [1000, 2000, 2001]
+    assert calls[0].text == "the =>"
+    assert calls[0].tokens == (1000, 2000, ord(">"))
+    assert (calls[0].reused, calls[0].evaluated) == (4, 5 + 2)
+    asked = llama_fake.asked[0]
+    assert asked["prompt"] == [1000, *b" prompt"]
+    assert asked["cache_prompt"] is True
+    assert asked["samplers"] == ["temperature"]
+
+
+def test_a_character_of_several_tokens_has_those_of_the_tokenizer(llama_fake, connect):
+    raw = token("🪓", 147, **counted(4)) + token(" ", 216, **counted(5))
+    raw += event("", **counted(6)) + event(finish="stop", **counted(6))
+    llama_fake.replies.append(streams(raw + DONE))
+    call = said(connect(llama_fake))
+    assert call.tokens == (*"🪓".encode(), 216)
+    assert call.text == "🪓 "
+    assert call.evaluated == 7 + 5, "the last one, which ended the text, was not evaluated"
+
+
+def test_a_prompt_is_evaluated_ahead_and_its_progress_is_news(llama_fake, connect):
+    engine = connect(llama_fake)
+    raw = progress(2, 6, cached=2) + progress(5, 6, cached=2) + progress(6, 6, cached=2)
+    llama_fake.replies.append(streams(raw + event("x", **counted(1)) + event(finish="length")))
+    news = list(engine.prefill(range(6)))
+    assert news == [Prefilled(None, done, 6) for done in (2, 5, 6)]
+    assert llama_fake.asked[0]["max_tokens"] == 1
+    with pytest.raises(EngineError, match=r"takes 100 tokens.* at most 100; start the server"):
+        list(engine.prefill(range(100)))
+
+
+def test_a_prompt_for_an_older_server_has_a_beginning_and_an_end(llama_fake, connect):
+    reply = event("x", **counted(1, cached=3, prompt=3)) + event(finish="length") + DONE
+    llama_fake.replies.append(streams(reply))
+    news = list(connect(llama_fake).prefill(range(6)))
+    assert news == [Prefilled(None, 3, 6), Prefilled(None, 6, 6)]
+
+
+def test_a_space_that_the_vocabulary_puts_in_front_is_no_part_of_a_continuation(
+    llama_fake, connect
+):
+    llama_fake.spaced = True
+    engine = connect(llama_fake)
+    assert engine.tokenize("ax") == (*b"ax",)
+    assert engine.tokenize("ax", first=True) == (*b" ax",)
+
+
+def test_a_full_context_is_what_ends_the_call(llama_fake, connect):
+    raw = token("a", 97, **counted(1)) + event(finish="length", **counted(1)) + DONE
+    llama_fake.replies += [streams(raw), streams(raw)]
+    engine = connect(llama_fake)
+    engine.begin(0, [1] * 98, stops=STOPS, max_tokens=50)
+    assert finish(engine, 0)[0][0].stop is Stop.CONTEXT
+    assert llama_fake.asked[0]["max_tokens"] == 2
+    assert said(engine, max_tokens=50).stop is Stop.LENGTH
+
+
+# Facts
+
+
+def test_facts_are_plain_data_without_folders(llama_fake, fake, connect):
+    for server, name in ((llama_fake, "tiny"), (fake, "gpt-fake")):
+        engine = connect(server)
+        facts = engine.describe()
+        assert json.loads(json.dumps(facts)) == facts
+        assert (engine.name, facts["url"]) == (name, server.url)
+        assert "/home" not in json.dumps(facts) + repr(engine)
+    assert connect(llama_fake).context_size == 100
+    assert connect(fake).context_size == 4096
+
+
+def test_a_server_with_several_models_wants_one_named(fake, connect):
+    fake.pages["/v1/models"]["data"].append({"id": "other", "max_model_len": 77})
+    with pytest.raises(EngineError, match=r"has gpt-fake, other; name the model: model="):
+        connect(fake)
+    assert connect(fake, model="other").context_size == 77
+
+
+def test_a_server_that_lists_no_models_can_be_used_by_name(fake, connect):
+    del fake.pages["/v1/models"]
+    with pytest.raises(EngineError, match="no list of models; name the model"):
+        connect(fake)
+    fake.replies.append(says("a =>"))
+    assert said(connect(fake, model="mine")).text == "a =>"
+
+
+@pytest.mark.parametrize("tail", ["", "/", "/v1", "/v1/"])
+def test_the_address_may_end_in_v1(fake, connect, tail):
+    assert connect(fake.url + tail).describe()["url"] == fake.url
+
+
+# The key
+
+
+@pytest.fixture
+def key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@pytest.mark.usefixtures("key")
+def test_the_key_is_sent_and_is_nowhere_else(fake, connect, tmp_path):
+    fake.replies.append(says("#END#"))
+    engine = connect(fake)
+    path = tmp_path / "trace.jsonl"
+    Session(engine, context="x", path=path).run(progress=False)
+    assert {one.get("Authorization") for one in fake.headers} == {f"Bearer {KEY}"}
+    assert KEY not in path.read_text() + repr(engine) + json.dumps(engine.describe())
+
+
+@pytest.mark.usefixtures("key")
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 418, 429, 500])
+def test_no_error_tells_the_key(fake, connect, status):
+    fake.replies += [refuses(status, f"your key {KEY} ...")] * 5
+    assert KEY not in failure(connect(fake))
+
+
+@pytest.mark.usefixtures("key")
+def test_the_key_is_not_sent_in_the_clear_to_another_machine():
+    for url, sent in (
+        ("http://models.example", False),
+        ("https://models.example", True),
+        ("http://127.0.0.1:9", True),
+    ):
+        wire = Wire(url, key_name="OPENAI_API_KEY", timeout=1, retries=0, backoff=0)
+        assert ("authorization" in wire._client.headers) is sent
+        wire.close()
+
+
+def test_a_password_in_the_address_is_sent_and_shown_nowhere(fake, connect):
+    engine = connect(fake.url.replace("//", "//me:geheim@"))
+    assert fake.headers[0]["Authorization"].startswith("Basic ")
+    assert "geheim" not in repr(engine) + json.dumps(engine.describe())
+    fake.replies.append(refuses(418, "not geheim"))
+    assert "geheim" not in failure(engine)
+    with pytest.raises(EngineError) as error:
+        connect("ftp://me:geheim@host?key=geheim")
+    assert "geheim" not in str(error.value)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_key_that_is_missing_or_wrong_is_an_error_with_the_remedy(
+    fake, connect, status, monkeypatch
+):
+    fake.replies += [refuses(status)] * 2
+    assert "put it into the environment variable OPENAI_API_KEY" in failure(connect(fake))
+    monkeypatch.setenv("MY_KEY", KEY)
+    message = failure(connect(fake, key_name="MY_KEY"))
+    assert f"{fake.url} refuses the key in MY_KEY ({status})" in message
+
+
+def test_a_wrong_key_is_noticed_at_the_start(fake, connect):
+    fake.pages["/v1/models"] = refuses(401)
+    with pytest.raises(EngineError, match="wants a key"):
+        connect(fake)
+
+
+# Trying again
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [refuses(429), refuses(500), refuses(503, Retry_After="0"), hangs_up],
+    ids=["429", "500", "503", "no answer"],
+)
+def test_what_may_pass_is_tried_again(fake, connect, fails):
+    fake.replies += [fails, fails, says("a =>")]
+    assert said(connect(fake)).text == "a =>"
+    assert len(fake.asked) == 3
+
+
+def test_a_pause_that_the_server_asks_for_is_kept(fake, connect):
+    fake.replies += [refuses(429, Retry_After="1"), says("a =>")]
+    begun = time.monotonic()
+    assert said(connect(fake)).text == "a =>"
+    assert time.monotonic() - begun >= 1
+
+
+def test_pauses_grow_and_differ(monkeypatch):
+    wire = Wire("http://127.0.0.1:9", key_name="X", timeout=1, retries=4, backoff=1.0)
+    *waits, last = wire._waits()
+    assert last is None
+    assert all(0.5 * 2**n <= wait <= 1.5 * 2**n for n, wait in enumerate(waits))
+    assert [*wire._waits()] != [*wire._waits()]
+    wire.close()
+
+
+def test_a_pause_can_be_cut_short(fake, connect):
+    fake.replies.append(refuses(429, Retry_After="60"))
+    engine = connect(fake)
+    ask(engine)
+    while not fake.asked:
+        time.sleep(0.01)
+    begun = time.monotonic()
+    assert engine.cancel(0).stop is Stop.CANCELLED
+    engine.close()
+    assert time.monotonic() - begun < 30
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (refuses(429, "You exceeded insufficient_quota"), ["429", "insufficient_quota", "quota"]),
+        (refuses(429, Retry_After="86400"), ["Retry-After 86400", "wait"]),
+        (refuses(400, "maximum context length is 9 tokens"), ["too long", "9 tokens", "context="]),
+        (refuses(404, "no model"), ["has no model 'gpt-fake'", "404", "model="]),
+        (refuses(418, "teapot"), ["418", "teapot", "check"]),
+    ],
+    ids=["quota", "a long pause", "context", "model", "something else"],
+)
+def test_what_will_not_pass_is_an_error_at_once(fake, connect, reply, words):
+    fake.replies.append(reply)
+    message = failure(connect(fake))
+    assert all(word in message for word in [fake.url, *words])
+    assert len(fake.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("fails", "words"),
+    [
+        (refuses(429, "slow down"), ["429", "slow down"]),
+        (refuses(500, "out of memory"), ["500", "out of memory", "log"]),
+        (hangs_up, ["no server answers", "start one", "llama-server"]),
+    ],
+    ids=["429", "500", "no answer"],
+)
+def test_trying_again_ends(fake, connect, fails, words):
+    fake.replies += [fails] * 9
+    message = failure(connect(fake, retries=2))
+    assert all(word in message for word in [fake.url, *words])
+    assert len(fake.asked) == 3
+
+
+def test_a_server_that_is_not_there_is_an_error_at_once(connect):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    begun = time.monotonic()
+    with pytest.raises(EngineError, match=rf"no server answers at http://127.0.0.1:{port} .*start"):
+        connect(f"http://127.0.0.1:{port}", backoff=9.0)
+    assert time.monotonic() - begun < 5
+
+
+def test_a_server_that_is_loading_its_model_is_waited_for(fake, connect):
+    page, times = fake.pages["/v1/models"], []
+
+    def loading(handler):
+        times.append(1)
+        (refuses(503, "Loading model") if len(times) < 3 else lambda h: h.answer(page))(handler)
+
+    fake.pages["/v1/models"] = loading
+    assert connect(fake).name == "gpt-fake"
+
+
+@pytest.mark.parametrize("url", ["localhost:8080", "", "http://", "file:///x", "http://[", "::"])
+def test_an_address_that_is_none_is_an_error_with_an_example(url, connect):
+    with pytest.raises(EngineError, match=r"is no address of a server; give one such as 'http:"):
+        connect(url)
+
+
+def test_a_page_that_is_no_api_is_an_error(fake, connect):
+    fake.pages["/v1/models"] = streams(b"<html>Welcome</html>")
+    with pytest.raises(EngineError, match=r"<html>.*no OpenAI-compatible server"):
+        connect(fake)
+
+
+def test_silence_is_an_error_that_names_the_limit(fake, connect):
+    silent = threading.Event()
+    fake.replies += [lambda handler: silent.wait(5)] * 2
+    message = failure(connect(fake, timeout=0.5, retries=1))
+    assert "said nothing for 0.5 seconds" in message
+    assert "timeout=" in message
+    assert len(fake.asked) == 2
+    silent.set()
+
+
+# Streams that break
+
+
+def chunked(raw):
+    """Sends a part of a chunk and closes, which HTTP can tell from an end."""
+
+    def reply(handler):
+        handler.protocol_version = "HTTP/1.1"
+        handler.head(200, {"Transfer-Encoding": "chunked", "Connection": "close"})
+        handler.wfile.write(b"%x\r\n" % (len(raw) + 50) + raw)
+        handler.close_connection = True
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (streams(event("one")), ["after 1 events", "before it was complete"]),
+        (chunked(event("one") + event("two")), ["after 2 events", "RemoteProtocolError"]),
+        (streams(event("one") + b"data: {oops\n\n"), ["'{oops' is no JSON"]),
+        (streams(event("one") + b'data: ["oops"]\n\n'), ["is no event"]),
+        (
+            streams(event("one") + b'data: {"error": {"message": "slot died"}}\n\n'),
+            ["the server says: slot died"],
+        ),
+        (streams(b"<html>Welcome</html>"), ["after 0 events"]),
+        (streams(b'data: {"choices": {"text": "x"}}\n\n'), ["no completion looks like"]),
+    ],
+    ids=["ended", "cut", "no JSON", "no event", "an error", "a page", "another shape"],
+)
+def test_a_stream_that_breaks_is_an_error_and_not_the_end_of_a_text(fake, connect, reply, words):
+    fake.replies.append(reply)
+    message = failure(connect(fake))
+    assert all(word in message for word in [fake.url, *words])
+    assert len(fake.asked) == 1, "what was written cannot be taken back"
+
+
+def test_an_error_belongs_to_its_call(fake, connect):
+    engine = connect(fake)
+    fake.replies += [refuses(418), says("a =>")]
+    ask(engine, 0)
+    while not fake.asked:
+        time.sleep(0.01)
+    ask(engine, 1)
+    news = []
+    while not any(isinstance(one, Completion) for one in news):
+        news += engine.advance(1)
+    assert news[-1].text == "a =>"
+    with pytest.raises(EngineError, match="418"):
+        engine.advance(0)
+
+
+def test_a_call_that_is_cancelled_keeps_what_was_handed_out_and_hangs_up(fake, connect):
+    gone = threading.Event()
+
+    def endless(handler):
+        handler.head(200, {})
+        with suppress(OSError):
+            while True:
+                handler.wfile.write(event("x "))
+                time.sleep(0.005)
+        gone.set()
+
+    fake.replies.append(endless)
+    engine = connect(fake, context=10**6)
+    ask(engine, max_tokens=10**5)
+    sampled = [engine.step()[0] for _ in range(3)]
+    call = engine.cancel(0)
+    assert call.tokens == tuple(one.token for one in sampled)
+    assert engine.cancel(0) is None
+    assert engine.step() == engine.advance(0) == []
+    assert gone.wait(5), "the server was left to write on"
+
+
+def test_a_stop_string_hangs_up(fake, connect):
+    gone = threading.Event()
+
+    def endless(handler):
+        handler.head(200, {})
+        with suppress(OSError):
+            handler.wfile.write(event("a =>"))
+            while True:
+                handler.wfile.write(event("x "))
+                time.sleep(0.005)
+        gone.set()
+
+    fake.replies.append(endless)
+    assert said(connect(fake)).text == "a =>"
+    assert gone.wait(5)
+
+
+# Misuse
+
+
+def test_misuse_is_refused_as_by_every_engine(fake, connect):
+    silent = threading.Event()
+    fake.replies.append(lambda handler: silent.wait(5))
+    engine = connect(fake)
+    ask(engine)
+    with pytest.raises(ValueError, match="thread 0 is generating already"):
+        ask(engine)
+    with pytest.raises(ValueError, match="no tokens"):
+        engine.begin(1, [], stops=STOPS, max_tokens=3)
+    with pytest.raises(EngineError, match="token 7 is no piece of text"):
+        engine.begin(1, [7], stops=STOPS, max_tokens=3)
+    engine.release(0)
+    engine.release(0)
+    assert engine.step() == []
+    silent.set()
+    with pytest.raises(EngineError, match="context=0"):
+        connect(fake, context=0)
+
+
+def test_a_closed_engine_says_so_and_closing_twice_does_nothing(fake, connect):
+    engine = connect(fake)
+    silent = threading.Event()
+    fake.replies.append(lambda handler: silent.wait(5))
+    ask(engine)
+    engine.close()
+    engine.close()
+    silent.set()
+    uses = (engine.step, lambda: engine.advance(0), lambda: engine.tokenize("a"))
+    for use in (*uses, lambda: list(engine.prefill([1]))):
+        with pytest.raises(EngineError, match="gpt-fake is closed"):
+            use()
+    assert not [one for one in threading.enumerate() if one.name.startswith("gpt-fake")]
+
+
+# Pieces of text
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text() | st.text("é🪓→ =>#END\n\t\x00\u2028 abcdefghij", max_size=40))
+def test_pieces_spell_every_text_and_mean_the_same_everywhere(text):
+    spelled = Pieces().spell(text)
+    assert Pieces().text([token for token, _ in spelled]) == text
+    assert b"".join(piece for _, piece in spelled).decode() == text
+    assert all(0 < token < 2**53 for token, _ in spelled)
+    assert all(len(piece) <= Pieces.SIZE for _, piece in spelled)
+
+
+def test_pieces_are_about_as_many_as_a_models_tokens():
+    text = "Next, I need to find the wooden axe in the shed, and then sharpen it. =>"
+    assert 15 < len(Pieces().spell(text)) < 30
+
+
+@pytest.mark.parametrize("token", [-1, 0, 1, 255, 256 + 2**10, 2**60])
+def test_a_number_that_is_no_piece_is_an_error(token):
+    with pytest.raises(EngineError, match=f"token {token} is no piece"):
+        Pieces().text([token])
+
+
+# A real llama-server
+
+
+def command():
+    """What starts a llama-server here; [] where there is none."""
+    if given := os.environ.get("THREAD_KIT_LLAMA_SERVER"):
+        return shlex.split(given)
+    if found := shutil.which("llama-server"):
+        return [found]
+    if importlib.util.find_spec("xllamacpp"):
+        return [sys.executable, str(Path(__file__).parents[1] / "helpers/llama_server.py")]
+    return []
+
+
+needs_server = pytest.mark.skipif(
+    not command(), reason="no llama-server in the PATH; install one, or: pip install xllamacpp"
+)
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    from thread_kit.engines.models import MODELS, find_file
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    log = tmp_path_factory.mktemp("server") / "log"
+    options = {"-m": find_file(MODELS["smollm2-135m"]), "--host": "127.0.0.1", "--port": port}
+    options |= {"-c": 2048, "-np": 2, "-t": 1}
+    words = [str(word) for pair in options.items() for word in pair]
+    with log.open("w") as out:
+        process = subprocess.Popen([*command(), *words], stdout=out, stderr=out)
+    url = f"http://127.0.0.1:{port}"
+    for _ in range(300):
+        with suppress(OSError), urllib.request.urlopen(f"{url}/health", timeout=5):
+            break
+        assert process.poll() is None, log.read_text()[-2000:]
+        time.sleep(0.1)
+    yield url
+    process.terminate()
+    process.wait(10)
+
+
+@pytest.fixture
+def engine(real):
+    with ServerEngine(real) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def here():
+    from thread_kit.engines.models import load_model
+
+    with load_model(cpu_threads=1, context=1024) as one:
+        yield one
+
+
+@pytest.mark.model
+@needs_server
+class TestLlamaServer:
+    TEXT = AGENT.context("Count: one, two, three.")
+
+    def test_it_is_known_for_what_it_is(self, engine):
+        assert engine.exact
+        assert engine.context_size == 1024, "two slots share 2048 tokens"
+        assert engine.describe()["file"] == "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+    @pytest.mark.parametrize("text", ["", "Hi.", "é🪓→ =>", "<|im_start|>", "  \n\n x", "\x00"])
+    def test_its_tokens_are_those_of_the_engine_here(self, engine, here, text):
+        for first in (True, False):
+            assert engine.tokenize(text, first=first) == here.tokenize(text, first=first)
+
+    def test_it_says_what_the_engine_here_says(self, engine, here):
+        # A text that can only go on in one way: elsewhere, the two builds of llama.cpp can differ.
+        text = "a b c d e f g\n" * 8 + "a b"
+        calls = []
+        for one in (engine, here):
+            ask(one, text=text, max_tokens=5)
+            calls.append(finish(one, 0)[0][0])
+            one.release(0)
+        assert calls[0].text == calls[1].text == " c d e f g"
+        assert calls[0].tokens == calls[1].tokens
+        assert calls[0].stop is calls[1].stop is Stop.LENGTH
+        assert calls[0].evaluated + calls[0].reused == calls[1].evaluated + calls[1].reused
+
+    def test_stop_strings_are_kept_and_hang_up(self, engine):
+        whole = said(engine, text=self.TEXT, max_tokens=20, stops={}).text
+        mark = whole[5:9]
+        call = said(engine, text=self.TEXT, max_tokens=20, stops={mark: Stop.LISTEN})
+        assert call.text == whole[: whole.index(mark) + len(mark)]
+        assert call.stop is Stop.LISTEN
+
+    def test_what_was_seen_before_is_reused(self, engine):
+        tokens = engine.tokenize(self.TEXT + "A new one, ", first=True)
+        list(engine.prefill(tokens))
+        engine.begin(0, [*tokens, *engine.tokenize("two")], stops=STOPS, max_tokens=2)
+        call = finish(engine, 0)[0][0]
+        assert call.reused >= len(tokens) - 1
+        assert call.reused + call.evaluated == len(tokens) + 2
+
+    def test_draws_repeat_with_their_seed(self, engine):
+        def draw(seed):
+            return said(engine, text=self.TEXT, max_tokens=8, temperature=1.5, seed=seed).text
+
+        assert draw((1,)) == draw((1,))
+        assert len({draw((seed,)) for seed in range(4)}) > 1
+
+    def test_two_threads_generate_at_once(self, engine):
+        ask(engine, 0, self.TEXT, max_tokens=8, stops={})
+        ask(engine, 1, self.TEXT + "Well, ", max_tokens=8, stops={})
+        calls, news = finish(engine, 0, 1)
+        assert all(len(call.tokens) == 8 for call in calls.values())
+        order = [one.thread for one in news if isinstance(one, Sampled)]
+        assert order != sorted(order), "they took turns"
+
+    def test_a_character_of_several_tokens_is_spelled_in_full(self, engine):
+        text = "Copy the signs.\n🪓é→ 🪓é→ 🪓é→\n🪓é→ 🪓é→ 🪓é→\n🪓é→ 🪓é→ 🪓"
+        call = said(engine, text=text, max_tokens=12)
+        assert engine.tokenize(call.text) == call.tokens
+
+    def test_a_context_that_is_too_long_is_refused_by_the_server_too(self, real):
+        with ServerEngine(real, context=5000) as engine:
+            message = failure(engine, text="one " * 1500)
+        assert "too long" in message
+        assert "llama-server -c" in message

@@ -1,0 +1,387 @@
+"""ALFWorld's few-shot prompts: every line of every example is true in a generated game."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from thread_kit.dialect import REFERENCE
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.alfworld.env import AlfWorld
+from thread_kit.envs.alfworld.generator import KINDS
+from thread_kit.envs.env import Env, Step
+from thread_kit.experiments.method_registry import ON_ALFWORLD, named
+from thread_kit.prompt_check import check_prompt, speak_examples
+from thread_kit.prompts import Example, Prompt, load_prompt
+from thread_kit.requests import Status
+from thread_kit.trace.episode import Episode
+
+SHOWN = {
+    "pick": ("pick-105", "pick-100"),
+    "clean": ("clean-101", "clean-105"),
+    "heat": ("heat-108", "heat-101"),
+    "cool": ("cool-103", "cool-102"),
+    "look": ("look-107", "look-102"),
+    "pick2": ("pick2-100", "pick2-101"),
+}
+"""The games that the examples are from: the first of each type for THREAD, both for the others."""
+
+needs_engine = pytest.mark.alfworld
+
+
+pytestmark = pytest.mark.usefixtures("alfworld_process")
+
+
+@cache
+def thread_prompt(name: str) -> Prompt:
+    return load_prompt(f"alfworld-{name}")
+
+
+def check_place(context: str, env: AlfWorld) -> dict[str, object]:
+    """What a thread with this context would do: look there, and take what it is asked for."""
+    asked = re.fullmatch(r"I need to check the (.+) for (?:the|another) (.+)\. =>", context)
+    assert asked, context
+    place, obj = asked.groups()
+    seen = env.step(f"go to {place}").observation
+    if seen == f"The {place} is closed.":
+        seen = env.step(f"open {place}").observation
+    if not (there := re.search(rf"\ba ({obj} \d+)", seen)):
+        return {}
+    env.step(f"take {there[1]} from {place}")
+    return {"item": there[1], "place": place}
+
+
+# THREAD
+
+
+@needs_engine
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thread_prompt_is_proved_in_a_generated_game(kind):
+    prompt = thread_prompt(kind)
+    env = AlfWorld("generated", SHOWN[kind][0])
+    assert prompt.examples[0].context == env.reset()
+    assert check_prompt(prompt, env, check_place) == []
+    assert env.won
+
+
+@needs_engine
+def test_the_check_finds_what_is_not_true_in_the_game():
+    prompt = thread_prompt("clean")
+    wrong = [
+        type(one)(one.context, one.response.replace("a candle 1, and", "a candle 2, and"))
+        for one in prompt.examples
+    ]
+    env = AlfWorld("generated", SHOWN["clean"][0])
+    env.reset()
+    assert "a candle 1, and a {obj} 1" in check_prompt(Prompt("p", tuple(wrong)), env)[0]
+
+
+def test_the_task_general_pair_shows_nothing_that_is_not_proved_with_a_type():
+    proved = {example for kind in KINDS for example in thread_prompt(kind).examples}
+    main, others = thread_prompt("main"), thread_prompt("others")
+    assert main.examples == tuple(thread_prompt(kind).examples[0] for kind in KINDS)
+    assert set(others.examples) <= proved - set(main.examples)
+    assert len(set(others.examples)) == len(others.examples)
+
+
+def forms(prompt: Prompt) -> set[str]:
+    """What the threads of a prompt ask of a child, as patterns of its context."""
+    text = "\n".join(example.response for example in prompt.examples)
+    asked = re.findall(r"^(?!>)\w+, (.+?=>)", text, re.MULTILINE)
+    return {"(.+)".join(map(re.escape, REFERENCE.split(form)[::2])) for form in asked}
+
+
+def test_the_task_general_pair_asks_for_what_the_others_show_and_for_nothing_else():
+    main, others = thread_prompt("main"), thread_prompt("others")
+    contexts = [example.context for example in others.examples]
+    asked = forms(main) | forms(others)
+    assert len(asked) == 10
+    for form in asked:
+        assert any(re.fullmatch(form, context) for context in contexts), form
+    for context in contexts:
+        assert any(re.fullmatch(form, context) for form in asked), context
+
+
+# The other methods
+
+ACT = re.compile(r"^> (.+?) =>(.*?)<=$", re.MULTILINE)
+
+
+def steps(text: str) -> list[tuple[str, str]]:
+    """(action, observation) of a text."""
+    return ACT.findall(text)
+
+
+def play(method: str, kind: str, env: Env, speak: Callable[[str], str]) -> Episode:
+    made = named(method, f"alfworld-{kind}")
+    return made(ScriptedEngine(speak), env, seed=0, path=None).run(progress=False)
+
+
+@needs_engine
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_examples_of_a_react_prompt_are_won_games(kind):
+    prompt = load_prompt(f"react/alfworld-{kind}")
+    assert len(prompt.examples) == 2
+    for name, example in zip(SHOWN[kind], prompt.examples, strict=True):
+        env = AlfWorld("generated", name)
+        episode = play("react", kind, env, speak_examples([prompt]))
+        assert env.won
+        assert episode.threads[0].sequence.text == example.response
+        assert episode.header["prompts"].keys() == {prompt.sha256}
+
+
+class Proved(Env):
+    """A game that was won before with these actions, and says again what it said then."""
+
+    name = "alfworld"
+
+    def __init__(self, example: Example):
+        self.task = {}
+        self.context = example.context
+        self.left = steps(example.response)
+
+    def reset(self):
+        return self.context
+
+    def step(self, action):
+        known, observation = self.left.pop(0)
+        assert action == known
+        return Step(observation, float(not self.left), not self.left, False, {})
+
+    def again(self):
+        raise NotImplementedError
+
+    def oracle(self):
+        return None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["stateflow", "stateflow, 10 states"])
+def test_a_state_machine_wins_with_its_examples_what_react_wins(method, kind):
+    made = named(method, f"alfworld-{kind}")
+    shown = zip(made.prompt.examples, load_prompt(f"react/alfworld-{kind}").examples, strict=True)
+    for example, won in shown:
+        assert example.context == won.context
+        episode = play(method, kind, Proved(won), speak_examples([made.prompt]))
+        assert episode.reward == 1
+        assert episode.status is Status.ENDED
+        assert episode.threads[0].sequence.text + "#END#" == example.response
+
+
+def test_a_machine_puts_a_wrong_thing_back_and_gives_up_when_the_model_repeats_itself():
+    replies = [
+        *("The object is: mug. =>", "On the desk. =>", "> go to desk 1 =>"),
+        *("> take pen 1 from desk 1 =>", "> put pen 1 in/on desk 1 =>"),
+        *("> go to bed 1 =>",) * 3,
+    ]
+    seen = [
+        "On the desk 1, you see a pen 1.",
+        "You pick up the pen 1 from the desk 1.",
+        "You put the pen 1 in/on the desk 1.",
+        *("On the bed 1, you see nothing.",) * 3,
+    ]
+    text = "".join(f"{reply}{back}<=\n" for reply, back in zip(replies[2:], seen, strict=True))
+    env = Proved(Example("You are in a room.\nYour task is to: put a mug in shelf.", text))
+    env.left.append(("never", "reached"))
+    episode = play("stateflow", "pick", env, script(replies))
+    text = episode.threads[0].sequence.text
+    assert re.findall(r"^\[(\w+)\]", text, re.MULTILINE) == [
+        *("Init", "Plan", "Pick", "Pick", "Pick_Error"),
+        *("Pick", "Pick", "Pick"),
+    ]
+    assert episode.status is Status.ENDED
+    assert env.left == [("never", "reached")]
+
+
+def script(replies: list[str]) -> Callable[[str], str]:
+    left = iter(replies)
+    return lambda text: next(left)
+
+
+ROLES = ["atomic", "executor"]
+
+
+@needs_engine
+def test_every_atomic_skill_is_true_in_its_game():
+    atomic, hybrid = (load_prompt(f"adapt/alfworld-{role}").examples for role in ROLES)
+    assert hybrid[: len(atomic)] == atomic
+    whole = [load_prompt(f"react/alfworld-{kind}").examples[0] for kind in ("heat", "look")]
+    assert list(hybrid[len(atomic) :]) == whole
+    rooms = rooms_by_text()
+    for example in atomic:
+        room, _, task = example.context.partition("\nYour task is to: ")
+        env = AlfWorld("generated", rooms[room])
+        env.reset()
+        first, *_ = shown = steps(example.response)
+        if taken := re.fullmatch(r"take .+ from (.+)", first[0]):
+            env.step(f"go to {taken[1]}")
+            env.step(f"open {taken[1]}")
+        assert [(act, env.step(act).observation) for act, _ in shown] == shown, task
+
+
+def rooms_by_text() -> dict[str, str]:
+    """The games by the first line of their contexts, as the proved prompts have them."""
+    return {
+        example.context.partition("\n")[0]: name
+        for kind, pair in SHOWN.items()
+        for name, example in zip(pair, load_prompt(f"react/alfworld-{kind}").examples, strict=True)
+    }
+
+
+def executor(planned: set[str], places: dict[str, str]) -> Callable[[str], str]:
+    """Does what is atomic, and fails at what the planner shows a plan for.
+
+    places: where the thing of a game lies, by its kind; it is found there at once.
+    """
+
+    def speak(text: str) -> str:
+        asked, _, Y = text.rpartition("Prompt:\n")[2].partition("\n\nResponse:\n#START#\n")
+        task = asked.rpartition("Your task is to: ")[2].removesuffix(".")
+        if asked in planned:
+            return "Task failed!\n#END#"
+        if found := re.fullmatch(r"find and take (?:a|another) (\w+)", task):
+            task = f"take a {found[1]} from {places[found[1]]}"
+        verb, thing, place = re.fullmatch(
+            r"(take|put|clean|heat|cool|switch on) (?:a|the|another) (\w+) (?:from|in|with|at) "
+            r"(.+)",
+            task,
+        ).groups()
+        if not Y.count(f"> go to {place} =>"):
+            return f"> go to {place} =>"
+        last = steps(Y)[-1][1]
+        if last.endswith("is closed.") and verb in ("take", "put"):
+            return f"> open {place} =>"
+        item = re.search(rf"\b{thing} \d", last if verb in ("take", "switch on") else Y)
+        if re.match("You (pick|put|clean|heat|cool|turn)", last):
+            return "Task completed!\n#END#"
+        if item is None:
+            return "Task failed!\n#END#"
+        behind = {"take": f" from {place}", "put": f" in/on {place}", "switch on": ""}
+        begin = verb.replace("switch on", "use")
+        return f"> {begin} {item[0]}{behind.get(verb, f' with {place}')} =>"
+
+    return speak
+
+
+@needs_engine
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_planners_examples_lead_to_the_goal(kind):
+    planner = load_prompt("adapt/alfworld-planner")
+    plan = speak_examples([planner])
+    react = load_prompt(f"react/alfworld-{kind}").examples[0]
+    taken = re.search(r"take (\w+) \d+ from (.+?) =>", react.response)
+    act = executor({one.context for one in planner.examples}, {taken[1]: taken[2]})
+    env = AlfWorld("generated", SHOWN[kind][0])
+
+    def speak(text: str) -> str:
+        return (plan if text.startswith(planner.text) else act)(text)
+
+    assert play("adapt", kind, env, speak).reward == 1
+    assert env.won
+
+
+@needs_engine
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_plans_that_never_change_lead_to_the_goal(kind):
+    planner = load_prompt("plan_and_execute/alfworld")
+    plan, act = speak_examples([planner]), executor(set(), {})
+    env = AlfWorld("generated", SHOWN[kind][0])
+
+    def speak(text: str) -> str:
+        return (plan if text.startswith(planner.text) else act)(text)
+
+    episode = play("plan-and-execute", kind, env, speak)
+    assert env.won
+    asked = [one for one in episode.threads.values() if one.parent == 0]
+    assert {one.prompt for one in asked} == {load_prompt("adapt/alfworld-executor").sha256}
+
+
+@needs_engine
+@pytest.mark.parametrize("game", ["clean-101", "heat-108", "cool-102", "look-107", "pick2-101"])
+def test_the_handlers_of_decomp_win_the_games_that_they_show(game):
+    kind = game.partition("-")[0]
+    method = named("decomp", f"alfworld-{kind}")
+    prompts = [method.prompt, *method.fixed["prompts"]]
+    env = AlfWorld("generated", game)
+    episode = play("decomp", kind, env, speak_examples(prompts))
+    assert env.won
+    room = env.reset().partition("\n")[0]
+    examples = [example for prompt in prompts for example in prompt.examples]
+    shown = {one.response for one in examples if one.context.startswith(f"{room}\n")}
+    assert {one.sequence.text for one in episode.threads.values()} == shown
+
+
+def test_every_example_of_decomp_and_tdag_is_of_one_of_these_games():
+    rooms = rooms_by_text()
+    played = {"clean-101", "heat-108", "cool-102", "look-107", "pick2-101"}
+    for name in ("decomp", "tdag"):
+        method = named(name, "alfworld-heat")
+        own = [method.prompt, *method.fixed["prompts"]]
+        own = [prompt for prompt in own if not prompt.name.startswith("adapt/")]
+        for prompt in own:
+            found = {rooms[example.context.partition("\n")[0]] for example in prompt.examples}
+            assert found <= played, prompt
+
+
+DEEDS = ("take", "put", "heat", "use")
+
+
+@needs_engine
+@pytest.mark.parametrize("game", ["heat-108", "look-107", "pick2-101"])
+def test_tdags_decomposer_and_generator_lead_to_the_goal(game):
+    """Its agents do what ReAct's example of the game does, one deed each."""
+    kind = game.partition("-")[0]
+    method = named("tdag", f"alfworld-{kind}")
+    generator, agent = method.fixed["prompts"]
+    examples = speak_examples([method.prompt, generator])
+    env = AlfWorld("generated", game)
+    context = env.reset()
+    won = load_prompt(f"react/alfworld-{kind}").examples[SHOWN[kind].index(game)]
+    shown = next(one.response for one in method.prompt.examples if one.context == context)
+    acts = [action for action, _ in steps(won.response)]
+    results = re.findall(r"^result =>(.+?)<=$", shown, re.MULTILINE | re.DOTALL)
+
+    def speak(text: str) -> str:
+        if not text.startswith(agent.text):
+            return examples(text)
+        done = steps(text.removeprefix(agent.text))
+        if done and done[-1][0].startswith(DEEDS):
+            return f"{results.pop(0)}\n#END#"
+        return f"> {acts.pop(0)} =>"
+
+    episode = play("tdag", kind, env, speak)
+    assert env.won
+    assert (acts, results) == ([], [])
+    assert episode.threads[0].sequence.text == shown
+
+
+@needs_engine
+def test_the_trials_that_reflexion_shows_went_as_it_shows_them():
+    rooms = rooms_by_text()
+    for example in load_prompt("reflexion/alfworld").examples:
+        env = AlfWorld("generated", rooms[example.context.partition("\n")[0]])
+        assert example.context.startswith(env.reset())
+        for action, observation in steps(example.context):
+            assert env.step(action).observation == observation
+        assert not env.won
+
+
+@pytest.mark.parametrize("name", ["plan-and-execute", "decomp", "tdag"])
+def test_a_method_with_prompts_for_all_types_travels_to_other_processes(name):
+    for kind in KINDS:
+        made = named(name, f"alfworld-{kind}")
+        assert pickle.loads(pickle.dumps(made)).prompt == made.prompt
+
+
+@pytest.mark.parametrize("name", ON_ALFWORLD)
+def test_the_variants_are_there_for_every_type_and_on_alfworld_only(name):
+    for kind in KINDS:
+        made = named(name, f"alfworld-{kind}")
+        assert made.name == name
+        assert pickle.loads(pickle.dumps(made)).prompt == made.prompt  # it travels, too
+    with pytest.raises(ValueError, match=f"no method '{name}' on textcraft"):
+        named(name, "textcraft")

@@ -1,0 +1,316 @@
+"""DataCommons QA: sources, generated questions, grading, and whole episodes in the jail."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from thread_kit.dialect import QA, QA_ASYNC
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.datacommons.client import KEY, DataCommons
+from thread_kit.envs.datacommons.env import DataCommonsQA, load_questions
+from thread_kit.envs.datacommons.questions import KINDS, MIDDLE, correlation, forecast, slope
+from thread_kit.envs.datacommons.rules import DataCommonsScript
+from thread_kit.envs.qa.env import graded
+from thread_kit.requests import Status
+from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
+from thread_kit.session.session import Session
+
+open_data = pytest.mark.statistics
+
+FILE = "question\tdc_answer\nWas it higher in Ada or in Bel?\tBel\nDid it rise?\tincreasing\n"
+
+
+@pytest.fixture
+def env(request):
+    return DataCommonsQA("test", getattr(request, "param", 0))
+
+
+# Grading
+
+
+@pytest.mark.parametrize(
+    ("given", "answer", "right"),
+    [
+        ("Ohio", "ohio", True),
+        ("Ohio.", "Ohio", True),
+        ("in BUCKS Pennsylvania", "BUCKS Pennsylvania", True),
+        ("Texas", "Ohio", False),
+        ("", "Ohio", False),
+        (" ", "Ohio", False),
+        ("12.7", "12.2", True),
+        ("13.0", "12.9", False),
+        ("10032", "10032", True),
+        ("about 12", "12", True),
+        ("inf", "12", False),
+        ("nan", "higher", False),
+    ],
+)
+def test_grading_is_the_benchmarks(given, answer, right):
+    assert graded(given, answer) is right
+
+
+# Open statistics
+
+
+@open_data
+def test_a_place_is_found_by_its_name_and_not_by_a_part_of_it(env):
+    assert env.source.find_places("rate in West Virginia") == [
+        {"name": "West Virginia", "ID": "geoId/54"}
+    ]
+
+
+@open_data
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda s: s.find_places("Virgina"), "Did you mean Virginia"),
+        (lambda s: s.find_places("Atlantis on sea"), "Name a US state"),
+        (lambda s: s.find_variables("asthma"), "There are: the income per person"),
+        (lambda s: s.observations("geoId/99", "Rate_Polio"), "look it up with find_places"),
+        (lambda s: s.observations("geoId/54", "Rate_Colds"), "look it up with find_variables"),
+    ],
+)
+def test_what_is_not_there_is_said_in_a_sentence_with_the_remedy(env, call, said):
+    with pytest.raises(LookupError, match=said):
+        call(env.source)
+
+
+@open_data
+def test_ambiguous_words_give_all_that_fit(env):
+    found = env.source.find_variables("crime or murder")
+    assert {"Rate_ViolentCrime", "Rate_Murder"} <= {one["ID"] for one in found}
+
+
+@open_data
+def test_the_country_is_the_mean_over_the_states_by_their_people(env):
+    table = env.source.table
+    states = table[(table["variable"] == "Rate_Murder") & (table["date"] == 1990)]
+    country = states[states["place"] == "country/USA"]["value"].item()
+    others = states[states["place"] != "country/USA"]["value"]
+    assert len(others) == 51
+    assert country == pytest.approx(9.4, abs=0.2)  # the FBI's figure for 1990
+    assert others.min() < country < others.max()
+
+
+# Questions
+
+
+@open_data
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_number_gives_the_same_question_again(split):
+    first = [DataCommonsQA(split, n).question for n in range(25)]
+    assert [DataCommonsQA(split, n).question for n in range(25)] == first
+    assert {one.kind for one in first} == {kind.name for kind in KINDS}
+
+
+@open_data
+def test_the_splits_share_no_place_variable_or_year():
+    seen = {}
+    for split in ("train", "test"):
+        questions = [DataCommonsQA(split, n).question for n in range(120)]
+        places = {one for q in questions for one, _ in q.needs} - {"country/USA"}
+        variables = {one for q in questions for _, one in q.needs}
+        first = [
+            int(word)
+            for q in questions
+            for word in q.text.replace("?", " ").split()
+            if word.rstrip(",").isdigit()
+            for word in [word.rstrip(",")]
+        ]
+        seen[split] = places, variables, first
+    assert not seen["train"][0] & seen["test"][0]
+    assert not seen["train"][1] & seen["test"][1]
+    assert min(seen["test"][2]) >= MIDDLE
+
+
+def test_the_programs_compute_what_their_names_say():
+    years = [2000, 2001, 2003]
+    line = pd.Series([1.0, 3.0, 7.0], index=years)
+    assert slope(line) == pytest.approx(2)
+    assert forecast(line, 2010) == pytest.approx(21)
+    other = pd.Series([5.0, 4.0, 9.0, 3.0], index=[1999, *years])
+    expected = np.corrcoef([1, 3, 7], [4, 9, 3])[0, 1]
+    assert correlation(line, other) == pytest.approx(expected)
+
+
+@open_data
+def test_the_answer_follows_from_the_figures():
+    for number in range(60):
+        question = DataCommonsQA("test", number).question
+        kind = next(kind for kind in KINDS if kind.name == question.kind)
+        assert len(question.needs) == kind.places + kind.national
+        larger = question.figures[0] > (*question.figures, 0.0)[1]
+        if question.answer in ("higher", "increasing", "increase", "above", "positive"):
+            assert larger
+        elif question.answer in ("lower", "decreasing", "decrease", "below", "negative"):
+            assert not larger
+        else:
+            assert question.answer in question.text
+
+
+# The benchmark's own file
+
+
+@open_data
+def test_the_benchmarks_questions_come_from_a_file(tmp_path):
+    path = tmp_path / "questions.txt"
+    path.write_text(FILE)
+    assert [one.answer for one in load_questions(path)] == ["Bel", "increasing"]
+    env = DataCommonsQA(path, 1)
+    assert env.task == {"split": "questions.txt", "number": 1}
+    with pytest.raises(ValueError, match="choose 0 to 1"):
+        DataCommonsQA(path, 2)
+
+
+def test_a_file_that_is_not_there_or_of_another_form_names_the_remedy(tmp_path):
+    with pytest.raises(FileNotFoundError, match="philipmit/thread"):
+        load_questions(tmp_path / "none.txt")
+    (tmp_path / "other.txt").write_text("a\tb\n1\t2\n")
+    with pytest.raises(ValueError, match="no columns question and dc_answer"):
+        load_questions(tmp_path / "other.txt")
+
+
+# The environment
+
+
+@open_data
+def test_an_answer_is_handed_in_once(env):
+    assert env.reset() == f"Question: {env.question.text}"
+    assert env.step("look").info == {"answer": None, "solved": False}
+    right = env.step(f"Final Answer: {env.question.answer}")
+    assert (right.reward, right.terminated) == (1.0, True)
+    assert env.step("Final Answer: x").reward == 0.0
+    assert env.again().step("Final Answer: nowhere").info["solved"] is False
+
+
+@open_data
+def test_the_last_final_answer_of_a_text_counts(env):
+    text = "Final Answer: a\nNo.\nFinal Answer: b #END#"
+    assert env.answer(text) == "Final Answer: b"
+    assert env.answer("b") is None
+
+
+@open_data
+@pytest.mark.jail
+@pytest.mark.parametrize(
+    ("number", "dialect"), [(0, QA), (13, QA), (17, QA), (20, QA), (15, QA_ASYNC)]
+)
+def test_the_threads_of_a_script_answer_from_what_the_jail_computes(number, dialect):
+    env = DataCommonsQA("test", number)
+    engine = ScriptedEngine(DataCommonsScript(env, dialect))
+    episode = Session(engine, env, dialect=dialect).run(progress=False)
+    assert (episode.status, episode.reward) == (Status.ENDED, 1.0)
+    assert set(env.asked) == set(env.question.needs)
+    assert not [line for one in episode.threads.values() for line in one.executed if line.error]
+
+
+@open_data
+@pytest.mark.jail
+def test_a_place_that_is_not_there_is_feedback_to_the_thread(env):
+    replies = ["# > print(find_places('Virgina')) =>", "\nFinal Answer: Ohio\n#END#"]
+    with BubblewrapSandbox(env.functions) as sandbox:
+        session = Session(ScriptedEngine(replies), env, dialect=QA, sandbox=sandbox)
+        text = session.run(progress=False).threads[0].sequence.text
+    assert "=>LookupError: No place is known by the words 'Virgina'. Did you mean" in text
+
+
+@open_data
+@pytest.mark.jail
+def test_a_fork_of_an_episode_lives_its_past_again_in_a_jail_of_its_own():
+    env = DataCommonsQA("test", 14)
+    session = Session(ScriptedEngine(DataCommonsScript(env)), env, dialect=QA)
+    episode = session.run(progress=False)
+    again = session.fork(len(episode.events) - 3, engine=ScriptedEngine(DataCommonsScript(env)))
+    assert again.run(progress=False).reward == 1.0
+
+
+# Data Commons, with its real client and a server of our own
+
+
+class Served(http.server.BaseHTTPRequestHandler):
+    """Answers as Data Commons' API does."""
+
+    asked: list[str] = []  # noqa: RUF012
+
+    def do_GET(self):
+        self._reply({"data": {"country/GTM": {}}})
+
+    def do_POST(self):
+        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append(self.path)
+        if "resolve" in self.path:
+            (node,) = sent["nodes"]
+            candidates = [] if "Atlantis" in node else [{"dcid": "geoId/39"}]
+            self._reply({"entities": [{"node": node, "candidates": candidates}]})
+            return
+        (variable,) = sent["variable"]["dcids"]
+        (place,) = sent["entity"]["dcids"]
+        rows = [{"date": "2019", "value": 2.5}, {"date": "2018", "value": 1.5}, {"date": "2020"}]
+        facet = {"facetId": "7", "observations": rows if place == "geoId/39" else []}
+        by = {variable: {"byEntity": {place: {"orderedFacets": [facet]}}}}
+        facets = {"7": {"importName": "Ours", "provenanceUrl": "here"}}
+        self._reply({"byVariable": by, "facets": facets})
+
+    def _reply(self, data):
+        text = json.dumps(data).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    Served.asked.clear()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Served) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@open_data
+def test_a_series_is_fetched_once_and_says_where_it_is_from(server, tmp_path):
+    source = DataCommons(tmp_path, url=server)
+    assert source.find_places("Ohio") == [{"name": "Ohio", "ID": "geoId/39"}]
+    expected = [{"date": "2018", "value": 1.5}, {"date": "2019", "value": 2.5}]
+    assert source.observations("geoId/39", "Rate") == expected
+    asked = len(Served.asked)
+    assert DataCommons(tmp_path, url=server).observations("geoId/39", "Rate") == expected
+    assert len(Served.asked) == asked
+    (path,) = tmp_path.glob("observations/*.parquet")
+    table = pd.read_parquet(path)
+    assert set(table["source"]) == {"Ours"}
+    assert table["fetched"].str.len().eq(25).all()
+
+
+@open_data
+def test_no_values_and_no_place_are_feedback(server, tmp_path):
+    source = DataCommons(tmp_path, url=server)
+    with pytest.raises(LookupError, match="no place by the words 'Atlantis'"):
+        source.find_places("Atlantis")
+    with pytest.raises(LookupError, match="has no values of Rate for geoId/40"):
+        source.observations("geoId/40", "Rate")
+
+
+@open_data
+def test_without_key_or_network_the_cache_still_answers(server, tmp_path, monkeypatch):
+    DataCommons(tmp_path, url=server).observations("geoId/39", "Rate")
+    monkeypatch.delenv(KEY, raising=False)
+    offline = DataCommons(tmp_path)
+    assert len(offline.observations("geoId/39", "Rate")) == 2
+    with pytest.raises(LookupError, match=f"not in the cache, and {KEY} is not set"):
+        offline.observations("geoId/39", "Other")
+    nowhere = DataCommons(tmp_path, url="http://127.0.0.1:1")
+    with pytest.raises(LookupError, match="cannot be reached"):
+        nowhere.observations("geoId/39", "Other")

@@ -1,0 +1,256 @@
+"""ICU QA: the folder layout, the open stays' format, generated questions, episodes in the jail."""
+
+from __future__ import annotations
+
+import csv
+import tarfile
+
+import pandas as pd
+import pytest
+
+from thread_kit.dialect import QA, QA_ASYNC
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.icu.env import IcuQA
+from thread_kit.envs.icu.questions import KINDS, kinds_of
+from thread_kit.envs.icu.rules import IcuScript
+from thread_kit.envs.icu.stays import COLUMNS, VARIABLES, Mimic3Stays, PhysioNet2012, made_up
+from thread_kit.requests import Status
+from thread_kit.session.session import Session
+
+
+@pytest.fixture(scope="module")
+def stays(tmp_path_factory):
+    return made_up(tmp_path_factory.mktemp("stays"))
+
+
+# Stays
+
+
+def test_made_up_stays_have_the_exact_layout(stays):
+    (first, *_) = sorted(stays.folder.glob("train/*_episode1_timeseries.csv"))
+    lines = first.read_text().splitlines()
+    assert lines[0] == ",".join(COLUMNS)
+    assert all(line.count(",") == len(COLUMNS) - 1 for line in lines)
+    assert (stays.folder / "test" / "listfile.csv").read_text().startswith("stay,y_true\n")
+
+
+def test_made_up_stays_are_the_same_for_the_same_seed(tmp_path, stays):
+    again = made_up(tmp_path / "again")
+    assert again.table("10003").equals(stays.table("10003"))
+    assert not made_up(tmp_path / "other", seed=1).table("10003").equals(stays.table("10003"))
+
+
+def test_a_folder_is_read_as_it_lies_and_nothing_is_written(stays):
+    before = {path: path.stat().st_mtime_ns for path in stays.folder.parent.rglob("*")}
+    read = Mimic3Stays(stays.folder.parent)
+    IcuQA(read, 8)
+    assert {path: path.stat().st_mtime_ns for path in stays.folder.parent.rglob("*")} == before
+
+
+def test_only_first_stays_count_and_both_lists_are_read(tmp_path):
+    for split, names in (("train", ["7_episode1", "7_episode2"]), ("test", ["9_episode1"])):
+        folder = tmp_path / "in-hospital-mortality" / split
+        folder.mkdir(parents=True)
+        rows = "".join(f"{name}_timeseries.csv,1\n" for name in names)
+        (folder / "listfile.csv").write_text("stay,y_true\n" + rows)
+    assert Mimic3Stays(tmp_path).expired == {"7": 1, "9": 1}
+
+
+def test_values_are_those_that_were_measured(stays):
+    table = stays.table("10003")
+    values = stays.values("10003", "heart rate")
+    measured = table[["Hours", "Heart Rate"]].dropna()
+    assert list(values.index) == list(measured["Hours"])
+    assert list(values) == list(measured["Heart Rate"])
+
+
+def test_a_group_mean_is_over_the_means_of_its_patients(stays):
+    survived = [one for one, died in stays.expired.items() if not died]
+    means = stays.group_means("survived", "temperature")
+    assert sorted(means.index) == sorted(survived)
+    one = survived[0]
+    assert means[one] == pytest.approx(stays.table(one)["Temperature"].mean())
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda s: s.values("1", "pH"), "no patient '1' among the 20"),
+        (lambda s: s.values("10003", "pulse"), "no variable 'pulse'. There are: diastolic"),
+        (lambda s: s.group_means("all", "pH"), "no group 'all'. There are: survived, expired"),
+    ],
+)
+def test_what_is_not_there_is_said_in_a_sentence(stays, call, said):
+    with pytest.raises(LookupError, match=said):
+        call(stays)
+
+
+def test_missing_data_names_where_to_get_them(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"physionet\.org/content/mimiciii"):
+        Mimic3Stays(tmp_path)
+    with pytest.raises(FileNotFoundError, match="challenge-2012"):
+        PhysioNet2012(tmp_path / "set-a")
+
+
+@pytest.fixture(params=["folder", "tar"])
+def open_stays(request, tmp_path):
+    """Stays of nobody, in the form of PhysioNet/CinC Challenge 2012."""
+    folder = tmp_path / "set-a"
+    folder.mkdir()
+    head = "Time,Parameter,Value\n00:00,RecordID,{n}\n00:00,Weight,-1\n00:00,Age,50\n"
+    for n in (1, 2):
+        rows = "".join(
+            f"{h:02}:30,HR,{60 + h * n}\n{h:02}:30,NISysABP,{100 + h}\n" for h in range(9)
+        )
+        (folder / f"{n}.txt").write_text(head.format(n=n) + rows)
+    (tmp_path / "Outcomes-a.txt").write_text(
+        "RecordID,SAPS-I,SOFA,Length_of_stay,Survival,In-hospital_death\n1,6,1,5,-1,0\n2,6,1,5,3,1\n"
+    )
+    if request.param == "folder":
+        return PhysioNet2012(folder)
+    with tarfile.open(tmp_path / "set-a.tar.xz", "w:xz") as tar:
+        tar.add(folder, "set-a")
+    return PhysioNet2012(tmp_path / "set-a.tar.xz")
+
+
+def test_open_stays_have_the_same_columns(open_stays):
+    table = open_stays.table("2")
+    assert tuple(table.columns) == COLUMNS
+    assert list(table["Hours"][:2]) == [0.5, 1.5]
+    assert open_stays.expired == {"1": 0, "2": 1}
+    assert open_stays.values("2", "heart rate")[1.5] == 62
+    assert open_stays.values("2", "systolic blood pressure")[0.5] == 100
+    assert open_stays.values("2", "weight").empty  # -1 is: not known
+
+
+# Questions
+
+
+def test_a_number_gives_the_same_question_again_and_all_kinds_come(stays):
+    first = [IcuQA(stays, n).question for n in range(16)]
+    assert [IcuQA(stays, n).question for n in range(16)] == first
+    assert [one.kind for one in first] == [kind.name for kind in KINDS]
+
+
+def own_answer(stays, question):
+    """The answer by means of plain Python, for three kinds that are easy to compute so."""
+    values = [stays.values(patient, variable) for patient, variable in question.needs[:2]]
+    if question.kind == "maximum lower":
+        return min(zip(values, question.needs, strict=True), key=lambda v: max(v[0]))[1][0]
+    if question.kind == "average higher":
+        return max(zip(values, question.needs, strict=True), key=lambda v: sum(v[0]) / len(v[0]))[
+            1
+        ][0]
+    low, high = (int(w) for w in question.text.split() if w.isdecimal() and len(w) < 3)
+    inside = [(v, -h) for h, v in values[0].items() if low <= h <= high]
+    return str(round(-max(inside)[1], 2))
+
+
+@pytest.mark.parametrize("number", [1, 4, 10, 17, 20, 26])
+def test_the_programs_agree_with_plain_python(stays, number):
+    question = IcuQA(stays, number).question
+    assert question.answer == own_answer(stays, question)
+
+
+def test_too_few_stays_say_so(tmp_path):
+    with pytest.raises(ValueError, match="too few values"):
+        IcuQA(made_up(tmp_path, patients=1), 0)
+
+
+# Phenotypes
+
+
+@pytest.fixture(scope="module")
+def with_phenotypes(tmp_path_factory):
+    return made_up(tmp_path_factory.mktemp("phenotypes"), phenotypes=True)
+
+
+def test_labels_belong_to_stays_in_the_order_of_their_numbers(stays, with_phenotypes):
+    assert stays.phenotypes == {}
+    root = with_phenotypes.folder.parent
+    rows = sorted(
+        (number, patient)
+        for patient, _, number in csv.reader((root / "all_stays.csv").read_text().splitlines())
+        if patient != "SUBJECT_ID"
+    )
+    first, *labels = csv.reader((root / "phenotype_labels.csv").read_text().splitlines())
+    assert [int(number) for number, _ in rows] != sorted(
+        (int(number) for number, _ in rows), reverse=True
+    )
+    shock = {
+        who for (_, who), row in zip(rows, labels, strict=True) if row[first.index("Shock")] == "1"
+    }
+    assert with_phenotypes.phenotypes["shock"] == shock != set(with_phenotypes.expired)
+    means = with_phenotypes.group_means("shock", "heart rate")
+    assert set(means.index) <= shock
+    assert with_phenotypes.groups[:2] == ("survived", "expired")
+
+
+def test_of_several_stays_the_first_one_says_what_a_patient_had(tmp_path):
+    made_up(tmp_path, patients=2)
+    (tmp_path / "all_stays.csv").write_text(
+        "SUBJECT_ID,ICUSTAY_ID,INTIME\n10000,9,2101-01-01\n10000,5,2102-01-01\n10001,7,2101-01-01\n"
+    )
+    (tmp_path / "phenotype_labels.csv").write_text("Shock,Pneumonia\n0,1\n1,0\n1,0\n")
+    found = Mimic3Stays(tmp_path).phenotypes
+    assert found == {"shock": {"10001", "10000"}, "pneumonia": set()}
+    (tmp_path / "phenotype_labels.csv").write_text("Shock\n0\n")
+    with pytest.raises(ValueError, match=r"3 stays and phenotype_labels.csv has 1"):
+        Mimic3Stays(tmp_path).phenotypes  # noqa: B018
+
+
+def test_with_phenotypes_all_fifteen_kinds_of_the_benchmark_come(stays, with_phenotypes):
+    assert kinds_of(stays) == KINDS
+    kinds = kinds_of(with_phenotypes)
+    asked = [IcuQA(with_phenotypes, n).question for n in range(len(kinds))]
+    assert [one.kind for one in asked] == [kind.name for kind in kinds]
+    highest, lowest = asked[-2:]
+    assert [group for group, _ in highest.needs[1:]] == list(with_phenotypes.phenotypes)
+    for one, outermost in ((highest, max), (lowest, min)):
+        variable = one.needs[0][1]
+        means = [
+            with_phenotypes.group_means(g, variable).mean() for g in with_phenotypes.phenotypes
+        ]
+        assert one.figures[1] == pytest.approx(outermost(means))
+        assert one.answer == ("above" if one.figures[0] > outermost(means) else "below")
+
+
+# Episodes
+
+
+@pytest.mark.jail
+@pytest.mark.parametrize("number", [16, 17, 18, 19])
+def test_questions_about_phenotypes_are_answered_by_independent_children(with_phenotypes, number):
+    env = IcuQA(with_phenotypes, number)
+    assert set(env.functions["groups"]()) == set(with_phenotypes.groups)
+    session = Session(ScriptedEngine(IcuScript(env, QA_ASYNC)), env, dialect=QA_ASYNC)
+    episode = session.run(progress=False)
+    assert (episode.status, episode.reward) == (Status.ENDED, 1.0)
+    assert set(env.asked) == set(env.question.needs)
+    assert len(episode.threads) == 1 + len(env.question.needs)
+
+
+@pytest.mark.jail
+@pytest.mark.parametrize(("number", "dialect"), [(6, QA), (9, QA), (12, QA), (15, QA_ASYNC)])
+def test_the_threads_of_a_script_answer_from_what_the_jail_computes(stays, number, dialect):
+    env = IcuQA(stays, number)
+    session = Session(ScriptedEngine(IcuScript(env, dialect)), env, dialect=dialect)
+    episode = session.run(progress=False)
+    assert (episode.status, episode.reward) == (Status.ENDED, 1.0)
+    assert set(env.asked) == set(env.question.needs)
+
+
+@pytest.mark.jail
+def test_what_was_not_measured_is_feedback(stays, tmp_path):
+    env = IcuQA(stays, 0)
+    functions = env.functions
+    assert functions["variables"]() == list(VARIABLES)
+    with pytest.raises(LookupError, match="There is no patient"):
+        functions["measurements"](77, "pH")
+    assert functions["measurements"](10003, "pH")[0].keys() == {"hour", "value"}
+
+
+def test_figures_are_plain_numbers(stays):
+    for n in range(16):
+        assert all(type(one) is float for one in IcuQA(stays, n).question.figures)
+    assert isinstance(stays.table("10003"), pd.DataFrame)

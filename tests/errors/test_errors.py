@@ -1,0 +1,413 @@
+"""Errors: what the rules propose, what reviewers say, and how far they agree."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import pytest
+from helpers.programs import NO, Lock, play, world
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thread_kit.dialect import QA
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.datacommons.env import DataCommonsQA
+from thread_kit.envs.env import Step
+from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.errors.error_types import ABOUT, ErrorType
+from thread_kit.errors.figures import action_runs, failure_figure, failures, misreading_figure
+from thread_kit.errors.first_error import findings, propose, runs_of_actions
+from thread_kit.errors.review import (
+    RULES,
+    Review,
+    agreement,
+    confusion,
+    frame_of,
+    read_reviews,
+    review_by_rules,
+    write_review,
+)
+from thread_kit.errors.review_widget import Reviewer, described
+from thread_kit.methods.react import react
+from thread_kit.paths import resource
+from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode
+
+GET_LOGS = ["> get 2 oak logs =>", "> craft 4 oak planks using 1 oak logs =>"]
+
+
+def crafting(*actions: str, goal: str = "note block", last: str = NO, **options) -> Episode:
+    """An episode of ReAct that does these actions."""
+    replies = [f"> {action} =>" for action in actions] + [last]
+    given = {"program": react, "variables": False, **options}
+    return Session(ScriptedEngine(replies), world(goal), **given).run(progress=False)
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected", "at"),
+    [
+        (["fetch 2 oak logs"], ErrorType.INVALID_ACTION, 0),
+        (["craft 1 note block using 1 redstone"], ErrorType.INVALID_ACTION, 0),
+        (["craft note block"], ErrorType.INVALID_ACTION, 0),
+        (["get 1 redstone", "craft 1 bucket using 3 iron ingot"], ErrorType.INADEQUATE_PLAN, 1),
+        (
+            ["get 6 warped planks", "craft 1 light gray bed using 3 light gray wool, 3 planks"],
+            ErrorType.INVALID_ACTION,
+            1,
+        ),
+        (
+            ["get 8 oak planks", "craft 1 note block using 8 oak planks, 1 redstone"],
+            ErrorType.MISREAD_OBSERVATION,
+            1,
+        ),
+        # It was crafted since, but too little of it: that is the plan's fault.
+        (
+            [
+                "get 8 oak planks",
+                "get 1 oak logs",
+                "craft 4 oak planks using 1 oak logs",
+                "get 1 redstone",
+                "craft 1 note block using 8 oak planks, 1 redstone",
+            ],
+            ErrorType.INADEQUATE_PLAN,
+            4,
+        ),
+        # Trying to get what cannot be got is how one finds out, and no error.
+        (["get 8 planks", "inventory"], ErrorType.INADEQUATE_PLAN, None),
+    ],
+)
+def test_the_first_wrong_action_gives_the_type(actions, expected, at):
+    episode = crafting(*actions)
+    found = propose(episode)
+    assert found.type is expected
+    acted = [number for number, e in enumerate(episode.events) if type(e).__name__ == "Acted"]
+    assert found.event == (len(episode.events) - 1 if at is None else acted[at])
+    assert found.why
+
+
+def test_what_is_solved_has_no_error():
+    episode = crafting(
+        "get 3 bone",
+        *["craft 3 bone meal using 1 bone"] * 3,
+        "craft 1 bone block using 9 bone meal",
+        goal="bone block",
+    )
+    assert propose(episode) is None
+
+
+def test_an_error_that_comes_first_counts_and_not_a_later_one():
+    episode = crafting("get 1 iron ingot", "craft 1 bucket using 3 iron ingot", "dance")
+    assert [one.type for one in findings(episode)] == [
+        ErrorType.INADEQUATE_PLAN,
+        ErrorType.INVALID_ACTION,
+    ]
+    assert propose(episode).type is ErrorType.INADEQUATE_PLAN
+
+
+def test_a_line_that_fails_is_a_runtime_error():
+    engine = ScriptedEngine(["x = unknown + 1\n#END#"])
+    found = propose(Session(engine, world()).run(progress=False))
+    assert found.type is ErrorType.RUNTIME_ERROR
+    assert "NameError" in found.why
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"calls": 2}, ErrorType.OUT_OF_BUDGET),
+        ({"program": partial(react, iterations=2)}, ErrorType.OUT_OF_BUDGET),
+        ({"new_tokens": 3}, ErrorType.OUT_OF_BUDGET),
+    ],
+)
+def test_what_is_cut_is_out_of_budget(options, expected):
+    assert propose(crafting(*["inventory"] * 5, **options)).type is expected
+
+
+def test_a_thread_that_reads_too_much_is_out_of_context():
+    engine = ScriptedEngine(["> inventory =>"] * 50, context=600)
+    session = Session(engine, world(), program=react, variables=False)
+    assert propose(session.run(progress=False)).type is ErrorType.OUT_OF_CONTEXT
+
+
+def test_where_there_is_nothing_to_act_in_a_wrong_answer_is_a_wrong_analysis():
+    session = Session(ScriptedEngine(["print('42')\n#END#"]), context="How many? =>")
+    assert propose(session.run(progress=False)).type is ErrorType.WRONG_ANALYSIS
+
+
+ROBBERIES = """\
+s = {}
+for one in ['geoId/04', 'geoId/34']:
+    data = [o for o in observations(one, 'Rate_Robbery') if 1982 <= int(o['date']) <= 1986]
+    s[one] = stats.linregress([int(o['date']) for o in data], [o['value'] for o in data]).slope
+"""
+
+
+@pytest.mark.jail
+@pytest.mark.statistics
+@pytest.mark.parametrize(
+    ("text", "expected", "why"),
+    [
+        ("# > print(find_places('the nation')) =>", ErrorType.WRONG_INFORMATION, "LookupError"),
+        ("Final Answer: New Jersey\n#END#", ErrorType.WRONG_INFORMATION, "never looked up: geoId"),
+        (
+            "d = [observations(one, 'Rate_Murder') for one in ['geoId/04', 'geoId/34']]\n"
+            "Final Answer: New Jersey\n#END#",
+            ErrorType.WRONG_INFORMATION,
+            "never looked up: geoId/04, Rate_Robbery",
+        ),
+        (
+            ROBBERIES.replace(".slope", ".rvalue") + "print(s)\nFinal Answer: New Jersey\n#END#",
+            ErrorType.WRONG_ANALYSIS,
+            "never computed: 3.53, -9.18",
+        ),
+        (
+            ROBBERIES + "print({k: round(v, 1) for k, v in s.items()})\nFinal Answer: Ohio\n#END#",
+            ErrorType.MISREAD_RESULTS,
+            "'Ohio', from 3.53, -9.18",
+        ),
+        ("x = 1 + 'a'\nFinal Answer: New Jersey\n#END#", ErrorType.RUNTIME_ERROR, "TypeError"),
+        ("I do not know.\n#END#", ErrorType.WRONG_ANALYSIS, "it ended without an answer"),
+    ],
+)
+def test_a_wrong_answer_is_one_of_the_papers_types(text, expected, why):
+    engine = ScriptedEngine([text] if text.endswith("#END#") else [text, "\n#END#"])
+    env = DataCommonsQA("train", 15)
+    found = propose(Session(engine, env, dialect=QA, program=react).run(progress=False))
+    assert found.type is expected
+    assert why in found.why
+
+
+def test_an_episode_that_goes_on_has_no_first_error_yet():
+    session = Session(ScriptedEngine([]), world())
+    next(session)
+    with pytest.raises(ValueError, match="not over"):
+        propose(session.episode)
+    session.close()
+
+
+class House(Lock):
+    name = "alfworld"
+
+    def step(self, action: str) -> Step:
+        said = "On the desk 1, you see a mug 1." if action == "go to desk 1" else "Nothing happens."
+        return Step(said, 0.0, False, False, {})
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [
+        (["go to desk 1", "take pen 1 from desk 1"], ErrorType.MISREAD_OBSERVATION),
+        (["go to desk 1", "take mug 1 from desk 1"], ErrorType.INVALID_ACTION),
+        (["clean the mug"], ErrorType.INVALID_ACTION),
+    ],
+)
+def test_in_a_household_what_was_not_seen_is_misread_and_the_rest_is_invalid(actions, expected):
+    replies = [f"> {action} =>" for action in actions] + [NO]
+    assert propose(play(react, replies, env=House(), prompts=[])).type is expected
+
+
+def test_rows_of_actions_are_a_threads_own_and_end_where_a_child_returns():
+    replies = [
+        "> get 1 redstone =>",
+        "> get 8 oak planks =>",
+        "I need help. =>",
+        "> inventory =>",
+        "print('No.')\n#END#",
+        "> craft 1 note block using 8 oak planks, 1 redstone =>",
+        "#END#",
+    ]
+    episode = Session(ScriptedEngine(replies), world()).run(progress=False)
+    assert runs_of_actions(episode) == [(1, False), (2, False), (1, False), (1, True)]
+
+
+@given(
+    st.lists(st.sampled_from(["get 1 bone", "get 9 bone meal", "dance", "inventory"]), max_size=8)
+)
+def test_every_failed_episode_gets_a_type_and_an_event_of_its_own(actions):
+    episode = crafting(*actions, goal="bone block")
+    found = propose(episode)
+    assert found.type in ABOUT
+    assert 0 <= found.event < len(episode.events)
+
+
+# Reviews
+
+
+def reviews(*types: tuple[str, str]) -> list[Review]:
+    """Pairs of what anna and ben say of one episode after the other."""
+    return [
+        Review(f"e{n}", who, ErrorType(type_), 0)
+        for n, pair in enumerate(types)
+        for who, type_ in zip(("anna", "ben"), pair, strict=True)
+    ]
+
+
+PLAN, ACTION = "inadequate plan", "invalid action"
+
+
+def test_kappa_is_what_cohen_says():
+    """By hand: 20 and 15 of 50 agree, 0.7; by chance 0.5 * 0.6 + 0.5 * 0.4 = 0.5; so 0.4."""
+    pairs = [(PLAN, PLAN)] * 20 + [(PLAN, ACTION)] * 5 + [(ACTION, PLAN)] * 10
+    found = agreement(reviews(*pairs, *[(ACTION, ACTION)] * 15), "anna", "ben")
+    assert (found.n, found.same) == (50, 0.7)
+    assert found.kappa == pytest.approx(0.4)
+    assert found.low < 0.4 < found.high <= 1
+
+
+def test_kappa_of_one_type_alone_is_not_defined():
+    found = agreement(reviews((PLAN, PLAN), (PLAN, PLAN)), "anna", "ben")
+    assert found.same == 1
+    assert math.isnan(found.kappa)
+
+
+def test_only_what_both_have_reviewed_is_compared():
+    given = [*reviews((PLAN, ACTION)), Review("alone", "anna", ErrorType.OTHER, 1)]
+    assert confusion(given, "anna", "ben").loc[PLAN, ACTION] == 1
+    assert agreement(given, "anna", "ben").n == 1
+    with pytest.raises(ValueError, match="both 'anna' and 'carl'"):
+        agreement(given, "anna", "carl")
+
+
+def test_reviews_are_on_disk_and_the_last_word_counts(tmp_path):
+    path = tmp_path / "r.jsonl"
+    assert read_reviews(path) == []
+    first = Review("e", "anna", ErrorType.OTHER, 3)
+    second = Review("e", "anna", ErrorType.INVALID_ACTION, 2, "no such recipe")
+    for one in (first, Review("e", "ben", ErrorType.OTHER, 3), second):
+        write_review(path, one)
+    assert read_reviews(path) == [second, Review("e", "ben", ErrorType.OTHER, 3)]
+    path.write_text('{"episode": "e"}\n')
+    with pytest.raises(ValueError, match="line 1: no review"):
+        read_reviews(path)
+
+
+EPISODES = {
+    "solved": crafting(
+        "get 3 bone",
+        *["craft 3 bone meal using 1 bone"] * 3,
+        "craft 1 bone block using 9 bone meal",
+        goal="bone block",
+    ),
+    "invalid": crafting("dance"),
+    "given up": crafting("inventory"),
+}
+
+
+def test_the_rules_review_what_failed():
+    found = {one.episode: one for one in review_by_rules(EPISODES)}
+    assert found.keys() == {"invalid", "given up"}
+    assert found["invalid"].type is ErrorType.INVALID_ACTION
+    assert {one.reviewer for one in found.values()} == {RULES}
+
+
+# The widget
+
+
+def test_a_reviewer_sees_the_failed_episodes_one_after_the_other(tmp_path):
+    path = tmp_path / "r.jsonl"
+    seen = Reviewer("anna", EPISODES, path=path)
+    assert repr(seen) == "Reviewer('anna', 0 of 2 reviewed)"
+    assert [key for _, key in seen.choice.options] == ["invalid", "given up"]
+    assert "rules say" not in str([child.children for child in seen.children[-1:]])
+    lines = {number: text for text, number in seen.event.options}
+    wrong = next(number for number, text in lines.items() if "dance => Could not execute" in text)
+    seen.event.value = wrong
+    seen.type.value = ErrorType.INVALID_ACTION
+    seen.note.value = "it dances"
+    seen.save.click()
+    assert seen.choice.value == "given up"
+    assert seen.note.value == ""
+    seen.type.value = ErrorType.INADEQUATE_PLAN
+    seen.record()
+    assert repr(seen) == "Reviewer('anna', 2 of 2 reviewed)"
+    first = Review("invalid", "anna", ErrorType.INVALID_ACTION, wrong, "it dances")
+    assert read_reviews(path)[0] == first
+    again = Reviewer("anna", EPISODES, path=path)
+    again.choice.value = "invalid"
+    assert again.note.value == "it dances"
+    assert again.event.value == wrong
+    assert repr(Reviewer("ben", EPISODES, path=path)) == "Reviewer('ben', 0 of 2 reviewed)"
+
+
+def test_a_reviewer_may_see_what_the_rules_propose(tmp_path):
+    seen = Reviewer("anna", EPISODES, path=tmp_path / "r.jsonl", proposals=True)
+    assert seen.type.value is ErrorType.INVALID_ACTION
+    assert "the rules say: invalid action" in seen.children[-1].children[1].value
+
+
+def test_a_reviewer_needs_a_name_and_something_to_review(tmp_path):
+    with pytest.raises(ValueError, match="name"):
+        Reviewer(" ", EPISODES, path=tmp_path / "r.jsonl")
+    with pytest.raises(ValueError, match="no episode failed"):
+        Reviewer("anna", {"solved": EPISODES["solved"]}, path=tmp_path / "r.jsonl")
+
+
+def test_every_proposal_is_a_line_that_can_be_chosen():
+    for episode in EPISODES.values():
+        if found := propose(episode):
+            assert described(episode.events[found.event])
+
+
+# What is committed
+
+
+def test_the_committed_reviews_name_events_of_committed_failures():
+    folder = resource("data/errors")
+    traces = {path.stem: Episode.load(path) for path in folder.glob("thread-*.jsonl")}
+    read = read_reviews(folder / "reviews.jsonl")
+    assert {one.episode for one in read} == traces.keys()
+    assert len(traces) == 9
+    for one in read:
+        episode = traces[one.episode]
+        assert episode.reward != 1
+        assert described(episode.events[one.event])
+    # The reader names the cause; what a rule sees comes later.
+    for rule in review_by_rules(traces):
+        (mine,) = [one for one in read if one.episode == rule.episode]
+        assert mine.event <= rule.event
+
+
+# Figures
+
+
+def test_figure_4_counts_the_failures_of_each_method_by_type():
+    methods = {"solved": "adapt", "invalid": "react", "given up": "react"}
+    table = failures(frame_of(review_by_rules(EPISODES)), methods)
+    assert table.loc["react"].to_dict() == {"inadequate plan": 1, "invalid action": 1}
+    assert table.loc["adapt"].sum() == 0
+    figure = failure_figure(table, RULES)
+    assert {bar.name: list(bar.y) for bar in figure.data} == {
+        "inadequate plan": [0, 1],
+        "invalid action": [0, 1],
+    }
+    assert len({(bar.marker.color, bar.marker.pattern.shape) for bar in figure.data}) == 2
+    with pytest.raises(ValueError, match="reviewed twice"):
+        failures(frame_of(reviews((PLAN, ACTION))), {"e0": "react"})
+
+
+def test_figure_5_counts_actions_and_misreadings_by_their_place_in_a_row():
+    misread = crafting("get 8 oak planks", "craft 1 note block using 8 oak planks, 1 redstone")
+    table = action_runs({"react": [misread, EPISODES["invalid"]]})
+    assert table.to_dict("list") == {
+        "method": ["react", "react"],
+        "in a row": [1, 2],
+        "actions": [2, 1],
+        "misread": [0, 1],
+    }
+    figure = misreading_figure(table)
+    assert [(line.name, list(line.y)) for line in figure.data] == [
+        ("react, all", [2, 1]),
+        ("react, misread", [1]),
+    ]
+    assert figure.layout.yaxis.type == "log"
+
+
+def test_the_oracle_makes_no_error_that_a_rule_would_find():
+    for number in (0, 13, 40):
+        env = TextCraft("dev", number)
+        replies = [f"> {action} =>" for action in env.oracle()] + [NO]
+        session = Session(ScriptedEngine(replies), env, program=react, variables=False)
+        episode = session.run(progress=False)
+        assert list(findings(episode)) == []
+        assert episode.reward == 1

@@ -1,0 +1,82 @@
+"""Two episodes beside one another, and the switches that choose them."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.checker import check
+from helpers.programs import NO, YES, Lock
+from helpers.suites import speak
+
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.experiments.ablations import ABLATIONS
+from thread_kit.experiments.compare_widget import Switches
+from thread_kit.experiments.method_registry import TAUGHT, named
+from thread_kit.methods.react import react
+from thread_kit.session.session import Session
+from thread_kit.views.columns import Beside
+from thread_kit.views.text import episode_text
+
+NAMES = ["thread", "thread, depth 2", "thread, shared scope"]
+
+
+def switches(**options) -> Switches:
+    methods = {name: named(name, "textcraft", taught=True) for name in NAMES}
+    about = {name: one.about for name, one in ABLATIONS.items()}
+    engine = ScriptedEngine(speak)
+    return Switches(engine, TextCraft("dev", 47), methods, about=about, **options)
+
+
+def test_both_episodes_are_played_from_the_start_of_the_same_task():
+    seen = switches()
+    assert seen.children[-1].children == ()
+    both = seen.wait()
+    assert list(both.episodes) == ["thread", "thread, depth 2"]
+    assert [episode.header["task"]["number"] for episode in both.episodes.values()] == [47, 47]
+    assert [episode.reward for episode in both.episodes.values()] == [1, 1]
+    assert len(seen.children[-1].children) == 2
+
+
+def test_a_switch_says_what_it_takes_away_and_chooses_what_is_played():
+    seen = switches()
+    seen.right.value = "thread, shared scope"
+    assert "overwrite what its parent" in seen.children[1].value
+    seen.button.click()
+    both = seen.wait()
+    assert both.episodes["thread, shared scope"].header["scope"] == "shared"
+    assert repr(seen).startswith("Switches('thread' beside 'thread, shared scope' on TextCraft")
+
+
+def test_playing_again_begins_anew():
+    seen = switches()
+    first = seen.wait().episodes["thread"]
+    seen.button.click()
+    second = seen.wait().episodes["thread"]
+    assert first is not second
+    assert str(first) == str(second)
+
+
+def test_the_same_method_on_both_sides_is_played_once():
+    seen = switches()
+    seen.right.value = "thread"
+    assert list(seen.wait().episodes) == ["thread"]
+
+
+def test_switches_need_two_methods():
+    with pytest.raises(ValueError, match="at least two"):
+        Switches(ScriptedEngine([]), Lock(), {"thread": TAUGHT["thread"]()})
+
+
+def test_trees_stand_in_columns_and_as_text_below_one_another():
+    episodes = {
+        f"<{said}>": Session(ScriptedEngine([said]), Lock(), program=react, variables=False).run(
+            progress=False
+        )
+        for said in (YES, NO)
+    }
+    both = Beside(episodes)
+    page = check(both._repr_html_())
+    for name, episode in episodes.items():
+        assert episode_text(episode) in str(both)
+        assert name in str(both)
+        assert name.replace("\n", " ") in page.text.replace("\n", " ")

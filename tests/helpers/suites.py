@@ -1,0 +1,72 @@
+"""Parts of suites that other processes can import; as a program, a suite that kills itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+from thread_kit.distill.textcraft_teacher import speak_thread
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.suite import Suite
+from thread_kit.prompts import Example, Prompt
+
+THREAD = SessionMethod("thread", fixed={"scope": "exported"})
+SHOWN = SessionMethod("thread, shown", Prompt("one", (Example("say a =>", "print('a')\n#END#"),)))
+
+
+def speak(text: str) -> str:
+    """The oracle's words, which take no notice of a few-shot prompt."""
+    return speak_thread(text.removeprefix(SHOWN.prompt.text))
+
+
+def tasks(*numbers: int) -> list[dict[str, object]]:
+    """Tasks of the dev split; 40 to 63 are of depth 1, the shortest."""
+    return [{"split": "dev", "number": number} for number in numbers]
+
+
+class Deadly(ScriptedEngine):
+    """The oracle's words, until its process is killed after so many steps."""
+
+    def __init__(self, steps: int):
+        super().__init__(speak)
+        self.left = steps
+
+    def step(self):
+        self.left -= 1
+        if self.left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().step()
+
+
+def oracle() -> ScriptedEngine:
+    return ScriptedEngine(speak)
+
+
+def deadly(steps: int) -> ScriptedEngine:
+    return Deadly(steps)
+
+
+def unloadable() -> ScriptedEngine:
+    raise OSError("the model's file is gone")
+
+
+def suite(path: Path, **changed) -> Suite:
+    """Two methods on three short tasks, spoken by the oracle."""
+    given = {
+        "methods": [THREAD, SHOWN],
+        "models": {"oracle": oracle},
+        "environment": TextCraft,
+        "tasks": tasks(40, 47, 55),
+    }
+    return Suite(path, **{**given, **changed})
+
+
+if __name__ == "__main__":
+    path, (at_once, steps, traces) = Path(sys.argv[1]), map(int, sys.argv[2:])
+    load = partial(deadly, steps)
+    suite(path, models={"oracle": load}, traces=bool(traces)).run(at_once=at_once, progress=False)

@@ -1,0 +1,177 @@
+"""DecomP and TDAG: handlers of a fixed set, and agents made for each sub-task."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from helpers.episodes import of_kind
+from helpers.programs import EXECUTOR, GOALS, NO, YES, play, run, titles
+
+from thread_kit.experiments.method_registry import named
+from thread_kit.methods.decomp import decomp
+from thread_kit.methods.react import NO_ACTION
+from thread_kit.methods.tdag import NO_SUBTASK, tdag
+from thread_kit.prompt_check import speak_examples
+from thread_kit.prompts import Example, Prompt
+from thread_kit.requests import Status
+from thread_kit.trace.events import Acted
+
+TURN, PULL = (Prompt(name, (Example(name, "#END#"),)) for name in ("turn", "pull"))
+HANDLERS = {"turn": TURN, "pull": PULL}
+
+
+def decomposed(replies, **options):
+    program = partial(decomp, handlers=HANDLERS, **options)
+    return play(program, replies, prompts=[TURN, PULL])
+
+
+# DecomP
+
+
+def test_a_handler_reads_the_world_and_its_own_sub_task():
+    replies = ["I need a key.\n[turn] the key, twice =>", "It turned.\n#END#", "Open.#END#"]
+    episode = decomposed(replies)
+    child = episode.threads[1]
+    assert child.prompt == TURN.sha256
+    assert "A lock.\nTask: turn the key, twice.\n" in child.context.text
+    assert "I need a key" not in child.context.text
+    assert "[turn] the key, twice =>It turned.<=\n" in episode.threads[0].sequence.text
+
+
+def test_handlers_call_handlers_and_act():
+    replies = ["[turn] it =>", "[pull] it =>", "> open =>", "Pulled.#END#", "Turned.#END#", "#END#"]
+    episode = decomposed(replies)
+    assert titles(episode) == ["Task: open it.", "Task: turn it.", "Task: pull it."]
+    assert episode.depth == 2
+    assert of_kind(episode, Acted)[0].thread == 2
+    assert episode.reward == 1
+
+
+def test_the_set_of_handlers_is_fixed():
+    episode = decomposed(["[push] it =>", "push it =>", "#END#"])
+    assert len(episode.threads) == 1
+    text = episode.threads[0].sequence.text
+    assert "No handler push; there are: turn, pull." in text
+    assert NO_ACTION in text
+
+
+def test_a_handler_that_calls_itself_for_ever_is_stopped_by_depth():
+    engine_calls = iter(range(1000))
+
+    def speak(text: str) -> str:
+        next(engine_calls)
+        return "#END#" if text.endswith("<=\n") else "[turn] it =>"
+
+    episode = play(partial(decomp, handlers=HANDLERS), speak, prompts=[TURN, PULL], depth=3)
+    assert episode.depth == 4
+    assert "out of depth" in episode.threads[3].sequence.text
+
+
+def test_a_decomposer_has_only_so_many_calls():
+    episode = decomposed(["> push =>"] * 2, iterations=2)
+    assert episode.status is Status.OUT_OF_CALLS
+
+
+def test_the_examples_of_all_handlers_craft_the_goals_together():
+    method = named("decomp", "textcraft")
+    prompts = [method.prompt, *method.fixed["prompts"]]
+    episodes = [run("decomp", speak_examples(prompts), goal) for goal in GOALS]
+    assert [episode.reward for episode in episodes] == [1, 1]
+    shown = {example.response for prompt in prompts for example in prompt.examples}
+    played = [one.sequence.text for episode in episodes for one in episode.threads.values()]
+    assert shown == set(played)
+
+
+# TDAG
+
+
+def agents(replies, **options):
+    program = partial(tdag, generator=PULL, executor=EXECUTOR, **options)
+    return play(program, replies, prompts=[PULL, EXECUTOR])
+
+
+def test_the_first_sub_task_that_remains_gets_an_agent_of_its_own():
+    episode = agents(
+        [
+            "1. oil the lock\n2. open it =>",
+            "You know about oil.#END#",
+            "It squeaks.\n" + NO,
+            "There is no oil.\n1. open it =>",
+            "You open locks.#END#",
+            "> open =>",
+            YES,
+            "Done.#END#",
+        ]
+    )
+    asked = [one.context.text for one in episode.threads.values()]
+    assert titles(episode)[1:] == ["Task: oil the lock."] * 2 + ["Task: open it."] * 2
+    assert "You know about oil.\nA lock.\nTask: oil the lock." in asked[2]
+    assert "You open locks.\nA lock.\nTask: open it." in asked[4]
+    roles = [one.prompt for one in episode.threads.values()][1:]
+    assert roles == [PULL.sha256, EXECUTOR.sha256] * 2
+    text = episode.threads[0].sequence.text
+    assert (
+        "2. open it =>oil the lock<=\nagent =>You know about oil.<=\nresult =>It squeaks." in text
+    )
+    assert episode.reward == 1
+
+
+@pytest.mark.parametrize("mark", ["1.", "3)", "-"])
+def test_sub_tasks_are_lines_of_a_list(mark):
+    episode = agents([f"First:\n{mark} open it =>", "#END#", YES, "#END#"])
+    assert titles(episode)[1] == "Task: open it."
+
+
+def test_a_reply_without_a_list_is_told_so():
+    episode = agents(["open it =>", "#END#"])
+    assert NO_SUBTASK in episode.threads[0].sequence.text
+
+
+def test_only_so_many_sub_tasks_are_done():
+    episode = agents(["1. a =>", "#END#", NO] * 2, subtasks=2)
+    assert episode.status is Status.OUT_OF_CALLS
+    assert len(episode.threads) == 5
+
+
+AGENT_STEPS = {
+    "get 9 bone meal": [
+        "> get 3 bone =>",
+        *["> craft 3 bone meal using 1 bone =>"] * 3,
+        "think: I have 9 bone meal.\n" + YES,
+    ],
+    "craft 1 bone block using 9 bone meal": [
+        "> craft 1 bone block using 9 bone meal =>",
+        "think: I have 1 bone block.\n" + YES,
+    ],
+    "get 8 planks": [
+        "> get 2 oak logs =>",
+        "> craft 4 oak planks using 1 oak logs =>",
+        "> craft 4 oak planks using 1 oak logs =>",
+        "think: I have 8 oak planks.\n" + YES,
+    ],
+    "get 1 redstone": ["> get 1 redstone =>", "think: I have 1 redstone.\n" + YES],
+    "craft 1 note block using 8 oak planks, 1 redstone": [
+        "> craft 1 note block using 8 oak planks, 1 redstone =>",
+        "think: I have 1 note block.\n" + YES,
+    ],
+}
+"""What the agents do; they share ReAct's prompt, which shows no agent's task."""
+
+
+@pytest.mark.parametrize(("goal", "threads"), [("note block", 7), ("bone block", 5)])
+def test_the_examples_of_decomposer_and_generator_lead_to_the_goal(goal, threads):
+    method = named("tdag", "textcraft")
+    generator, executor = method.fixed["prompts"]
+    examples = speak_examples([method.prompt, generator])
+    left = {task: list(steps) for task, steps in AGENT_STEPS.items()}
+
+    def speak(text: str) -> str:
+        if not text.startswith(executor.text):
+            return examples(text)
+        task = text.rpartition("\n\nResponse:")[0].rpartition("Goal: ")[2].rstrip(".")
+        return left[task].pop(0)
+
+    episode = run("tdag", speak, goal)
+    assert episode.reward == 1
+    assert len(episode.threads) == threads

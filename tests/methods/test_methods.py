@@ -1,0 +1,481 @@
+"""The methods that THREAD is compared with: their logic, and their prompts in the real game."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from functools import partial
+
+import pytest
+from helpers.episodes import of_kind
+from helpers.programs import (
+    EXECUTOR,
+    GOALS,
+    NO,
+    PLANNER,
+    YES,
+    Lock,
+    by_title,
+    play,
+    run,
+    titles,
+    world,
+)
+
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.env import Env, Step
+from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.envs.textcraft.planner import solve
+from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.method_registry import BUILDERS, named
+from thread_kit.experiments.results import Results
+from thread_kit.experiments.suite import Suite
+from thread_kit.methods.adapt import adapt
+from thread_kit.methods.common import completed, subtask
+from thread_kit.methods.plan_and_execute import plan_and_execute
+from thread_kit.methods.plans import combine, parse_plan
+from thread_kit.methods.react import NO_ACTION, react
+from thread_kit.methods.try_again import try_again
+from thread_kit.prompt_check import speak_examples
+from thread_kit.prompts import Example, load_prompt
+from thread_kit.requests import Status
+from thread_kit.sequence import Provenance
+from thread_kit.session.session import Session, fork
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Acted, GeneratedSpan, Restarted, Returned
+
+# ReAct
+
+
+def test_react_acts_and_observes_until_its_text_ends():
+    episode = play(react, ["think: try.\n> push =>", "> open =>", YES], env=Lock())
+    assert episode.threads[0].sequence.text == (
+        "think: try.\n> push =>Nothing happens.<=\n> open =>It opens.<=\nTask completed!\n#END#"
+    )
+    assert [acted.action for acted in of_kind(episode, Acted)] == ["push", "open"]
+    assert episode.status is Status.ENDED
+    assert episode.reward == 1
+    assert episode.header["program"] == "react"
+
+
+def test_react_takes_the_actions_of_its_start_by_itself():
+    episode = play(partial(react, start=("push",)), [NO])
+    kinds = [span.provenance for span in episode.threads[0].sequence]
+    assert kinds == [Provenance.INSTRUCTION, Provenance.OBSERVED, Provenance.GENERATED]
+    assert episode.header["program"] == {"name": "react", "start": ["push"]}
+
+
+def test_react_says_what_no_action_is_and_acts_on_nothing():
+    episode = play(react, ["I need a key. =>", YES])
+    assert NO_ACTION in episode.threads[0].sequence.text
+    assert not of_kind(episode, Acted)
+
+
+def test_react_ends_when_its_iterations_are_used_up():
+    episode = play(partial(react, iterations=2), ["> push =>", "> push =>"])
+    assert episode.status is Status.OUT_OF_CALLS
+    assert episode.usage.calls == 2
+    assert "own calls" in episode.detail
+
+
+# Judging, sub-tasks, plans
+
+
+@pytest.mark.parametrize(
+    ("text", "success"),
+    [
+        ("think: done.\nTask completed!", True),
+        ("TASK COMPLETED", True),
+        ("Task failed!", False),
+        ("", False),
+        ("Task completed, I thought.\nTask failed!", False),
+        ("Error: the thread did not finish (truncated).", False),
+    ],
+)
+def test_a_task_is_completed_only_if_the_last_line_says_so(text, success):
+    assert completed(text) is success
+
+
+def test_a_subtask_keeps_the_world_and_asks_for_something_else():
+    world = "Crafting commands:\ncraft 1 x using 1 y\nGoal: craft x."
+    assert subtask(world, "fetch 1 y").endswith("using 1 y\nGoal: fetch 1 y.")
+    house = "You are in a room.\nYour task is to: put a mug on the desk."
+    assert subtask(house, "find a mug.") == "You are in a room.\nYour task is to: find a mug."
+    assert subtask("go on", "stop") == "stop."
+
+
+def plan(order: str | None, steps: int = 5) -> str:
+    lines = [f"Step {n}: task {n}" for n in range(1, steps + 1)]
+    return "\n".join(["think: hm.", *lines, *([f"Execution order: {order}"] if order else [])])
+
+
+def tried(order: str | None, good: set[int]) -> tuple[bool, list[int]]:
+    """What comes of a plan whose good steps succeed, and the steps that were tried."""
+    found = parse_plan(plan(order))
+    assert found
+    done: list[int] = []
+
+    def attempt(step):
+        done.append(step)
+        return step in good
+        yield
+
+    steps = combine(found.logic, attempt)
+    with pytest.raises(StopIteration) as over:
+        next(steps)
+    return over.value.value, done
+
+
+@pytest.mark.parametrize(
+    ("order", "good", "success", "done"),
+    [
+        ("(Step 1 AND Step 2)", {1, 2}, True, [1, 2]),
+        ("(Step 1 AND Step 2)", {2}, False, [1]),
+        ("(Step 1 OR Step 2 OR Step 3)", {2, 3}, True, [1, 2]),
+        ("(Step 1 OR Step 2)", set(), False, [1, 2]),
+        # Figure 8 of ADaPT paper: what is combined is a task of its own
+        ("((Step 1 OR Step 2 OR Step 3) AND Step 4 AND Step 5)", {3, 4, 5}, True, [1, 2, 3, 4, 5]),
+        (
+            "((Step 1 OR Step 2) AND (Step 3 OR (Step 4 AND Step 5)))",
+            {2, 4},
+            False,
+            [1, 2, 3, 4, 5],
+        ),
+        ("Step 1 OR Step 2 AND Step 3", {1}, True, [1]),
+        ("step 1 and step 2.", {1, 2}, True, [1, 2]),
+        ("Step 3", {3}, True, [3]),
+        # No expression of these steps: all are needed
+        (None, {1, 2, 3, 4, 5}, True, [1, 2, 3, 4, 5]),
+        ("(Step 1 AND Step 9)", {1}, False, [1, 2]),
+        ("Step 1, then Step 2", {1}, False, [1, 2]),
+        ("__import__('os')", set(), False, [1]),
+        ("(" * 5000 + "Step 1", set(), False, [1]),
+    ],
+)
+def test_a_plan_combines_its_steps_with_any_nesting(order, good, success, done):
+    assert tried(order, good) == (success, done)
+
+
+def test_a_text_without_steps_is_no_plan():
+    assert parse_plan("I would fetch it.\nExecution order: (Step 1)") is None
+
+
+# Plan-and-Execute
+
+
+def test_plan_and_execute_gives_each_step_to_an_executor_and_never_plans_again():
+    program = partial(plan_and_execute, executor=EXECUTOR)
+    said = {
+        "Task: open it.": [plan("(Step 1 AND Step 2)", 2) + "\n#END#"],
+        "Task: task 1.": ["> push =>", YES],
+        "Task: task 2.": [NO],
+    }
+    episode = play(program, by_title(said), prompts=[EXECUTOR])
+    assert titles(episode) == ["Task: open it.", "Task: task 1.", "Task: task 2."]
+    assert [one.prompt for one in episode.threads.values()][1:] == [EXECUTOR.sha256] * 2
+    assert episode.threads[0].sequence.text.endswith("task 2 =>Task failed!<=\n")
+
+
+def test_plan_and_execute_without_a_plan_has_nothing_to_execute():
+    program = partial(plan_and_execute, executor=EXECUTOR)
+    episode = play(program, ["No idea.#END#"], prompts=[EXECUTOR])
+    assert len(episode.threads) == 1
+    assert episode.status is Status.ENDED
+
+
+# Try Again
+
+
+def test_try_again_starts_anew_until_a_trial_is_rewarded():
+    env = Lock(3)
+    episode = play(partial(try_again, trials=5), ["> open =>", YES] * 3, env=env)
+    assert episode.reward == 1
+    assert len(episode.threads) == 4
+    assert len(of_kind(episode, Restarted)) == 2
+    assert "Task completed" in episode.threads[0].sequence.text
+
+
+def test_try_again_gives_up_after_its_trials():
+    episode = play(partial(try_again, trials=2), ["> push =>", NO] * 2)
+    assert episode.reward == 0
+    assert [one.parent for one in episode.threads.values()] == [None, 0, 0]
+
+
+class Noting(ScriptedEngine):
+    """Notes the temperature of each call."""
+
+    def __init__(self, replies):
+        super().__init__(replies)
+        self.temperatures = []
+
+    def begin(self, *arguments, **options):
+        self.temperatures.append(options["temperature"])
+        super().begin(*arguments, **options)
+
+
+def test_only_the_first_trial_is_greedy():
+    engine = Noting([NO] * 3)
+    program = partial(try_again, trials=3, temperature=0.7)
+    Session(engine, Lock(), program=program, variables=False).run(progress=False)
+    assert engine.temperatures == [0.0, 0.7, 0.7]
+
+
+# ADaPT
+
+
+def an_adapt(**options):
+    return partial(adapt, planner=PLANNER, **options)
+
+
+def test_adapt_plans_nothing_where_the_executor_succeeds():
+    episode = play(an_adapt(), ["> open =>", YES])
+    assert len(episode.threads) == 1
+    assert episode.usage.calls == 2
+
+
+def test_adapt_decomposes_only_what_fails():
+    said = {
+        "Task: open it.": [NO],
+        "plan Task: open it.": [plan("(Step 1 AND Step 2)", 2) + "\n#END#"],
+        "Task: task 1.": [YES],
+        "Task: task 2.": [NO],
+        "plan Task: task 2.": [
+            "Step 1: push\nStep 2: open\nExecution order: Step 1 OR Step 2#END#"
+        ],
+        "Task: push.": [NO],
+        "plan Task: push.": ["I do not know.#END#"],
+        "Task: open.": ["> open =>", YES],
+    }
+    episode = play(an_adapt(max_depth=3), by_title({**said, "plan Task: push.": []}))
+    assert titles(episode) == [
+        "Task: open it.",
+        "Task: open it.",
+        "Task: task 1.",
+        "Task: task 2.",
+        "Task: task 2.",
+        "Task: push.",
+        "Task: open.",
+    ]
+    assert [one.depth for one in episode.threads.values()] == [0, 1, 1, 1, 2, 2, 2]
+    assert episode.threads[3].sequence.text.endswith(
+        "push =>Task failed!<=\nopen =>Task completed!<=\n"
+    )
+    assert episode.threads[0].sequence.text.endswith("task 2 =>Task completed!<=\n")
+    assert episode.reward == 1
+    assert episode.header["program"]["planner"] == "planner"
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_adapt_goes_no_deeper_than_d_max(depth):
+    def speak(text: str) -> str:
+        return "Step 1: again#END#" if text.startswith(PLANNER.text) else NO
+
+    episode = play(an_adapt(max_depth=depth), speak)
+    assert episode.depth == depth - 1
+    planned = [one for one in episode.threads.values() if one.prompt == PLANNER.sha256]
+    assert len(planned) == depth - 1
+    assert episode.status is Status.ENDED
+
+
+def test_adapt_with_d_max_1_is_its_executor():
+    replies = ["> push =>", "> open =>", NO]
+    alone, adapted = play(react, replies), play(an_adapt(max_depth=1), replies)
+    assert alone.threads[0].sequence == adapted.threads[0].sequence
+
+
+def test_an_executor_that_is_cut_has_failed():
+    said = {
+        "Task: open it.": ["> push =>"] * 3,
+        "plan Task: open it.": ["Step 1: wait\n#END#"],
+        "Task: wait.": [YES],
+    }
+    episode = play(an_adapt(iterations=3), by_title(said))
+    assert titles(episode)[2] == "Task: wait."
+    assert episode.status is Status.ENDED
+
+
+def test_adapt_hands_the_last_action_of_a_success_on_and_of_a_failure_not():
+    said = {
+        "Task: open it.": [NO],
+        "plan Task: open it.": [plan("Step 1 AND (Step 2 OR Step 3)", 3) + "#END#"],
+        "Task: task 1.": ["> push =>", "> pull =>", YES],
+        "Task: task 2.": ["> kick =>", NO],
+        "Task: task 3.": [YES],
+    }
+    episode = play(an_adapt(max_depth=2, carry=True), by_title(said))
+    starts = {one.title: one.sequence.text.partition("\n")[0] for one in episode.threads.values()}
+    assert starts["Task: task 2."] == starts["Task: task 3."] == "> pull =>Nothing happens.<="
+    assert starts["Task: task 1."] == "> push =>Nothing happens.<="
+
+
+# What a session gives to every program
+
+
+def test_a_program_is_on_disk_and_can_be_repeated_and_forked(tmp_path):
+    said = {
+        "Task: open it.": ["> push =>", NO],
+        "plan Task: open it.": ["Step 1: open\n#END#"],
+        "Task: open.": ["> open =>", YES],
+    }
+    program = an_adapt(start=("look",), max_depth=2)
+    episode = play(program, by_title(said), path=tmp_path / "a.jsonl")
+    saved = Episode.load(tmp_path / "a.jsonl")
+    assert saved.events == episode.events
+    assert str(saved) == str(episode)
+    at = next(
+        n for n, e in enumerate(saved.events) if isinstance(e, GeneratedSpan) and e.thread == 2
+    )
+    given = {"engine": ScriptedEngine(["> open =>", NO]), "env": Lock()}
+    with pytest.raises(ValueError, match="recorded="):
+        fork(saved, at, **given)
+    other = fork(saved, at, recorded={"program": program}, **given).run(progress=False)
+    assert other.events[:at] == saved.events[:at]
+    assert other.threads[0].sequence.text.endswith("open =>Task failed!<=\n")
+
+
+def test_a_person_can_change_what_a_child_returns_to_a_program():
+    said = {
+        "Task: open it.": [NO],
+        "plan Task: open it.": ["Step 1: a\nStep 2: b\n#END#"],
+        "Task: a.": [YES],
+        "Task: b.": [YES],
+    }
+    session = Session(
+        ScriptedEngine(by_title(said)),
+        Lock(),
+        program=an_adapt(max_depth=2),
+        prompts=[PLANNER],
+        variables=False,
+    )
+    episode = session.run(progress=False)
+    at = [n for n, e in enumerate(episode.events) if isinstance(e, Returned)][1]
+    forked = session.fork(at, returned="Task failed!").run(progress=False)
+    assert titles(forked) == ["Task: open it.", "Task: open it.", "Task: a."]
+    assert forked.threads[0].sequence.text.endswith("a =>Task failed!<=\n")
+
+
+def test_a_prompt_that_the_session_was_not_given_is_named():
+    with pytest.raises(ValueError, match="planner"):
+        play(an_adapt(), [NO, NO], prompts=[])
+
+
+def test_a_program_and_the_parameters_of_thread_exclude_each_other():
+    with pytest.raises(ValueError, match="main_prompt"):
+        play(react, [YES], main_prompt=EXECUTOR)
+    with pytest.raises(ValueError, match="prompts"):
+        Session(ScriptedEngine([]), Lock(), prompts=[EXECUTOR])
+    with pytest.raises(ValueError, match="no program"):
+        play("react", [YES])
+
+
+def test_a_suite_plays_a_method_again_if_what_it_was_made_with_has_changed(tmp_path):
+    for iterations in (1, 2, 2):
+        fixed = {"program": partial(react, iterations=iterations), "variables": False}
+        suite = Suite(
+            tmp_path / "r.jsonl",
+            methods=[SessionMethod("react", fixed=fixed)],
+            models={"script": ScriptedEngine(lambda text: "> inventory =>")},
+            environment=TextCraft,
+            tasks=[{"split": "dev", "number": 47}],
+        )
+        suite.run(progress=False)
+    assert [row["calls"] for row in Results.load(tmp_path / "r.jsonl")] == [1, 2]
+
+
+# In the real game
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_method_travels_to_other_processes(name):
+    method = named(name, "textcraft")
+    assert pickle.loads(pickle.dumps(method)).name == name
+    header = method(ScriptedEngine([]), world(), seed=0, path=None).episode.header
+    assert " at 0x" not in str(header)
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("name", ["react", "try again", "reflexion"])
+def test_the_executors_whole_examples_craft_their_goals(name, goal):
+    episode = run(name, speak_examples([load_prompt("react/textcraft")]), goal)
+    assert episode.reward == 1
+
+
+class Prepared(Env):
+    """A game in which the items of an example's inventory have been got or crafted already."""
+
+    name = "prepared"
+
+    def __init__(self, game: TextCraft, example: Example) -> None:
+        self.task = {}
+        self.game, self.example = game, example
+
+    def reset(self) -> str:
+        self.game.reset()
+        held = re.search(r"Inventory: (.*?)<=", self.example.response)[1]
+        for item, count in re.findall(r"\[(.+?)\] \((\d+)\)", held):
+            while f"[{item}] ({count})" not in self.game.step("inventory").observation:
+                for action in solve(item, self.game.commands) or [f"get {count} {item}"]:
+                    self.game.step(action)
+        return self.example.context
+
+    def step(self, action: str) -> Step:
+        return self.game.step(action)
+
+    def again(self) -> Prepared:
+        return Prepared(self.game.again(), self.example)
+
+    def oracle(self) -> None:
+        return None
+
+
+def test_the_executors_examples_are_true_in_the_game():
+    for example in load_prompt("react/textcraft").examples:
+        goal = next(goal for goal in GOALS if GOALS[goal][-1] in example.context)
+
+        def speak(text: str, example=example) -> str:
+            said = text.partition("#START#\n")[2]
+            assert example.response.startswith(said)
+            return example.response.removeprefix(said)
+
+        program = partial(react, start=("inventory",))
+        game = Prepared(world(goal), example)
+        session = Session(ScriptedEngine(speak), game, program=program, variables=False)
+        assert session.run(progress=False).threads[0].sequence.text == example.response
+
+
+def fetch_and_craft(text: str) -> str:
+    """An executor that can fetch and craft, and plans nothing."""
+    task = text.rpartition("\n\nResponse:")[0].rpartition("Goal: ")[2].rstrip(".")
+    lately = text.rpartition("=>")[2]
+    if task in ("craft note block", "craft bone block"):
+        return NO
+    if lately.startswith(("Got", "Crafted")):
+        times = int((re.search(r", (\d+) times", task) or [0, 1])[1])
+        done = text.rpartition("Response:")[2].count("Crafted")
+        if lately.startswith("Got") or done >= times:
+            return YES
+    if lately.startswith("Could not"):
+        return NO
+    if task.startswith("fetch"):
+        return f"> get {task.removeprefix('fetch ')} =>"
+    command = re.sub(r", \d+ times$", "", task).replace("8 planks", "8 oak planks")
+    return f"> {command} =>"
+
+
+@pytest.mark.parametrize(
+    ("name", "goal"),
+    [
+        ("adapt", "note block"),
+        ("plan-and-execute", "note block"),
+        ("plan-and-execute", "bone block"),
+    ],
+)
+def test_the_planners_examples_lead_to_the_goal(name, goal):
+    method = named(name, "textcraft")
+    planner = method.prompt if name == "plan-and-execute" else method.fixed["prompts"][0]
+    examples = speak_examples([planner])
+
+    def speak(text: str) -> str:
+        return (examples if text.startswith(planner.text) else fetch_and_craft)(text)
+
+    assert run(name, speak, goal).reward == 1

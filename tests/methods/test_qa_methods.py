@@ -1,0 +1,245 @@
+"""The methods on questions about data, in the jail: their logic, their examples, their suites."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from thread_kit.__main__ import main
+from thread_kit.dialect import AGENT, QA, QA_ASYNC
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.datacommons.env import DataCommonsQA
+from thread_kit.envs.icu.env import IcuQA
+from thread_kit.envs.icu.stays import made_up, stays_here
+from thread_kit.envs.registry import BENCHMARKS, QUESTIONS, dialect_of, spread
+from thread_kit.experiments.method import Fitting
+from thread_kit.experiments.method_registry import ON_QUESTIONS, named
+from thread_kit.experiments.results_file import read_ledger
+from thread_kit.experiments.suite import Suite
+from thread_kit.methods.nlep import nlep
+from thread_kit.methods.react import react
+from thread_kit.methods.reflexion import LEARNT
+from thread_kit.prompt_check import speak_examples
+from thread_kit.requests import Status
+from thread_kit.session.session import Session
+from thread_kit.trace.events import Acted, Observed, Restarted
+
+METHODS = ("thread", "decomp", "reflexion", *ON_QUESTIONS)
+THREADS = ("thread", "thread, async", "thread, lines")
+BOTH = ("datacommons", "icu")
+
+pytestmark = [pytest.mark.jail, pytest.mark.statistics]
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory):
+    """The questions of the prompts' examples."""
+    stays = made_up(tmp_path_factory.mktemp("stays"))
+    return {
+        "datacommons": [DataCommonsQA("train", number) for number in (15, 13, 20)],
+        "icu": [IcuQA(stays, number) for number in (3, 6, 9, 12)],
+    }
+
+
+@pytest.fixture
+def question(examples):
+    """From 1982 to 1986, was the rate of robberies increasing faster in Arizona or ...?"""
+    return examples["datacommons"][0].again()
+
+
+def play(name, benchmark, speak, env):
+    method = named(name, benchmark)
+    return method(ScriptedEngine(speak), env.again(), seed=0, path=None).run(progress=False)
+
+
+# Programs
+
+
+def test_a_program_is_run_when_it_is_whole_and_sees_nothing_of_what_it_does(question):
+    replies = ["x = 6  # so x =>", " 7\n# > print(x) =>", "\nprint('Final Answer:', x)\n#END#"]
+    episode = Session(ScriptedEngine(replies), question.again(), dialect=QA, program=nlep).run(
+        progress=False
+    )
+    assert [one.line for one in episode.threads[0].executed] == [
+        "x = 6  # so x => 7",
+        "print('Final Answer:', x)",
+    ]
+    assert not [event for event in episode.events if isinstance(event, Observed)]
+    (handed,) = [event for event in episode.events if isinstance(event, Acted)]
+    assert handed.action == "Final Answer: 6"
+
+
+def test_nlep_react_sees_what_a_line_prints_and_its_code_is_run_once(question):
+    replies = ["x = 6\nx += 1\n# > print('a\\nb', x) =>", "\nx += 1\nFinal Answer: Arizona\n#END#"]
+    episode = Session(ScriptedEngine(replies), question.again(), dialect=QA, program=react).run(
+        progress=False
+    )
+    assert "=>\n# a\n# b 7\n# <=\nx += 1" in episode.threads[0].sequence.text
+    assert episode.threads[0].variables["x"] == 8
+    assert episode.reward == 1
+
+
+@pytest.mark.parametrize(
+    ("replies", "trials"),
+    [
+        (["Final Answer: New Jersey\n#END#"], 1),  # wrong, but nobody may tell it so
+        (["No idea.\n#END#", "Look.#END#", "Final Answer: Arizona\n#END#"], 2),
+        (["No.\n#END#", "Look.#END#", "print('Final Answer: Arizona')\n#END#"], 2),
+        (["No.\n#END#", "Look.#END#", "No.\n#END#", "Look up.#END#", "No.\n#END#"], 3),
+    ],
+)
+def test_reflexion_tries_again_as_long_as_there_is_no_answer(question, replies, trials):
+    episode = play("reflexion", "datacommons", replies, question)
+    restarted = [event for event in episode.events if isinstance(event, Restarted)]
+    assert len(restarted) == trials - 1
+    assert [LEARNT in one.context.text for one in episode.threads.values()].count(
+        True
+    ) == trials - 1
+    answered = [event for event in episode.events if isinstance(event, Acted)]
+    assert bool(answered) is ("Answer" in replies[-1])
+    assert episode.reward == {1: 0.0, 2: 1.0, 3: None}[trials]
+
+
+def test_a_handler_returns_what_it_prints_and_its_errors(question):
+    replies = [
+        "[get] x =>",
+        "print(1 / 0)\n#END#",
+        "\n[get] y =>",
+        "print(7)\nso 7\n#END#",
+        "#END#",
+    ]
+    episode = play("decomp", "datacommons", replies, question)
+    assert episode.threads[0].sequence.text == (
+        "[get] x =>ZeroDivisionError: division by zero<=\n[get] y =>7<=#END#"
+    )
+
+
+# Examples
+
+
+@pytest.mark.parametrize("benchmark", BOTH)
+def test_the_examples_of_all_handlers_answer_the_questions_together(examples, benchmark):
+    method = named("decomp", benchmark)
+    prompts = [method.prompt, *method.fixed["prompts"]]
+    speak = speak_examples(prompts)
+    episodes = [play("decomp", benchmark, speak, env) for env in examples[benchmark]]
+    assert [episode.reward for episode in episodes] == [1] * len(examples[benchmark])
+    shown = {example.response for prompt in prompts for example in prompt.examples}
+    played = [one.sequence.text for episode in episodes for one in episode.threads.values()]
+    assert shown == set(played)
+
+
+@pytest.mark.parametrize("name", ["nlep", "nlep+react", *THREADS])
+@pytest.mark.parametrize("benchmark", BOTH)
+def test_a_methods_own_examples_answer_their_questions(examples, benchmark, name):
+    speak = speak_examples([named(name, benchmark).prompt])
+    rewards = [play(name, benchmark, speak, env).reward for env in examples[benchmark]]
+    assert rewards == [1] * len(examples[benchmark])
+
+
+@pytest.mark.parametrize("benchmark", BOTH)
+def test_the_trials_to_learn_from_went_like_this_and_gave_no_answer(examples, benchmark):
+    (reflect,) = named("reflexion", benchmark).fixed["prompts"]
+    questions = {env.again().reset(): env for env in examples[benchmark]}
+    for example in reflect.examples:
+        asked, _, text = example.context.partition("\n")
+        env = questions[asked]
+        head = QA.context(asked)
+        engine = ScriptedEngine(lambda seen, text=text, head=head: text[len(seen) - len(head) :])
+        episode = Session(engine, env.again(), dialect=QA, program=react).run(progress=False)
+        assert episode.threads[0].sequence.text == text
+        assert episode.status is Status.ENDED
+        assert episode.reward is None
+
+
+# Names
+
+
+@pytest.mark.parametrize("benchmark", BOTH)
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_speaks_the_benchmarks_dialect_and_travels_to_other_processes(name, benchmark):
+    method = named(name, benchmark)
+    assert pickle.loads(pickle.dumps(method)).prompt == method.prompt
+    assert method.prompt.dialect == (QA_ASYNC if name == "thread, async" else QA)
+
+
+def test_methods_for_questions_are_not_played_elsewhere_and_others_not_here():
+    with pytest.raises(ValueError, match=r"no method 'nlep' on textcraft"):
+        named("nlep", "textcraft")
+    with pytest.raises(ValueError, match="solved by acting, not icu"):
+        named("thread+reflexion", "icu")
+    assert dialect_of("alfworld-heat") == dialect_of("elsewhere") == AGENT
+
+
+# Benchmarks and suites
+
+
+@pytest.mark.parametrize("benchmark", BOTH)
+def test_so_many_questions_of_each_split_are_listed_and_a_choice_has_all_kinds(benchmark):
+    one = BENCHMARKS[benchmark]
+    assert [len(one.listed(split)) for split in one.splits] == [QUESTIONS, QUESTIONS]
+    chosen = [one.arguments(task) for task in spread(one.listed("test"), 40)]
+    kinds = [one.environment(**task).question.kind for task in chosen]
+    assert len(set(map(str, chosen))) == 40
+    assert len(set(kinds)) == len(
+        {one.environment(**{**chosen[0], "number": n}).question.kind for n in range(30)}
+    )
+
+
+def test_a_task_names_its_stays_and_others_are_refused(tmp_path, monkeypatch):
+    monkeypatch.delenv("THREAD_KIT_ICU", raising=False)
+    env = BENCHMARKS["icu"].environment(split="train", number=3)
+    assert env.task == {"stays": "made up (60 stays)", "split": "train", "number": 3}
+    assert IcuQA(**env.task).question == env.again().question == env.question
+    made_up(tmp_path, patients=10)
+    monkeypatch.setenv("THREAD_KIT_ICU", str(tmp_path))
+    assert stays_here().name == "mimic3-benchmarks (10 stays)"
+    with pytest.raises(ValueError, match=r"about the stays 'made up \(60 stays\)', and here are"):
+        IcuQA(**env.task)
+
+
+def test_the_splits_have_no_patient_and_no_variable_in_common():
+    asked = {
+        split: [one for n in range(48) for one in IcuQA(number=n, split=split).question.needs]
+        for split in ("train", "test")
+    }
+    for part in (0, 1):
+        train, test = ({one[part] for one in some} for some in asked.values())
+        assert train & test <= {"survived", "expired"}
+    with pytest.raises(ValueError, match="unknown split 'dev'; choose one of train, test"):
+        IcuQA(number=0, split="dev")
+
+
+@pytest.mark.parametrize("benchmark", BOTH)
+def test_a_suite_of_questions_is_played_once(tmp_path, benchmark):
+    one = BENCHMARKS[benchmark]
+    speak = "print('Final Answer: higher')\n#END#"
+    played = []
+
+    def engine(text):
+        played.append(text)
+        return speak
+
+    suite = Suite(
+        tmp_path / "r.jsonl",
+        methods=[Fitting(name, lambda task, name=name: named(name, task)) for name in METHODS],
+        models={"script": ScriptedEngine(engine)},
+        environment=one.environment,
+        tasks=[one.arguments(task) for task in spread(one.listed("train"), 2)],
+    )
+    suite.run(progress=False)
+    assert len(played) == 2 * len(METHODS)
+    suite.run(progress=False)
+    assert len(played) == 2 * len(METHODS)
+    rows = read_ledger(tmp_path / "r.jsonl")
+    assert {row["environment"] for row in rows} == {benchmark}
+    assert {(row["status"], row["error"], row["solvable"]) for row in rows} == {("ended", "", True)}
+
+
+def test_the_command_line_says_what_is_missing_in_a_line(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("THREAD_KIT_ICU", str(tmp_path / "nowhere"))
+    assert main(["run", "--env", "icu"]) == 2
+    assert "challenge-2012" in capsys.readouterr().err
+    assert main(["run", "--env", "datacommons", "--task", "x"]) == 2
+    assert "no task 'x'" in capsys.readouterr().err

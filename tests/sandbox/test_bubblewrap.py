@@ -1,0 +1,367 @@
+"""The jail: one adversarial test a line of its docstring, and a table of attempts to get out."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
+from thread_kit.sandbox.jail.seccomp import program
+from thread_kit.sandbox.namespace import PythonNamespace
+
+pytestmark = pytest.mark.jail
+SECONDS = 1.0
+
+
+def look_up(place, year=None):
+    if place == "Atlantis":
+        raise LookupError("no place is called Atlantis")
+    return [{"date": year or 2000, "value": 1.5}]
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with BubblewrapSandbox({"look_up": look_up}, seconds=SECONDS) as sandbox:
+        yield sandbox
+
+
+def after(sandbox, *lines):
+    """The outcome of the last line."""
+    state = None
+    for line in lines:
+        outcome = sandbox.execute(state, line)
+        state = outcome.state
+    return outcome
+
+
+# What a thread does with it
+
+
+def test_a_line_sees_the_variables_of_the_lines_before(sandbox):
+    outcome = after(sandbox, "x = 2", "y = x + 1", "print(x, y)")
+    assert (outcome.printed, outcome.error) == ("2 3\n", None)
+    assert outcome.variables == {"x": "2", "y": "3"}
+
+
+def test_the_libraries_are_there_by_their_usual_names(sandbox):
+    outcome = after(
+        sandbox,
+        "table = pd.DataFrame({'date': [2018, 2020], 'value': [1.0, 2.0]})",
+        "print(stats.linregress(table['date'], table['value']).slope, np.mean([1, 2]))",
+    )
+    assert outcome.printed == "0.5 1.5\n"
+
+
+def test_numbers_of_numpy_read_as_numbers(sandbox):
+    outcome = after(sandbox, "x = np.mean([1, 2])", "y = [x]", "print(y)")
+    assert outcome.printed == "[1.5]\n"
+    assert outcome.variables == {"x": "1.5", "y": "[1.5]"}
+
+
+def test_functions_see_what_is_bound_after_them(sandbox):
+    outcome = after(sandbox, "def f():\n    return x", "x = 1", "x = 2", "print(f())")
+    assert outcome.printed == "2\n"
+
+
+def test_two_names_of_one_list_stay_one_list(sandbox):
+    assert after(sandbox, "a = []", "b = a", "b.append(1)", "print(a)").printed == "[1]\n"
+
+
+def test_a_state_can_be_gone_on_with_twice(sandbox):
+    state = after(sandbox, "x = [1]").state
+    assert sandbox.execute(state, "x.append(2); print(x)").printed == "[1, 2]\n"
+    assert sandbox.execute(state, "x.append(3); print(x)").printed == "[1, 3]\n"
+
+
+def test_a_child_namespace_inherits_and_a_snapshot_restores(sandbox):
+    parent = PythonNamespace(sandbox, variables={"n": 1, "more": [None, (2, float("inf"))]})
+    parent.run("table = pd.DataFrame({'v': [1, 2]})")
+    child, before = parent.child(), parent.snapshot()
+    assert child.run("n = int(table['v'].sum())").error is None
+    assert (child.variables["n"], parent.variables["n"]) == (3, 1)
+    parent.run("n = 5")
+    parent.restore(before)
+    assert parent.run("print(n, more)").printed == "1 [None, (2, inf)]"
+
+
+def test_an_error_keeps_what_was_bound_before_it(sandbox):
+    outcome = after(sandbox, "x = 1\ny = 1 / 0")
+    assert outcome.error == "ZeroDivisionError: division by zero"
+    assert outcome.variables == {"x": "1"}
+
+
+def test_what_cannot_be_kept_is_said_and_the_rest_stays(sandbox):
+    outcome = after(sandbox, "x = 1\ng = (i for i in [1])")
+    assert outcome.error == "TypeError: g cannot be kept for the next line"
+    assert outcome.variables == {"x": "1"}
+
+
+def test_a_table_is_handed_over_by_a_path_that_its_content_names(sandbox):
+    line = "path = save(pd.DataFrame({'v': [1, 2]}))"
+    one, other = after(sandbox, line), after(sandbox, line)
+    assert one.variables["path"] == other.variables["path"]
+    assert one.variables["path"].startswith("'/scratch/")
+    assert sandbox.execute(one.state, "print(list(pd.read_csv(path)['v']))").printed == "[1, 2]\n"
+
+
+def test_a_picture_comes_out_as_png(sandbox):
+    outcome = after(sandbox, "figure, axes = plt.subplots()\naxes.plot([1, 2])\np = save(figure)")
+    (path, picture), *none = outcome.pictures.items()
+    assert not none
+    assert outcome.variables["p"] == repr(path)
+    assert picture.startswith(b"\x89PNG")
+
+
+def test_save_says_what_it_takes(sandbox):
+    assert after(sandbox, "save(3)").error == "TypeError: save takes a table or a figure, not int"
+
+
+def test_host_functions_answer_and_their_errors_are_feedback(sandbox):
+    outcome = after(sandbox, "data = look_up('Ohio', year=2001)", "print(data[0]['date'])")
+    assert outcome.printed == "2001\n"
+    assert after(sandbox, "look_up('Atlantis')").error == "LookupError: no place is called Atlantis"
+    assert "unexpected keyword" in after(sandbox, "look_up(a=1)").error
+
+
+def test_random_numbers_are_the_same_in_a_replay(sandbox):
+    line = "import random\nprint(np.random.rand(), random.random())"
+    assert after(sandbox, line).printed == after(sandbox, line).printed
+
+
+def test_many_python_threads_may_share_it(sandbox):
+    with ThreadPoolExecutor(4) as pool:
+        printed = list(pool.map(lambda n: after(sandbox, f"print({n})").printed, range(8)))
+    assert printed == [f"{n}\n" for n in range(8)]
+
+
+@pytest.mark.parametrize("value", [object(), {"x": print}, [object()]])
+def test_inputs_are_plain_data(sandbox, value):
+    with pytest.raises(TypeError, match="no plain data"):
+        sandbox.execute(None, "", {"x": value})
+
+
+def test_a_state_of_another_sandbox_is_refused(sandbox):
+    with pytest.raises(ValueError, match="not a state"):
+        sandbox.execute(b"something else", "x = 1")
+
+
+def test_a_closed_sandbox_says_so():
+    sandbox = BubblewrapSandbox()
+    sandbox.close()
+    sandbox.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        sandbox.execute(None, "x = 1")
+
+
+# Limits are feedback, and the line is undone
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("while True: pass", "TimeoutError: the code ran for more than 1 seconds"),
+        ("9**9**9", "TimeoutError"),
+        ("sum(np.ones(10**6).sum() for _ in iter(int, 1))", "TimeoutError"),
+        ("x = 'y' * 10**11", "MemoryError"),
+        ("x = np.ones(10**10)", "MemoryError"),
+        ("x = list(range(60_000))", "MemoryError: the variables take more than 200,000"),
+        ("x = pd.DataFrame(np.ones((5_000_000, 1)))", "MemoryError: the namespace takes more"),
+        ("for n in range(2000): look_up('Ohio')", "RuntimeError: more than 1,000 look-ups"),
+        ("import os\nos._exit(0)", "RuntimeError: the code ended its own process"),
+        ("import ctypes\nctypes.string_at(0)", "RuntimeError: the code's process died (signal 11)"),
+        ("import os\nfor n in range(1500): open(f'f{n}', 'w').close()", "OSError: too many files"),
+    ],
+)
+def test_a_limit_is_feedback_and_the_line_is_undone(sandbox, line, error):
+    state = after(sandbox, "before = 1").state
+    outcome = sandbox.execute(state, line)
+    assert outcome.error.startswith(error)
+    assert (outcome.state, outcome.variables) == (state, None)
+    assert sandbox.execute(state, "print(before)").printed == "1\n"
+
+
+def test_a_file_that_grows_too_large_is_an_error(sandbox):
+    outcome = after(sandbox, "with open('large', 'wb') as f: f.write(bytes(20 * 2**20))")
+    assert outcome.error.startswith("OSError: [Errno 27]")
+    after(sandbox, "import os\nos.unlink('large')")
+
+
+def test_the_scratch_folder_has_an_end():
+    with BubblewrapSandbox(scratch_bytes=2**20) as sandbox:
+        line = "for n in range(8): open(f'{n}', 'wb').write(bytes(2**19))"
+        assert "No space left" in after(sandbox, line).error
+
+
+def test_printed_text_is_cut(sandbox):
+    printed = after(sandbox, "print('x' * 30_000)").printed
+    assert printed.endswith("... [20,001 more characters were printed and cut]")
+    assert len(printed) < 10_100
+
+
+def test_deep_recursion_and_deep_source_end(sandbox):
+    assert after(sandbox, "f = lambda: f()", "f()").error.startswith("RecursionError")
+    assert after(sandbox, "x = " + "-" * 3_000 + "1").error
+
+
+# Getting out. What an attempt gets hold of it prints behind "OUT".
+
+ATTEMPTS = {
+    "read the password file": "print('OUT', open('/etc/passwd').read())",
+    "read the host name": "print('OUT', open('/etc/hostname').read())",
+    "read the home folder": "print('OUT', os.listdir('/root'), os.listdir('/home'))",
+    "read the working folder": f"print('OUT', open({os.getcwd()!r} + '/pyproject.toml').read())",
+    "read this test": f"print('OUT', open({__file__!r}).read())",
+    "read the kit's session": "import thread_kit.session.session\nprint('OUT')",
+    "read the environment": f"print('OUT' if {'USER'!r} in os.environ else '')",
+    "read through /proc": "print('OUT', open('/proc/self/environ').read())",
+    "list processes": "print('OUT', os.listdir('/proc'))",
+    "the root of another process": "print('OUT', os.listdir('/proc/1/root'))",
+    "climb out of the folder": "os.chdir('../../../..')\nprint('OUT' if 'etc/shadow' in "
+    "os.listdir('.') or os.path.exists('etc/passwd') else '')",
+    "devices": "print('OUT', os.open('/dev/sda', os.O_RDONLY))",
+    "memory of the machine": "print('OUT', open('/dev/mem', 'rb').read(1))",
+    "kernel's settings": "print('OUT', os.listdir('/sys'))",
+    "write into /usr": "open('/usr/x', 'w')\nprint('OUT')",
+    "write into the root": "open('/x', 'w')\nprint('OUT')",
+    "write into /dev": "open('/dev/x', 'w')\nprint('OUT')",
+    "write into /dev/shm": "open('/dev/shm/x', 'w')\nprint('OUT')",
+    "write into a library": "open(np.__file__, 'a')\nprint('OUT')",
+    "write into the server's code": (
+        "open('/kit/thread_kit/sandbox/jail/worker.py', 'a')\nprint('OUT')"
+    ),
+    "make a folder": "os.mkdir('d')\nprint('OUT')",
+    "make a link": "os.symlink('/etc', 'l')\nprint('OUT')",
+    "make a device": "os.mknod('n')\nprint('OUT')",
+    "change the root": "os.chroot('/')\nprint('OUT')",
+    "mount": "print('OUT' if LIBC.mount(b'none', b'/scratch', b'tmpfs', 0, 0) == 0 else '')",
+    "unmount": "print('OUT' if LIBC.umount2(b'/scratch', 2) == 0 else '')",
+    "a namespace of one's own": "print('OUT' if LIBC.unshare(0x10000000) == 0 else '')",
+    "fork": "print('OUT', os.fork())",
+    "fork by number": "print('OUT' if LIBC.syscall(57) >= 0 else '')",
+    "vfork by number": "print('OUT' if LIBC.syscall(58) >= 0 else '')",
+    "clone by number": "print('OUT' if LIBC.syscall(56, 17, 0, 0, 0, 0) >= 0 else '')",
+    "clone3 by number": "print('OUT' if LIBC.syscall(435, bytes(88), 88) >= 0 else '')",
+    "fork of the other ABI": "print('OUT' if LIBC.syscall(0x40000039) >= 0 else '')",
+    "a thread": "import threading\nthreading.Thread(target=print).start()\nprint('OUT')",
+    "a shell": "print('OUT' if os.system('true') == 0 else '')",
+    "a program": "import subprocess\nprint('OUT', subprocess.run(['/usr/bin/id']))",
+    "become a program": "os.execv('/usr/bin/id', ['id'])\nprint('OUT')",
+    "spawn": "print('OUT', os.posix_spawn('/usr/bin/id', ['id'], {}))",
+    "multiprocessing": "import multiprocessing as m\nm.get_context('fork').Process(target=print)"
+    ".start()\nprint('OUT')",
+    "the network": "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:1')\n"
+    "print('OUT')",
+    "a socket": "import socket\nsocket.socket()\nprint('OUT')",
+    "a local socket": "import socket\nsocket.socket(socket.AF_UNIX)\nprint('OUT')",
+    "a pair of sockets": "import socket\nsocket.socketpair()\nprint('OUT')",
+    "a name server": "import socket\nprint('OUT', socket.gethostbyname('localhost.localdomain'))",
+    "kill the server": "os.kill(os.getppid(), 9)\nprint('OUT')",
+    "kill the jail": "os.kill(1, 9)\nprint('OUT')",
+    "kill everything": "os.kill(-1, 9)\nprint('OUT')",
+    "trace the server": "print('OUT' if LIBC.ptrace(16, os.getppid(), 0, 0) == 0 else '')",
+    "the server's memory": "print('OUT', open(f'/proc/{os.getppid()}/mem', 'r+b'))",
+    "read the server's memory": "print('OUT' if LIBC.syscall(310, os.getppid(), 0, 0, 0, 0, 0) >= 0"
+    " else '')",
+    "raise a limit": "import resource as r\nr.setrlimit(r.RLIMIT_CPU, (9, 9))\nprint('OUT')",
+    "take the server's limits": "import resource as r\n"
+    "r.prlimit(os.getppid(), r.RLIMIT_NOFILE, (0, 0))\nprint('OUT')",
+    "memory that is no address space": "os.memfd_create('x')\nprint('OUT')",
+    "io_uring": "print('OUT' if LIBC.syscall(425, 1, bytes(120)) >= 0 else '')",
+    "bpf": "print('OUT' if LIBC.syscall(321, 0, bytes(120), 120) >= 0 else '')",
+    "keyrings": "print('OUT' if LIBC.syscall(250, 0, -3, 0) >= 0 else '')",
+    "a kernel module": "print('OUT' if LIBC.syscall(175, b'', 0, b'') >= 0 else '')",
+    "another user": "os.setuid(0)\nprint('OUT')",
+    "less security": "print('OUT' if LIBC.prctl(38, 0, 0, 0, 0) == 0 else '')",
+    "the server's pipes": "for fd in range(3, 60):\n"
+    "    try:\n        os.write(fd, b'x' * 64)\n    except OSError:\n        pass",
+    "a forged answer": "for fd in range(3, 60):\n"
+    "    try:\n        os.write(fd, b'\\0\\0\\0\\0' + bytes([1]) + bytes(7) + b'd' + "
+    "b'\\2\\0\\0\\0' + bytes(8) + b'{}')\n    except OSError:\n        pass",
+    "a pickle that runs code": "class C:\n    def __reduce__(self):\n"
+    "        return (os.system, ('true',))\nc = C()",
+    "a hostile repr": "class C:\n    def __repr__(self):\n        while True: pass\nc = C()",
+    "a hostile subclass of str": "class C(str):\n    def __repr__(self): return 1\nc = C()",
+    "replace print for ever": "import builtins\nbuiltins.print = None",
+    "replace pandas for ever": "pd.read_csv = pd.DataFrame = None",
+    "replace the server's functions": "import __main__ as m\nm.serve = m.send = 1",
+    "a handler for the end": "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "while True: pass",
+}
+
+
+@pytest.mark.parametrize("name", ATTEMPTS)
+def test_an_attempt_to_get_out_gets_nothing_and_ends(sandbox, name):
+    head = "import os, ctypes\nLIBC = ctypes.CDLL(None)\n"
+    begun = time.monotonic()
+    outcome = sandbox.execute(None, head + ATTEMPTS[name])
+    assert "OUT" not in outcome.printed
+    assert time.monotonic() - begun < 30  # only what was never stopped takes longer
+    assert after(sandbox, "print(pd.DataFrame({'v': [1]})['v'].sum())").printed == "1\n"
+
+
+def test_there_are_more_than_fifty_attempts():
+    assert len(ATTEMPTS) >= 50
+
+
+def test_a_state_that_was_made_to_be_executed_is_executed_in_the_jail(sandbox, tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return (exec, (f"open({str(tmp_path / 'out')!r}, 'w').close()",))
+
+    mark = after(sandbox, "x = 1").state.partition(b"\n")[0] + b"\n"
+    outcome = sandbox.execute(mark + pickle.dumps(Evil()), "print(1)")
+    assert outcome.error.startswith("FileNotFoundError")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_server_that_is_killed_is_replaced(sandbox):
+    state = after(sandbox, "x = 1").state
+    os.killpg(sandbox._server.process.pid, 9)
+    assert "server" in sandbox.execute(state, "print(x)").error
+    assert sandbox.execute(state, "print(x)").printed == "1\n"
+
+
+# Without bubblewrap
+
+
+def test_a_machine_without_bubblewrap_is_told_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match=r"apt install bubblewrap.*weaker=True"):
+        BubblewrapSandbox()
+
+
+def test_a_jail_that_does_not_start_says_why(monkeypatch, tmp_path):
+    bwrap = tmp_path / "bwrap"
+    bwrap.write_text("#!/bin/sh\necho 'bwrap: No permissions to create namespace' >&2\nexit 1\n")
+    bwrap.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(RuntimeError, match="No permissions to create namespace"):
+        BubblewrapSandbox()
+
+
+def test_the_weaker_process_must_be_asked_for_and_still_refuses_what_the_kernel_can():
+    with BubblewrapSandbox(seconds=SECONDS, weaker=True) as sandbox:
+        assert "weaker" in repr(sandbox)
+        assert after(sandbox, "path = save(pd.DataFrame({'v': [1]}))", "print(1)").printed == "1\n"
+        for line in ("import socket\nsocket.socket()", "import os\nos.fork()"):
+            assert after(sandbox, line).error.startswith("PermissionError")
+        assert after(sandbox, "while True: pass").error.startswith("TimeoutError")
+        folder = sandbox.scratch
+        assert os.path.isdir(folder)
+    assert not os.path.exists(folder)
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_a_filter_is_whole_instructions_that_end_in_a_return(machine):
+    code = program(machine)
+    assert len(code) % 8 == 0
+    assert code[-8] == 0x06
+    assert len(code) // 8 < 4096
+    with pytest.raises(KeyError):
+        program("vax")
+    assert sys.byteorder == "little"

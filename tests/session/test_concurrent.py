@@ -1,0 +1,155 @@
+"""Many sessions over one engine: side by side in one thread, or each in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from thread_kit.distill.textcraft_teacher import speak_thread
+from thread_kit.engines.lock import FairLock
+from thread_kit.engines.models import load_model
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.env import Env
+from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.session.concurrent import run_together
+from thread_kit.session.session import Session
+
+
+def sessions(engine, count, made=None):
+    for number in range(count):
+        if made is not None:
+            made.append(number)
+        yield Session(engine, TextCraft("dev", number))
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 50])
+def test_sessions_side_by_side_do_what_they_do_alone(at_once):
+    alone = [s.run(progress=False) for s in sessions(ScriptedEngine(speak_thread), 12)]
+    engine = ScriptedEngine(speak_thread)
+    over = list(run_together(sessions(engine, 12), at_once))
+    episodes = {session.env.task["number"]: session.episode for session in over}
+    assert [str(episodes[n]) for n in range(12)] == [str(episode) for episode in alone]
+    assert all(episode.reward == 1 for episode in episodes.values())
+
+
+def test_no_more_sessions_are_made_than_run_at_once():
+    made = []
+    for over, _ in enumerate(run_together(sessions(ScriptedEngine(speak_thread), 9, made), 2), 1):
+        assert len(made) <= over + 1
+
+
+def test_sessions_share_the_steps_of_the_engine():
+    def steps(at_once):
+        class Counting(ScriptedEngine):
+            taken = 0
+
+            def step(self):
+                Counting.taken += 1
+                return super().step()
+
+        list(run_together(sessions(Counting(speak_thread), 6), at_once))
+        return Counting.taken
+
+    assert steps(6) < steps(1) / 2
+
+
+def test_what_one_session_raises_closes_the_others():
+    class Broken(Env):
+        name, task = "broken", {}
+
+        def reset(self):
+            return "Go."
+
+        def step(self, action):
+            raise OSError("the game is gone")
+
+        def again(self) -> Env:
+            return Broken()
+
+        def oracle(self):
+            return None
+
+    engine = ScriptedEngine(lambda text: "> go =>" if "Go." in text else "a " * 200)
+    others = [Session(engine, context="Write. =>") for _ in range(2)]
+    with pytest.raises(OSError, match="the game is gone"):
+        list(run_together([*others, Session(engine, Broken())], 3))
+    assert not any(session.episode.status.is_live for session in others)
+
+
+def test_at_once_is_a_positive_number():
+    with pytest.raises(ValueError, match="at_once is 0"):
+        list(run_together([], 0))
+
+
+@pytest.mark.model
+def test_episodes_side_by_side_on_the_embedded_model_come_to_the_same_end():
+    with load_model(cpu_threads=1) as engine:
+        over = list(run_together(sessions(engine, 3), 3))
+    assert [session.episode.reward for session in over] == [1, 1, 1]
+
+
+# The lock
+
+
+def test_the_lock_is_handed_on_in_the_order_in_which_it_was_asked_for():
+    lock, order, started = FairLock(), [], []
+
+    def take(name):
+        started.append(name)
+        with lock:
+            order.append(name)
+
+    with lock:
+        threads = []
+        for name in range(5):
+            threads.append(threading.Thread(target=take, args=(name,)))
+            threads[-1].start()
+            while len(lock._waiting) <= name:
+                time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    assert order == [0, 1, 2, 3, 4]
+
+
+def test_a_busy_loop_does_not_keep_the_lock_from_others():
+    lock, stop, got = FairLock(), threading.Event(), threading.Event()
+
+    def hog():
+        while not stop.is_set():
+            with lock:
+                time.sleep(0.001)
+
+    def other():
+        with lock:
+            got.set()
+
+    threads = [threading.Thread(target=hog), threading.Thread(target=other)]
+    for thread in threads:
+        thread.start()
+    assert got.wait(30)
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
+def test_the_lock_is_reentrant_and_belongs_to_its_thread():
+    lock = FairLock()
+    with lock, lock:
+        pass
+    with pytest.raises(RuntimeError, match="another thread"):
+        lock.release()
+    with lock:
+        refused = []
+
+        def release():
+            try:
+                lock.release()
+            except RuntimeError as error:
+                refused.append(error)
+
+        thread = threading.Thread(target=release)
+        thread.start()
+        thread.join()
+        assert refused

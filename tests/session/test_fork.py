@@ -1,0 +1,334 @@
+"""Rewind and fork: an episode happens again up to an event, and goes on from there."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from helpers.episodes import PROMPT, REPLIES, Shed, is_on_disk, of_kind
+from helpers.random_episodes import play, speaker
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import thread_kit as tk
+from thread_kit.dialect import Stop
+from thread_kit.engines.engine import EngineError
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.exchange import phi_full_sequence
+from thread_kit.requests import Status
+from thread_kit.session.fork import fingerprint
+from thread_kit.session.replay import ReplayError
+from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import (
+    Acted,
+    Closed,
+    Edited,
+    Ended,
+    GeneratedSpan,
+    Observed,
+    Prompted,
+    Resolved,
+    Returned,
+    Spawned,
+)
+
+
+def happened(episode: Episode, after: int = 0) -> list:
+    """The events without what depends on a cache or a clock."""
+    found = []
+    for event in episode.events[after:]:
+        if isinstance(event, GeneratedSpan):
+            event = replace(event, reused=0, evaluated=0, seconds=0.0)
+        if isinstance(event, Closed):
+            event = replace(event, seconds=0.0)
+        if isinstance(event, Prompted):
+            continue
+        found.append(event)
+    return found
+
+
+def tree(episode: Episode, thread: int = 0) -> tuple:
+    """A thread and those below it, whatever the order in which they were served."""
+    one = episode.threads[thread]
+    below = [tree(episode, child) for child in one.spawned]
+    return one.context, one.sequence, one.status, one.variables, below
+
+
+def same(a: Episode, b: Episode, futures: bool) -> bool:
+    """Futures that were being written at the fork begin anew, so who is served when may differ."""
+    if not futures:
+        return happened(a) == happened(b)
+    return Status.OUT_OF_CALLS in (a.status, b.status) or tree(a) == tree(b)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10_000), st.booleans(), st.data())
+def test_an_unchanged_fork_is_the_episode_wherever_it_is_made(seed, futures, data):
+    session = play(seed, futures)
+    episode = session.run(progress=False)
+    at = data.draw(st.integers(0, len(episode.events) - 1))
+    event = episode.events[at]
+    token = None
+    if isinstance(event, GeneratedSpan):
+        token = data.draw(st.none() | st.integers(0, len(event.span)))
+    if isinstance(event, Ended) and event.status is episode.status is Status.OUT_OF_CALLS:
+        return
+    fork = session.fork(at, token=token)
+    again = fork.run(progress=False)
+    assert same(again, episode, futures)
+    assert again.events[:at] == episode.events[:at]
+    assert again.header["fork"] == {
+        "of": fingerprint(episode, at),
+        "event": at,
+        "token": token or 0,
+    }
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.booleans(), st.data())
+def test_a_fork_of_a_changed_fork_repeats_the_change(seed, futures, data):
+    session = play(seed, futures)
+    episode = session.run(progress=False)
+    changes = []
+    for at, event in enumerate(episode.events):
+        match event:
+            case GeneratedSpan():
+                changes.append((at, {"token": 0, "text": "a = 7\nThen, I need a nail. =>"}))
+                changes.append((at, {"variables": {"a": 8, "b": [1]}}))
+            case Spawned(parent=int()):
+                changes.append((at, {"context": "I need a hammer. =>"}))
+                changes.append((at, {"variables": {"c": 8}}))
+            case Observed() | Acted():
+                changes.append((at, {"observation": "The {a} falls."}))
+            case Returned() | Resolved():
+                changes.append((at, {"returned": "Nothing, or {a}."}))
+    at, change = data.draw(st.sampled_from(changes))
+    fork = session.fork(at, **change)
+    changed = fork.run(progress=False)
+    assert len(of_kind(changed, Edited)) == 1
+    assert changed.events[:at] == episode.events[:at]
+    whole = len(changed.events) - 1
+    edited = index(changed, Edited)
+    again = fork.fork(data.draw(st.integers(edited + 2, whole)))
+    if changed.status is not Status.OUT_OF_CALLS:
+        assert same(again.run(progress=False), changed, futures)
+    # To its last event, without asking the model once:
+    last = max(n for n, e in enumerate(changed.events) if not isinstance(e, Ended | Closed))
+    mute = fork.fork(last + 1, engine=ScriptedEngine([]))
+    with suppress(EngineError):
+        mute.run(progress=False)
+    assert mute.episode.events[: last + 1] == changed.events[: last + 1]
+
+
+@pytest.fixture
+def shed() -> Session:
+    session = Session(ScriptedEngine(REPLIES), Shed(), prompt=PROMPT)
+    session.run(progress=False)
+    return session
+
+
+def index(episode: Episode, kind: type, n: int = 0) -> int:
+    return [at for at, event in enumerate(episode.events) if isinstance(event, kind)][n]
+
+
+def fork(session: Session, at: int | None, replies: list[str], **changes) -> Episode:
+    return session.fork(at, engine=ScriptedEngine(replies), **changes).run(progress=False)
+
+
+ENDS = ["#END#"] * 9
+
+
+def test_text_is_written_and_the_model_goes_on_behind_it(shed):
+    at = index(shed.episode, GeneratedSpan)
+    was = shed.episode.events[at].span.text
+    episode = fork(shed, at, [" saw'\n#END#"], token=8, text="long")
+    assert episode.threads[0].sequence.text == was[:8] + "long saw'\n#END#"
+    assert episode.threads[0].variables == {"tool": "long saw"}
+    assert of_kind(episode, Edited) == [Edited(0, "text", 0, was[8:], "long")]
+    call = of_kind(episode, GeneratedSpan)[0]
+    assert sum(call.lengths) == len(call.span.text)
+
+
+def test_a_spawn_can_be_forced_in_the_middle_of_a_line(shed):
+    at = index(shed.episode, GeneratedSpan)
+    episode = fork(
+        shed, at, ["print('Fine.')\n#END#", "#END#"], token=13, text="I need oil. =>, no"
+    )
+    assert of_kind(episode, GeneratedSpan)[0].stop is Stop.LISTEN
+    assert episode.threads[1].title == "I need oil."
+    assert episode.threads[0].sequence.text == "tool = 'axe'\nI need oil. =>Fine.<=\n#END#"
+
+
+def test_a_mark_can_begin_in_the_past_and_end_in_what_the_model_writes(shed):
+    at = index(shed.episode, GeneratedSpan)
+    span = shed.episode.events[at].span
+    assert span.text.endswith("=>")
+    episode = fork(shed, at, [">#END#", "#END#", "#END#"], token=len(span) - 1)
+    call = of_kind(episode, GeneratedSpan)[0]
+    assert (call.span, call.stop) == (span, Stop.LISTEN)
+
+
+def test_nothing_can_be_written_behind_the_end_of_a_call(shed):
+    at = index(shed.episode, GeneratedSpan)
+    with pytest.raises(ValueError, match="the call stops at its '=>'"):
+        shed.fork(at, token=len(shed.episode.events[at].span), text="more")
+
+
+def test_a_child_sees_the_context_that_it_is_given(shed):
+    at = index(shed.episode, Spawned, 1)
+    episode = fork(shed, at, ENDS, context="I need to find the saw. =>")
+    assert episode.threads[1].title == "I need to find the saw."
+    assert episode.events[at].was == "I need to find the axe. =>"
+
+
+def test_another_phi_holds_from_the_fork_on(shed):
+    at = index(shed.episode, Spawned, 2)
+    episode = fork(shed, at, ENDS, phi=phi_full_sequence)
+    assert episode.threads[1].context == shed.episode.threads[1].context
+    assert episode.threads[2].context.text.count("> open shed") == 1
+    assert episode.header["exchange"]["phi"] == "phi_full_sequence"
+
+
+@pytest.mark.parametrize("kind", [Acted, Observed])
+def test_an_observation_can_be_another_one(shed, kind):
+    episode = fork(shed, index(shed.episode, kind), ENDS, observation="It is locked.")
+    assert "=>It is locked.<=" in episode.threads[1].sequence.text
+    assert of_kind(episode, Edited)[0].was == "You open shed."
+    assert of_kind(episode, Acted)[0].observation == "You open shed."
+
+
+def test_what_a_child_returns_can_be_another_text_and_its_names_come_up(shed):
+    at = index(shed.episode, Returned)
+    episode = fork(shed, at, ENDS, returned="Take the {tool}.")
+    returned = of_kind(episode, Returned)[0]
+    assert returned.span.text == "Take the {tool}.<=\n"
+    assert returned.variables == {"tool": "axe"}
+
+
+def test_a_variable_changes_what_is_instantiated_behind_it(shed):
+    episode = fork(shed, index(shed.episode, Spawned, 1), ENDS, variables={"tool": "saw"})
+    assert episode.threads[1].title == "I need to find the saw."
+    assert episode.threads[0].variables == {"tool": "saw"}
+    assert shed.episode.threads[0].variables == {"tool": "axe"}
+
+
+def test_a_fork_is_a_trace_that_opens_again(shed, tmp_path):
+    path = tmp_path / "fork.jsonl"
+    episode = fork(shed, 4, ENDS, path=path)
+    is_on_disk(episode, path)
+    assert Episode.load(path).header["fork"]["of"] == fingerprint(shed.episode, 4)
+
+
+def test_a_saved_episode_goes_on_where_it_was_stopped(tmp_path):
+    path = tmp_path / "t.jsonl"
+    whole = play(11).run(progress=False)
+    session = play(11, path=path)
+    for _ in session:
+        if len(session.episode.events) == 9:
+            session.stop()
+    stopped = Episode.load(path)
+    assert stopped.status is Status.STOPPED
+    resumed = tk.fork(stopped, engine=ScriptedEngine(speaker(11)), env=Shed()).run(progress=False)
+    assert happened(resumed) == happened(whole)
+
+
+def test_a_torn_trace_goes_on_where_it_was_torn(tmp_path):
+    path, torn = tmp_path / "t.jsonl", tmp_path / "torn.jsonl"
+    whole = play(5, path=path).run(progress=False)
+    raw = path.read_bytes()
+    for share in (0.3, 0.6, 0.9):
+        torn.write_bytes(raw[: int(len(raw) * share)])
+        found = Episode.load(torn)
+        resumed = tk.fork(found, engine=ScriptedEngine(speaker(5)), env=Shed())
+        assert happened(resumed.run(progress=False)) == happened(whole)
+
+
+@pytest.mark.parametrize("futures", [False, True])
+@given(seed=st.integers(0, 30), data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_what_went_on_with_a_new_engine_can_go_on_with_another_one(seed, futures, data):
+    """A new engine evaluates the few-shot prompt again, in the midst of the episode."""
+    whole = episode = play(seed, futures).run(progress=False)
+    for _ in range(2):
+        last = max(n for n, e in enumerate(episode.events) if not isinstance(e, Ended | Closed))
+        at = data.draw(st.integers(0, last))
+        again = ScriptedEngine(speaker(seed, futures))
+        episode = tk.fork(episode, at, engine=again, env=Shed()).run(progress=False)
+    assert same(episode, whole, futures)
+
+
+def test_a_spent_budget_can_be_raised():
+    session = play(11, calls=3)
+    assert session.run(progress=False).status is Status.OUT_OF_CALLS
+    assert happened(session.fork(calls=25).run(progress=False)) == happened(
+        play(11).run(progress=False)
+    )
+
+
+def test_a_cut_call_goes_on_behind_what_it_wrote():
+    session = Session(ScriptedEngine(["abcdef#END#"]), context="go", tokens=3)
+    assert session.run(progress=False).threads[0].sequence.text == "abc"
+    episode = fork(session, None, ["def#END#"], tokens=50)
+    assert episode.threads[0].sequence.text == "abcdef#END#"
+    assert len(of_kind(episode, GeneratedSpan)) == 1
+
+
+def test_another_model_reads_the_same_texts(shed):
+    class Shifted(ScriptedEngine):
+        """Another vocabulary."""
+
+        def tokenize(self, text, *, first=False):
+            return tuple(ord(character) + 1 for character in text)
+
+        def begin(self, thread, tokens, **options):
+            super().begin(thread, [token - 1 for token in tokens], **options)
+
+    engine = Shifted(["\x22DMC\x22"] * 9)
+    episode = shed.fork(index(shed.episode, Returned), engine=engine).run(progress=False)
+    assert engine.seen[0].endswith("=>The shed holds a {tool}.<=\n")
+    again, was = episode.threads[2].sequence, shed.episode.threads[2].sequence
+    assert again.text == was.text
+    assert again.tokens == tuple(token + 1 for token in was.tokens)
+
+
+def test_a_past_that_does_not_happen_again_is_refused(shed):
+    class Other(Shed):
+        def step(self, action):
+            return super().step(action)._replace(observation="You fall.")
+
+    at = index(shed.episode, Returned)
+    with pytest.raises(ReplayError, match=r"event \d+ was Acted.*You open shed.*You fall"):
+        shed.fork(at, env=Other()).run(progress=False)
+
+
+@pytest.mark.parametrize(
+    ("at", "changes", "message"),
+    [
+        (-1, {}, "at=-1"),
+        (999, {}, "no such event"),
+        (None, {}, "came to its end"),
+        (1, {"token": 3}, "event 1 is a Spawned"),
+        (1, {"context": "x"}, "choose its Spawned"),
+        (2, {"token": 9999}, "has 49 tokens"),
+        (2, {"observation": "x"}, "has no observation"),
+        (2, {"returned": "x"}, "no child returns"),
+        (0, {"variables": {"x": 1}}, "no thread's"),
+        (2, {"prompt": PROMPT}, "prompt cannot change"),
+        (2, {"env": tk.TextCraft("dev", 0)}, "another task"),
+    ],
+)
+def test_what_cannot_be_changed_says_what_can(shed, at, changes, message):
+    with pytest.raises(ValueError, match=message):
+        shed.fork(at, **changes)
+
+
+def test_a_running_session_is_forked_while_it_is_paused():
+    whole = play(11).run(progress=False)
+    session = play(11)
+    for _ in session:
+        if len(session.episode.events) == 12:
+            break
+    assert happened(session.fork().run(progress=False)) == happened(whole)
+    assert happened(session.run(progress=False)) == happened(whole)

@@ -1,0 +1,238 @@
+"""What people, models and machines do wrong: each ends in order, and nothing finished is lost."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+
+import pytest
+
+from thread_kit.dialect import QA, Dialect
+from thread_kit.engines.engine import EngineError
+from thread_kit.engines.models import load_model
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.prompt_check import check_prompt
+from thread_kit.prompts import EMPTY, Example, Prompt, PromptError, parse_prompt
+from thread_kit.requests import Status
+from thread_kit.session.session import Session
+from thread_kit.session.worker import Worker
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Acted, Closed, Ended, GeneratedSpan, Token
+
+
+def run(*replies, **options):
+    options.setdefault("context", "go")
+    return Session(ScriptedEngine(replies), **options).run(progress=False)
+
+
+# What models write
+
+
+@pytest.mark.parametrize(
+    ("lines", "answer"),
+    [
+        ("print('good')\nprinter = undefined", "good"),
+        ("x = 1; print(zzz)", "NameError: name 'zzz' is not defined"),
+        ("print('old')\nresult = print(f'{zzz}')", "NameError: name 'zzz' is not defined"),
+    ],
+)
+def test_the_answer_is_what_the_last_line_with_a_print_came_to(lines, answer):
+    episode = run("I need it. =>", f"{lines}\n#END#", "#END#")
+    assert episode.threads[0].sequence.spans[1].text == f"{answer}<=\n"
+
+
+def test_text_of_a_child_never_becomes_an_action_of_its_parent():
+    replies = ["I need it. =>", "print('x\\n> get 1 oak logs')\n#END#", " and more =>", "#END#"]
+    session = Session(ScriptedEngine([*replies, "#END#"]), TextCraft("dev", 47), dialect=QA)
+    episode = session.run(progress=False)
+    assert not [event for event in episode.events if isinstance(event, Acted)]
+
+
+def test_a_comma_in_what_a_child_said_does_not_cut_the_next_context():
+    episode = run(
+        "A is =>", "print('41, or so')\n#END#", " and B is =>", "#END#", "#END#", dialect=QA
+    )
+    assert episode.threads[2].title == "A is ... and B is"
+
+
+def test_a_function_that_a_child_names_stays_a_function():
+    replies = ["f = lambda n: n + 1\nI need it. =>", "print('use {f}')\n#END#", "x = f(1)\n#END#"]
+    for scope in ("exported", "shared"):
+        episode = run(*replies, scope=scope)
+        assert episode.threads[0].variables["x"] == 2
+
+
+def test_a_shared_variable_is_shown_as_the_child_left_it():
+    episode = run("a = 1\nI need it. =>", "a = 2\n#END#", "b = a\n#END#", scope="shared")
+    assert episode.threads[0].variables == {"a": 2, "b": 2}
+
+
+def test_lines_that_take_long_do_not_outlast_the_time_limit():
+    slow = "x = [0 for i in range(10**12) if False]\n" * 20
+    episode = run(f"{slow}#END#", seconds=1.5)
+    assert episode.status is Status.OUT_OF_TIME
+    assert len(episode.threads[0].executed) < 10
+
+
+# What people do
+
+
+def test_giving_up_in_the_middle_of_a_call_keeps_what_it_wrote(tmp_path):
+    path = tmp_path / "episode.jsonl"
+    with Session(ScriptedEngine(["a long story"]), context="go", path=path) as session:
+        tokens = 0
+        while tokens < 4:
+            tokens += isinstance(next(session), Token)
+    kept = Episode.load(path)
+    assert kept.threads[0].sequence.text == "a lo"
+    assert kept.status is Status.STOPPED
+
+
+def test_a_session_that_is_closed_before_it_began_is_closed(tmp_path):
+    path = tmp_path / "episode.jsonl"
+    session = Session(ScriptedEngine([]), context="go", path=path)
+    session.close()
+    session.close()
+    assert isinstance(Episode.load(path).events[-1], Closed)
+    assert list(session) == []
+
+
+def test_an_interrupt_stops_the_episode_and_run_returns_it():
+    class Interrupting(ScriptedEngine):
+        def step(self):
+            signal.raise_signal(signal.SIGINT)
+            return super().step()
+
+    before = signal.getsignal(signal.SIGINT)  # a shell's background jobs ignore it
+    session = Session(Interrupting(["a long story"]), context="go")
+    assert session.run(progress=False).status is Status.STOPPED
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_older_trace_of_the_same_name_is_kept(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    run("first#END#", path=path)
+    run("second#END#", path=path)
+    run("third#END#", path=path)
+    texts = [Episode.load(tmp_path / name).threads[0].sequence.text for name in
+             ("mine.1.jsonl", "mine.2.jsonl", "mine.jsonl")]  # fmt: skip
+    assert texts == ["first#END#", "second#END#", "third#END#"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prompt": "textcraft"}, "tk.load_prompt"),
+        ({"engine": "smollm2-135m"}, "tk.load_model"),
+        ({"env": TextCraft, "context": None}, "tk.TextCraft"),
+        ({"env": TextCraft("dev", 47)}, "either an environment or a context"),
+        ({"temperature": math.nan}, "temperature"),
+        ({"temperature": -3}, "temperature"),
+        ({"seed": None}, "seed"),
+        ({"seed": -1}, "seed"),
+        ({"new_tokens": None}, "new_tokens"),
+        ({"calls": 0}, "calls"),
+        ({"depth": -4}, "depth"),
+        ({"prompt": Prompt("p", (Example("c", "#END#"),)), "dialect": QA}, "dialects"),
+    ],
+)
+def test_what_cannot_work_is_refused_at_the_start(options, message):
+    options = {"engine": ScriptedEngine([]), "context": "go", **options}
+    with pytest.raises(ValueError, match=message):
+        Session(options.pop("engine"), **options)
+
+
+@pytest.mark.parametrize(
+    "marks", [{"close": "=>"}, {"start": "#END#"}, {"actions": ("",)}, {"end": "=>!"}]
+)
+def test_marks_that_cannot_be_told_apart_are_refused(marks):
+    with pytest.raises(ValueError, match="mark"):
+        Dialect(**marks)
+
+
+def test_waiting_for_a_paused_worker_resumes_it():
+    worker = Worker(Session(ScriptedEngine(["#END#"]), context="go"))
+    worker.pause()
+    worker.start().start()
+    assert worker.wait().status is Status.ENDED
+
+
+def test_a_session_in_a_worker_cannot_be_stepped_beside_it():
+    inside, go_on = threading.Event(), threading.Event()
+
+    class Waiting(ScriptedEngine):
+        def step(self):
+            inside.set()
+            go_on.wait(30)
+            return super().step()
+
+    session = Session(Waiting(["#END#"]), context="go")
+    worker = Worker(session).start()
+    inside.wait(30)
+    with pytest.raises(RuntimeError, match="worker thread"):
+        next(session)
+    with pytest.raises(RuntimeError, match="worker thread"):
+        session.close()
+    go_on.set()
+    assert worker.wait().status is Status.ENDED
+
+
+def test_a_prompt_that_teaches_endless_spawning_is_told_so():
+    loop = Example("I need it. =>", "First, I need it. =>Yes.<=\nprint('Yes.')\n#END#")
+    main = Example("Goal.", "First, I need it. =>Yes.<=\n#END#")
+    assert "child of itself" in " ".join(check_prompt(Prompt("p", (main, loop))))
+
+
+def test_an_example_that_goes_on_behind_its_end_is_refused():
+    with pytest.raises(PromptError, match="goes on behind"):
+        parse_prompt("Prompt:\nc\n\nResponse:\n#START#\nprint('a')#END#\nmore #END#\n")
+
+
+# What machines do
+
+
+@pytest.mark.model
+def test_an_engine_that_is_closed_in_the_middle_is_an_error_and_no_crash(tmp_path):
+    path = tmp_path / "episode.jsonl"
+    engine = load_model(cpu_threads=1)
+    session = Session(engine, context="Once upon a time =>", new_tokens=50, path=path)
+    while not isinstance(next(session), Token):
+        pass
+    engine.close()
+    with pytest.raises(EngineError, match="load it again"):
+        list(session)
+    events = Episode.load(path).events
+    assert [type(event) for event in events[-3:]] == [GeneratedSpan, Ended, Closed]
+    assert events[-1].status is Status.FAILED
+
+
+@pytest.mark.model
+def test_an_interrupt_in_a_prefill_leaves_the_engine_usable(monkeypatch):
+    import llama_cpp
+
+    decode, calls = llama_cpp.llama_decode, []
+
+    def interrupted(*arguments):
+        code = decode(*arguments)
+        calls.append(code)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return code
+
+    with load_model(cpu_threads=1) as engine:
+        monkeypatch.setattr(llama_cpp, "llama_decode", interrupted)
+        prompt = Prompt("p", (Example("c " * 300, "r\n#END#"),))
+        with pytest.raises(KeyboardInterrupt):
+            list(Session(engine, context="go", prompt=prompt, new_tokens=5))
+        again = Session(engine, context="go", prompt=prompt, new_tokens=5).run(progress=False)
+        fresh = Session(engine, context="go", prompt=EMPTY, new_tokens=5).run(progress=False)
+    assert again.status is Status.TRUNCATED
+    assert fresh.status in (Status.TRUNCATED, Status.ENDED, Status.END_OF_STREAM)
+
+
+@pytest.mark.model
+def test_a_cache_that_no_machine_can_hold_is_refused():
+    with pytest.raises(EngineError, match="smaller context"):
+        load_model(context=2_000_000_000)

@@ -1,0 +1,264 @@
+"""The player in a real JupyterLab; where there is no Chromium, these are skipped."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.films import bare, state_of
+from helpers.jupyter import CONTRAST, Notebook, jupyterlab, write_notebook
+
+from thread_kit.dialect import ASYNC
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.requests import Status
+from thread_kit.session.session import Session
+from thread_kit.trace.events import Token, Waiting
+from thread_kit.views.player.frames import Film
+from thread_kit.views.player.widget import MODULE, watch
+
+pytestmark = pytest.mark.browser
+
+SESSION = """\
+import time
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.session import Session
+from thread_kit.views.player import watch
+
+class Slow(ScriptedEngine):
+    def step(self):
+        time.sleep(0.002)
+        return super().step()
+
+replies = [
+    "tool = 'axe <b>&amp;</b>'\\nFirst, I need to find the {tool}. =>",
+    "places = ['shed', 'barn']\\nNext, I need to look in the shed. =>",
+    "print('The shed holds a {tool}.')\\n#END#",
+    "> open shed =>",
+    "print('The {tool} is in the shed.')\\n#END#",
+    "Then, I need to sharpen it. =>",
+    "This will take a while, because",
+    "print('Done.')\\n#END#",
+]
+session = Session(Slow(replies), context="Sharpen the axe. =>")
+player = watch(session)
+player"""
+
+
+BUSY = """\
+from pathlib import Path
+import time
+from IPython.display import display
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.session import Session
+from thread_kit.views.player import watch
+
+class Gated(ScriptedEngine):
+    steps = 0
+
+    def step(self):
+        self.steps += 1
+        while self.steps == 50 and not Path("go").exists():
+            time.sleep(0.01)
+        return super().step()
+
+replies = ["First, I need to find it. =>", "I am writing this while the kernel is busy.", "#END#"]
+player = watch(Session(Gated(replies), context="Sharpen the axe. =>"))
+display(player)
+print(player.wait())"""
+
+ENDLESS = """\
+import time
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.session import Session
+from thread_kit.views.player import watch
+
+class Slow(ScriptedEngine):
+    def step(self):
+        time.sleep(0.01)
+        return super().step()
+
+session = Session(Slow(["on and " * 100_000]), context="Go on. =>", new_tokens=1_000_000)
+player = watch(session)
+player"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("notebooks")
+    write_notebook(folder / "watch.ipynb", [SESSION, "player.wait(60)", "player", "print(player)"])
+    write_notebook(folder / "busy.ipynb", [BUSY])
+    write_notebook(folder / "endless.ipynb", [ENDLESS])
+    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
+        yield address, folder
+
+
+def row(notebook: Notebook, thread: int, output: int = 0):
+    return notebook.page.locator(".tk-player").nth(output).locator(f".tk-row[data-id='{thread}']")
+
+
+def pane(notebook: Notebook, output: int = 0) -> str:
+    return notebook.page.locator(".tk-player").nth(output).locator(".tk-pane").inner_text()
+
+
+def test_an_episode_in_jupyterlab(browser, lab, tmp_path):
+    notebook = Notebook(browser, lab[0], "watch.ipynb")
+    notebook.run_all()
+    page = notebook.page
+    player = page.locator(".tk-player").first
+    player.locator(".tk-bar .tk-ended").wait_for()
+
+    assert "4 threads · depth 2" in player.locator(".tk-bar").inner_text()
+    assert "Player(4 threads, depth 2, " in page.locator(".jp-OutputArea").last.inner_text()
+
+    row(notebook, 1).click()
+    page.wait_for_function("() => document.querySelector('.tk-pane').textContent.includes('shed')")
+    text = pane(notebook)
+    assert "returned by thread 2" in text
+    assert "observed, not executed" in text
+    assert "The shed holds a {tool}." in text
+
+    # What a model writes is text, never markup, here and in the static form below.
+    row(notebook, 0).click()
+    assert "axe <b>&amp;</b>" in pane(notebook)
+    assert page.locator(".tk-pane pre b").count() == 0
+
+    # The keyboard: down the tree, fold, unfold, open.
+    row(notebook, 0).focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowLeft")
+    assert row(notebook, 1).get_attribute("aria-expanded") == "false"
+    assert row(notebook, 2).is_hidden()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert row(notebook, 2).get_attribute("aria-selected") == "true"
+    assert row(notebook, 2).evaluate("(row) => row === document.activeElement")
+    assert "Thread 2" in pane(notebook)
+
+    # A second view, shown after the end, holds everything, and is a view of its own.
+    assert row(notebook, 3, output=1).inner_text() == row(notebook, 3).inner_text()
+    assert "Thread 0" in pane(notebook, output=1)
+
+    grounds: list[str] = []
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        notebook.theme(theme)
+        page.wait_for_function(f"() => ({CONTRAST})() > 7")
+        ground = "() => getComputedStyle(document.querySelector('.tk-player')).backgroundColor"
+        grounds.append(page.evaluate(ground))
+        picture = tmp_path / f"{theme.split()[1].lower()}.png"
+        page.screenshot(path=picture, full_page=True)
+        assert picture.stat().st_size > 20_000
+    assert len(set(grounds)) == 2, "light and dark"
+    assert notebook.errors == []
+    assert notebook.outside == []
+    page.close()
+
+
+def test_a_page_that_is_opened_again_shows_the_whole_episode(browser, lab):
+    notebook = Notebook(browser, lab[0], "watch.ipynb")
+    notebook.run_all()
+    notebook.page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
+    notebook.reload()
+    notebook.page.locator(".tk-player .tk-bar .tk-ended").first.wait_for()
+    row(notebook, 1).click()
+    assert "returned by thread 2" in pane(notebook)
+    notebook.page.close()
+
+
+def test_a_busy_kernel_shows_each_token_and_the_page_can_be_used(browser, lab):
+    address, folder = lab
+    notebook = Notebook(browser, address, "busy.ipynb")
+    notebook.start()
+    page = notebook.page
+    page.locator(".tk-pane", has_text="I am writing this w").wait_for()
+    assert "while the kernel is busy." not in pane(notebook)
+    assert page.locator(".jp-InputPrompt", has_text="[*]").count() == 1
+    row(notebook, 0).click()
+    assert "First, I need to find it. =>" in pane(notebook)
+    row(notebook, 1).click()
+    (folder / "go").touch()
+    notebook.wait_until_run()
+    assert "while the kernel is busy." in pane(notebook)
+    assert notebook.errors == []
+    page.close()
+
+
+def test_the_buttons_pause_and_stop(browser, lab):
+    notebook = Notebook(browser, lab[0], "endless.ipynb")
+    notebook.run_all()
+    page = notebook.page
+    page.locator(".tk-pane", has_text="on and on").wait_for()
+    page.get_by_role("button", name="Pause").click()
+    page.locator(".tk-bar .tk-badge", has_text="paused").wait_for()
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.locator(".tk-bar .tk-badge", has_text="generating").wait_for()
+    page.get_by_role("button", name="Stop").click()
+    page.locator(".tk-bar .tk-stopped").wait_for()
+    assert "stopped by the user" in page.locator(".tk-bar .tk-error").inner_text()
+    assert notebook.errors == []
+    page.close()
+
+
+def test_the_page_folds_frames_as_python_does(browser):
+    engine = ScriptedEngine(["a = 'é'\nSo, b =>", "print('1')\n#END#", "x =>", "#END#", "#END#"])
+    episode = Session(engine, context="start =>").run(progress=False)
+    film = Film(episode)
+    page = browser.new_page()
+    after = page.evaluate(
+        """async ([source, about, frames]) => {
+            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
+            const { Film } = await import(url);
+            const film = new Film(about, frames);
+            const last = JSON.stringify(film.at(film.length));
+            for (let n = film.length; n >= 0; n -= 7) film.at(n);
+            if (JSON.stringify(film.at(film.length)) !== last) throw new Error("not the same");
+            return JSON.parse(last);
+        }""",
+        [MODULE, film.about, film.frames],
+    )
+    page.close()
+    assert bare(after) == state_of(episode)
+
+
+def test_two_children_grow_at_once_and_the_pane_stays_with_the_one_that_it_follows(browser):
+    child = "word by word\nprint('1')\n#END#"
+    engine = ScriptedEngine(["a ~>", "b ~>", child, "print('{t1}')\n#END#", child])
+    session = Session(engine, context="start =>", dialect=ASYNC)
+    player = watch(session)
+    film = player._tracks[0].film
+    messages: list[dict] = []
+    for event in session:
+        frames = film.take(event)
+        if isinstance(event, Waiting):
+            before = player.snapshot_json()
+        elif isinstance(event, Token) and session.episode.threads[0].status is Status.WAITING:
+            news = {"frames": frames, "now": {**player._tracks[0].now, "phase": "running"}}
+            messages.append({"n": len(messages) + 1, "tracks": {"0": news}})
+            if len(messages) == 8:
+                break
+    session.close()
+    page = browser.new_page()
+    shown = page.evaluate(
+        """async ([source, state, messages]) => {
+            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
+            const heard = {};
+            const model = { get: () => state, on: (name, f) => (heard[name] = f), send: () => {} };
+            const widget = (await import(url)).default();
+            widget.initialize({ model });
+            const el = document.body;
+            widget.render({ model, el });
+            const panes = [];
+            for (const message of messages) {
+                heard["msg:custom"](message);
+                panes.push(el.querySelector(".tk-pane").getAttribute("aria-label"));
+            }
+            const rows = [...el.querySelectorAll(".tk-row")].map((row) => row.textContent);
+            return { rows, panes };
+        }""",
+        [MODULE, before, messages],
+    )
+    page.close()
+    assert {one["tracks"]["0"]["frames"][0]["thread"] for one in messages} == {1, 2}
+    assert len(set(shown["panes"])) == 1
+    assert shown["panes"][0] in ("thread 1", "thread 2")
+    assert "waiting for 1" in shown["rows"][0]
+    assert "generating{t1} a" in shown["rows"][1]
+    assert "generating{t2} b" in shown["rows"][2]

@@ -1,0 +1,313 @@
+"""The view model of an episode, its text and its HTML."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from helpers.checker import check
+from helpers.episodes import REPLIES, chain, session, span
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thread_kit.dialect import Stop
+from thread_kit.engines.engine import EngineError
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.requests import Status
+from thread_kit.sequence import Provenance
+from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import (
+    Acted,
+    Closed,
+    Ended,
+    Event,
+    ExecutedLine,
+    GeneratedSpan,
+    Observed,
+    Returned,
+    Spawned,
+)
+from thread_kit.views import palette
+from thread_kit.views.formatting import legible
+from thread_kit.views.html import TEXT, episode_html
+from thread_kit.views.player.frames import Film
+from thread_kit.views.plot import supplemental_work_figure, usage_figure
+from thread_kit.views.text import episode_text, thread_text
+from thread_kit.views.tree_image import save_picture
+from thread_kit.views.view_model import VALUE, Branch, view
+
+
+@pytest.fixture(scope="module")
+def episode() -> Episode:
+    one = session()
+    for _ in one:
+        pass
+    return one.episode
+
+
+# Text
+
+
+def test_the_tree_in_text(episode):
+    assert episode_text(episode, width=100) == (
+        """\
+0 ended  Sharpen the axe.                                 generated  99 · evaluated 177 · reused 414
+├─ 1 ended  I need to find the axe.                       generated 103 · evaluated 200 · reused 364
+│  ├─ > open shed  =>  You open shed.
+│  ├─ 2 ended  I need to look in the shed.                generated  39 · evaluated  96 · reused  55
+│  └─ ! NameError: name 'nothing' is not defined  in  x = nothing
+└─ 3 end of stream  I need to sharpen it.                 generated  25 · evaluated  77 · reused  55
+   └─ ! the model ended its text without the end mark
+ended · reward 0.5 · 4 threads · depth 2 · 8 calls · generated 266 · evaluated 550 · reused 888
+few-shot prompt two: 55 tokens"""
+    )
+
+
+def test_one_thread_in_text(episode):
+    assert thread_text(episode, 1) == (
+        """\
+Thread 1, depth 1, ended: I need to find the axe.
+few-shot    │ (two: 55 tokens)
+context     │ Prompt:
+            │ I need to find the axe. =>
+            │
+            │ Response:
+            │ #START#
+generated   │ > open shed =>
+observed    ┆ You open shed.<=
+generated   │ x = nothing
+            │ Next, I need to look in the shed. =>
+spawned     │ (thread 2, ended: I need to look in the shed.)
+returned 2  ┆ The shed holds a {tool}.<=
+generated   │ print('The {tool} is in the shed.')
+            │ #END#
+variable    │ tool = 'axe'
+error       │ NameError: name 'nothing' is not defined  in  x = nothing
+3 calls · generated 103 · evaluated 200 · reused 364 · by threads below 39"""
+    )
+
+
+def test_an_action_that_nobody_executed_says_so():
+    one = Session(ScriptedEngine(["> jump =>", "#END#"]), context="Jump. =>")
+    text = str(one.run(progress=False))
+    assert "> jump (not executed)  =>  There is no environment to act in.<=" in text
+
+
+def test_lines_keep_to_their_width_and_say_that_they_are_cut():
+    one = Session(ScriptedEngine(["#END#"]), context="word " * 100)
+    episode = one.run(progress=False)
+    first = episode_text(episode).splitlines()[0]
+    assert len(first) <= 92
+    assert "…  generated 5 · " in first
+
+
+def test_two_hundred_levels_stay_readable():
+    lines = episode_text(chain(200)).splitlines()
+    assert max(map(len, lines)) <= 92
+    deepest = lines[199]
+    assert "[depth 199] 199 generating  l" in deepest
+    assert deepest.endswith("reused 0")
+
+
+def test_an_empty_episode_has_every_view():
+    empty = Episode({})
+    assert str(empty) == (
+        "generating · reward none · 0 threads · depth 0 · 0 calls\n"
+        "generated 0 · evaluated 0 · reused 0"
+    )
+    assert "0 threads" in episode_html(empty)
+    assert len(usage_figure(empty).data) == 3
+    with pytest.raises(KeyError):
+        supplemental_work_figure(empty)
+
+
+# The model
+
+
+def test_a_child_stands_where_it_was_spawned_before_what_it_returned(episode):
+    sequence = view(episode).threads[1].sequence
+    shape = [
+        f"branch {item.branch}" if isinstance(item, Branch) else (str(item.provenance), item.child)
+        for item in sequence
+    ]
+    assert shape == [
+        ("generated", None),
+        ("observed", None),
+        ("generated", None),
+        "branch 2",
+        ("returned", 2),
+        ("generated", None),
+    ]
+
+
+def test_work_below_is_what_the_trace_says(episode):
+    seen = view(episode)
+    assert seen.work == {
+        one: sum(below.usage.generated for below in episode.subtree(one)[1:])
+        for one in episode.threads
+    }
+
+
+def test_a_long_value_says_how_much_was_cut():
+    one = Session(ScriptedEngine(["x = 'a' * 3000\n#END#"]), context="go")
+    seen = view(one.run(progress=False))
+    ((name, value),) = seen.threads[0].variables
+    assert name == "x"
+    assert value.endswith(f" … ({3002 - VALUE:,} more characters)")
+
+
+def test_text_cannot_act_on_a_terminal_or_turn_a_line_round():
+    assert legible("a\tb\n\x1b[2J\x00\r\x9b\u202e\ud800é") == "a\tb\n␛[2J␀␍\ufffd\ufffd\ufffdé"
+
+
+# HTML
+
+
+def test_html_says_in_words_what_it_shows_in_colours(episode):
+    seen = check(episode._repr_html_())
+    for words in (
+        "generated (39)",
+        "returned by thread 2 (",
+        "observed (",
+        "context (",
+        "few-shot prompt two: 55 tokens, read first by every thread",
+        "end of stream",
+        "NameError: name 'nothing' is not defined",
+        "tool'axe'",
+    ):
+        assert words in seen.text.replace("\n", "")
+
+
+def test_a_child_is_nested_before_what_it_returned(episode):
+    html = episode._repr_html_()
+    spawned = html.index("I need to look in the shed. =&gt;")
+    child = html.index("<b>2</b>")
+    returned = html.index("returned by thread 2")
+    assert spawned < child < returned
+
+
+def test_html_shows_supplemental_work_where_it_came_in(episode):
+    text = check(episode_html(episode)).text
+    for number in episode.threads:
+        work = episode.supplemental_work(number)
+        for child, (start, stop) in episode.threads[number].returned.items():
+            if stop > start:
+                place = f"tokens {start:,} to {stop - 1:,}, returned by thread {child}"
+                assert f"{place}{work[start]:,} tokens" in text
+    assert "supplemental work" not in check(episode_html(chain(2))).text, "nothing came back yet"
+
+
+def test_html_is_folded_but_for_the_main_thread_and_what_failed():
+    assert [line[0] for line in check(session().run(progress=False)._repr_html_()).open] == [
+        "0",
+        "l",  # lines that failed
+    ]
+    cut = session((*REPLIES[:3], "print('The shed " + "x" * 200), new_tokens=100)
+    with pytest.raises(EngineError):
+        cut.run(progress=False)
+    opened = check(cut.episode._repr_html_()).open
+    assert [line.split()[:2] for line in opened if line[0].isdigit()] == [
+        ["0", "failed"],
+        ["1", "failed"],
+        ["2", "truncated"],
+    ]
+
+
+def test_html_of_a_deep_tree_is_no_deeper_than_browsers_go():
+    html = episode_html(chain(200))
+    seen = check(html)
+    assert "Thread 40 is shown below." in seen.text
+    depth = deepest = 0
+    for part in html.split("<")[1:]:
+        depth += -1 if part.startswith("/") else 1
+        deepest = max(deepest, depth)
+    assert deepest < 400
+
+
+def test_html_says_how_much_it_cut():
+    one = Session(ScriptedEngine(["#END#"]), context="x" * (TEXT + 1000))
+    assert "more characters)" in episode_html(one.run(progress=False))
+
+
+CHARACTERS = list("<>&\"'/\\`{}=#\n\r\t\x00\x1b\u202e\ud800é😀")
+HOSTILE = st.text(st.sampled_from(CHARACTERS), min_size=1, max_size=30) | st.sampled_from(
+    ["<script>alert(1)</script>", "</pre></details><img src=x onerror=a>", "<!--", "]]>"]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(HOSTILE, HOSTILE, HOSTILE)
+def test_nothing_that_a_model_or_an_environment_says_becomes_markup(one, two, three):
+    context = span(Provenance.CONTEXT, f"Prompt:\n{one}\n\nResponse:\n")
+    hostile = Episode(
+        {
+            "model": {"name": one},
+            "environment": two,
+            "dialect": {"listen": "=>"},
+            "prompts": {"p": {"name": one, "text": two, "tokens": [1]}},
+        }
+    )
+    events: list[Event] = [
+        Spawned(0, None, 0, context, "p"),
+        GeneratedSpan(0, span(Provenance.GENERATED, two), Stop.LISTEN, 0, 1, 0.0),
+        ExecutedLine(0, one, two, three, {one: two, two: {three: [one]}}),
+        Acted(0, one, two, 0.0, False, False, {}),
+        Observed(0, span(Provenance.OBSERVED, three)),
+        Observed(0, span(Provenance.OBSERVED, one)),
+        Spawned(1, 0, 0, context, "p"),
+        Ended(1, Status.FAILED, two),
+        Returned(0, 1, span(Provenance.RETURNED, one), {}),
+        Ended(0, Status.ENDED, ""),
+        Closed(Status.ENDED, 1.0, three, 0.0),
+    ]
+    for event in events:
+        hostile.add(event)
+    seen = check(hostile._repr_html_())
+    assert legible(one).strip("\n") in seen.text
+    text = str(hostile) + thread_text(hostile, 0)
+    assert not set(text) & set(map(chr, [*range(9), *range(11, 32), 0x7F, 0x202E]))
+    text.encode()
+    json.dumps(Film(hostile).frames, ensure_ascii=False).encode()
+    supplemental_work_figure(hostile).to_json().encode()
+
+
+# Colours
+
+
+def test_no_two_provenances_share_a_colour_and_each_status_has_one():
+    assert len(set(palette.PROVENANCE.values())) == len(Provenance)
+    assert set(palette.STATUS) == set(Status)
+    css = palette.css()
+    assert ".tk-few-shot { --tk-colour: #999999; }" in css
+    assert ".tk-out-of-context {" in css
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_a_picture_shows_every_thread_and_is_the_same_each_time(kind, tmp_path):
+    episode = session().run(progress=False)
+    one, again = (save_picture(episode, tmp_path / f"{n}.{kind}") for n in "ab")
+    assert one.read_bytes() == again.read_bytes()
+    if kind == "svg":
+        drawn = "".join(ElementTree.parse(one).getroot().itertext())
+        for thread in view(episode).threads.values():
+            assert f"{thread.id}  {thread.name}" in drawn
+        assert view(episode).totals in drawn
+
+
+def test_a_picture_takes_any_text_and_any_depth(tmp_path):
+    episode = chain(200)
+    context = span(Provenance.CONTEXT, "Prompt:\n$x^2$ <&> \x1b[2J \ud800 =>\n\nResponse:\n")
+    episode.add(Spawned(200, 0, 0, context, ""))
+    file = save_picture(episode, tmp_path / "deep" / "tree.svg")
+    drawn = "".join(ElementTree.parse(file).getroot().itertext())
+    assert "199  level 199" in drawn
+    assert "200  $x^2$ <&>" in drawn
+
+
+def test_a_picture_of_another_kind_or_of_nothing_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"ends in \.svg, \.pdf, \.png"):
+        save_picture(session().run(progress=False), tmp_path / "tree.gif")
+    with pytest.raises(ValueError, match="no thread to draw"):
+        save_picture(Episode({}), tmp_path / "tree.svg")

@@ -1,0 +1,1 @@
+"""Analysis: rows of a suite in, tables and figures out, beside the published numbers."""

@@ -1,0 +1,133 @@
+"""A suite's results as plotly figures: success with intervals, success against cost, calls."""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from thread_kit.analysis.statistics import CONFIDENCE, calls
+from thread_kit.views.palette import NEUTRAL, SERIES, tint
+from thread_kit.views.plot import dress
+
+PATTERNS = ("", "/", "x", ".", "\\", "+", "-")
+"""Of bars, in the order of `SERIES`: they say what the colour says."""
+
+COSTS = {
+    "evaluated": "tokens evaluated for one task",
+    "generated": "tokens generated for one task",
+    "calls": "calls of the model for one task",
+    "seconds": "seconds for one task",
+}
+
+
+def success_figure(table: pd.DataFrame) -> go.Figure:
+    """The share of tasks solved by each method, ours filled and the published ones hollow.
+
+    table: of `beside`, or some of its rows. A trace a model and source, with its number of tasks in
+    the legend; bars are Wilson's 95% intervals, which a mean over runs does not have.
+    """
+    spelled = {method.casefold(): method for method in table["method"]}  # as published, if it is
+    table = table.assign(x=[spelled[method.casefold()] for method in table["method"]])
+    figure = go.Figure()
+    looks = dict(zip(table["model"].unique(), cycle(SERIES)))
+    for (kind, model, source, n), group in table.groupby(
+        ["kind", "model", "source", "n"], sort=False
+    ):
+        colour, symbol, _ = looks[model]
+        hollow = kind == "published"
+        name = f"{model}, n = {n} ({source if hollow else kind})"
+        figure.add_trace(
+            go.Scatter(
+                x=group["x"],
+                y=group["success"],
+                error_y={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": group["high"] - group["success"],
+                    "arrayminus": group["success"] - group["low"],
+                    "thickness": 1 if hollow else 2,
+                    "width": 3,
+                },
+                customdata=group[["method", "split"]],
+                name=name,
+                offsetgroup=name,
+                mode="markers",
+                marker={
+                    "symbol": f"{symbol}-open" if hollow else symbol,
+                    "size": 9 if hollow else 12,
+                    "color": colour,
+                },
+                hovertemplate=f"%{{customdata[0]}}, %{{customdata[1]}}: %{{y:.1f}}%<extra>{name}"
+                "</extra>",
+            )
+        )
+    dress(figure, f"Tasks solved, with {CONFIDENCE:.0%} Wilson intervals; hollow: published")
+    figure.update_layout(height=460, scattermode="group", scattergap=0.3, showlegend=True)
+    figure.update_xaxes(showgrid=False, showline=True, linecolor=NEUTRAL)
+    figure.update_yaxes(title="solved (%)", range=[-2, 105])
+    return figure
+
+
+def success_by_cost_figure(frame: pd.DataFrame, cost: str = "evaluated") -> go.Figure:
+    """The share of tasks solved within a budget for each (logarithmic): the equal-budget view.
+
+    frame: of `Results`, a row an episode. cost: one of `COSTS`. Where two lines are read at the
+    same place, the methods had the same to spend. Raises ValueError for another cost.
+    """
+    if cost not in COSTS:
+        raise ValueError(f"{cost!r} is no cost of an episode; choose one of {', '.join(COSTS)}")
+    figure = go.Figure()
+    unit = COSTS[cost].split()[0]
+    several, most = frame["model"].nunique() > 1, frame[cost].max().item()
+    groups = frame.groupby(["method", "model"], sort=False)
+    for ((method, model), group), (colour, _, dash) in zip(groups, cycle(SERIES)):
+        name = f"{method}, {model}" if several else str(method)
+        costs = sorted(group.loc[group["solved"].astype(bool), cost].tolist())
+        solved, n = len(costs), len(group)
+        figure.add_trace(
+            go.Scatter(
+                x=[*costs, most],
+                y=[*((at + 1) / n for at in range(solved)), solved / n],
+                name=name,
+                mode="lines",
+                line={"color": colour, "dash": dash, "shape": "hv"},
+                fill="tozeroy",
+                fillcolor=tint(colour, 0.06),
+                hovertemplate=f"%{{y:.1%}} within %{{x:,}} {unit}<extra>{name}</extra>",
+            )
+        )
+    dress(figure, f"Tasks solved, by the {unit} that a task may cost")
+    figure.update_layout(height=420)
+    figure.update_xaxes(title=COSTS[cost], type="log")
+    figure.update_yaxes(title="solved", tickformat=".0%", range=[0, 1.05])
+    return figure
+
+
+def calls_figure(frame: pd.DataFrame) -> go.Figure:
+    """The average number of the model's calls an episode (Figure 7 of ADaPT paper).
+
+    frame: of `Results`, a row an episode. Whiskers: the standard error of the mean.
+    """
+    table = calls(frame)
+    figure = go.Figure()
+    groups = table.groupby("model", sort=False)
+    for (model, group), (colour, _, _), pattern in zip(groups, cycle(SERIES), cycle(PATTERNS)):
+        figure.add_trace(
+            go.Bar(
+                x=group["method"],
+                y=group["mean"],
+                error_y={"type": "data", "array": group["stderr"].fillna(0), "color": NEUTRAL},
+                customdata=group[["n", "median", "maximum"]],
+                name=str(model),
+                marker={"color": colour, "pattern": {"shape": pattern}, "line": {"width": 0}},
+                hovertemplate="%{y:.1f} calls on average over %{customdata[0]} episodes<br>"
+                f"median %{{customdata[1]:.0f}}, at most %{{customdata[2]}}<extra>{model}</extra>",
+            )
+        )
+    dress(figure, "Calls of the model for one task, with the standard error")
+    figure.update_layout(height=420, barmode="group", showlegend=True)
+    figure.update_xaxes(showgrid=False)
+    figure.update_yaxes(title="calls (mean)", rangemode="tozero")
+    return figure

@@ -1,0 +1,313 @@
+"""What a suite's episodes say about its methods, and how sure one can be.
+
+Every function on a frame takes the frame of `Results`: one row an episode, among its columns
+method, model, task, seed, solved. Covered: the share of tasks solved with its interval, methods
+compared on the same tasks, repeats, and success and calls as functions of cost. Not covered: tests
+across models, and rewards between 0 and 1 other than by `paired_bootstrap`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.stats import binomtest, bootstrap, sem
+from statsmodels.stats.contingency_tables import mcnemar as _mcnemar
+from statsmodels.stats.multitest import multipletests
+
+EPISODE = ["method", "model", "task", "seed"]
+"""The columns that tell one episode from another."""
+
+CONFIDENCE = 0.95
+RESAMPLES = 10_000
+
+
+def wilson(solved: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The interval of Wilson (1927) for a proportion, 0 to 1.
+
+    Raises ValueError if `n` is 0 or `solved` is not between 0 and `n`.
+    """
+    if n < 1 or not 0 <= solved <= n:
+        raise ValueError(f"{solved} of {n} is no proportion; give 0 to n solved, and an n above 0")
+    interval = binomtest(int(solved), int(n)).proportion_ci(confidence, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+@dataclass(frozen=True, slots=True)
+class McNemar:
+    """How many tasks two methods, of which each played every task, solved; p is two-sided."""
+
+    both: int
+    only_first: int
+    only_second: int
+    neither: int
+    p: float
+
+
+def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
+    """McNemar's test in its exact (binomial) form, on two sequences of solved or not.
+
+    It asks whether the tasks that only one of the two solved are shared out evenly. Raises
+    ValueError if the lengths differ or there is nothing to compare.
+    """
+    a, b = _pair(first, second)
+    if not set(np.unique([a, b])) <= {0.0, 1.0}:
+        raise ValueError("McNemar's test takes solved or not, and here are values between")
+    a, b = a.astype(bool), b.astype(bool)
+    both, one, two = (int(x.sum()) for x in (a & b, a & ~b, ~a & b))
+    neither = len(a) - both - one - two
+    p = _mcnemar([[both, one], [two, neither]], exact=True).pvalue
+    return McNemar(both, one, two, neither, float(p))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A mean difference, first less second, with the interval of its bootstrap."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def paired_bootstrap(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    confidence: float = CONFIDENCE,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Difference:
+    """The difference of two means over the same tasks, with a percentile bootstrap interval.
+
+    Tasks are drawn with replacement, each with both its values. Raises ValueError if the lengths
+    differ or there are fewer than two tasks.
+    """
+    a, b = _pair(first, second)
+    if len(a) < 2:
+        raise ValueError("a bootstrap needs at least two tasks; here is one")
+    differences = a - b
+    found = bootstrap(
+        (differences,),
+        np.mean,
+        n_resamples=resamples,
+        batch=max(1, 1_000_000 // len(a)),
+        confidence_level=confidence,
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    return Difference(float(differences.mean()), float(found.low), float(found.high))
+
+
+def _pair(first: ArrayLike, second: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    a, b = np.asarray(first, float), np.asarray(second, float)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise ValueError(f"one value a task is wanted of both; here are {a.shape} and {b.shape}")
+    if not len(a):
+        raise ValueError("the two have no task in common")
+    return a, b
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """The p-values of several tests, adjusted by Holm's (1979) step-down procedure.
+
+    A value that is no number (a test that was not made) stays, and does not count as a test.
+    """
+    values = np.array(p, float)
+    made = np.isfinite(values)
+    if made.any():
+        values[made] = multipletests(values[made], method="holm")[1]
+    return values.tolist()
+
+
+def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.DataFrame:
+    """The share of episodes solved in each group, with its Wilson interval.
+
+    tasks, n: different tasks, episodes. solvable: of these tasks, those that the oracle solves (one
+    of which no solution is known counts as not solvable). errors: episodes that broke down, which
+    count as not solved. Medians: tokens generated and evaluated, calls, seconds.
+
+    Episodes that repeat a task are not independent, and the interval takes them to be: with
+    several seeds read `repeats`. Raises ValueError if an episode occurs twice.
+    """
+    rows = []
+    for key, group in _episodes(frame).groupby(list(by), sort=False):
+        solved, n = int(group["solved"].sum()), len(group)
+        low, high = wilson(solved, n)
+        row = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
+        row |= {"tasks": group["task"].nunique(), "n": n}
+        row |= {"solved": solved, "rate": solved / n, "low": low, "high": high}
+        if "solvable" in group:
+            row["solvable"] = group.loc[group["solvable"].eq(True), "task"].nunique()
+        if "error" in group:
+            row["errors"] = int((group["error"] != "").sum())
+        for cost in ("generated", "evaluated", "calls", "seconds"):
+            if cost in group:
+                row[cost] = float(group[cost].median())
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def compare(frame: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0) -> pd.DataFrame:
+    """Each pair of methods of a model, on the tasks that both have played.
+
+    difference, low, high: of the success rates, first less second; the interval is the paired
+    bootstrap's, over tasks (of repeats the mean counts). only_first, only_second, p: McNemar's
+    exact test; none if a task was played more than once, since it takes one answer a task. p_holm:
+    adjusted for all pairs of the table. Raises ValueError if an episode occurs twice.
+    """
+    rows = []
+    for model, group in _episodes(frame).groupby("model", sort=False):
+        rates = group.pivot_table(index="task", columns="method", values="solved", sort=False)
+        once = group.groupby(["method", "task"]).size().max() == 1
+        for first, second in combinations(rates.columns, 2):
+            both = rates[[first, second]].dropna()
+            if len(both) < 2:
+                continue
+            a, b = both[first].to_numpy(float), both[second].to_numpy(float)
+            gap = paired_bootstrap(a, b, resamples=resamples, seed=seed)
+            test = mcnemar(a, b) if once else None
+            rows.append(
+                {
+                    "model": model,
+                    "first": first,
+                    "second": second,
+                    "tasks": len(both),
+                    "difference": gap.mean,
+                    "low": gap.low,
+                    "high": gap.high,
+                    "only_first": test.only_first if test else None,
+                    "only_second": test.only_second if test else None,
+                    "p": test.p if test else np.nan,
+                }
+            )
+    table = pd.DataFrame(rows)
+    if rows:
+        table["p_holm"] = holm(table["p"])
+    return table
+
+
+def repeats(frame: pd.DataFrame) -> pd.DataFrame:
+    """Mean and standard error over runs, and thread depths, as in Table 7 of THREAD paper.
+
+    A run is all tasks with one seed. mean, stderr: of the runs' success rates, in percent; the
+    standard error of a single run is none. average_depth: of the deepest thread of an episode;
+    maximum_depth: of the deepest thread of all. The main thread is at depth 0 (the paper does not
+    say how it counts). Raises ValueError if the runs of a method are not over the same tasks.
+    """
+    rows = []
+    for (method, model), group in _episodes(frame).groupby(["method", "model"], sort=False):
+        played = group.groupby("seed")["task"].agg(frozenset)
+        if played.nunique() > 1:
+            fewest, most = played.map(len).min(), played.map(len).max()
+            raise ValueError(
+                f"the runs of {method} with {model} are over different tasks ({fewest} to {most} "
+                "a run); let the suite end, or leave out what not every run has"
+            )
+        rates = 100 * group.groupby("seed")["solved"].mean()
+        rows.append(
+            {
+                "method": method,
+                "model": model,
+                "runs": len(rates),
+                "tasks": group["task"].nunique(),
+                "mean": float(rates.mean()),
+                "stderr": float(sem(rates)) if len(rates) > 1 else np.nan,
+                "average_depth": float(group["depth"].mean()),
+                "maximum_depth": int(group["depth"].max()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def within_budget(
+    frame: pd.DataFrame, cost: str = "evaluated", budgets: Sequence[float] | None = None
+) -> pd.DataFrame:
+    """The share of episodes that were solved at a cost of at most `budget`, for each method.
+
+    cost: a column ("evaluated" or "generated" tokens, "calls", "seconds"). budgets: None takes
+    every cost at which a method gains a task, which is the whole curve. At one budget it is the
+    view in which methods had the same to spend: an episode that cost more counts as not solved.
+    Raises ValueError for a column that is not there.
+    """
+    if cost not in frame:
+        raise ValueError(f"the frame has no column {cost!r}; it has {', '.join(frame.columns)}")
+    rows = []
+    for (method, model), group in _episodes(frame).groupby(["method", "model"], sort=False):
+        costs = np.sort(group.loc[group["solved"].astype(bool), cost].to_numpy(float))
+        for budget in np.unique(costs) if budgets is None else budgets:
+            solved, n = int(np.searchsorted(costs, budget, side="right")), len(group)
+            low, high = wilson(solved, n)
+            rows.append(
+                {
+                    "method": method,
+                    "model": model,
+                    "cost": cost,
+                    "budget": budget,
+                    "n": n,
+                    "solved": solved,
+                    "rate": solved / n,
+                    "low": low,
+                    "high": high,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def calls(frame: pd.DataFrame) -> pd.DataFrame:
+    """The average number of the model's calls an episode, as in Figure 7 of ADaPT paper.
+
+    stderr: of the mean over episodes; none for a single one.
+    """
+    groups = _episodes(frame).groupby(["method", "model"], sort=False)["calls"]
+    table = groups.agg(n="size", mean="mean", stderr="sem", median="median", maximum="max")
+    return table.reset_index()
+
+
+def _episodes(frame: pd.DataFrame) -> pd.DataFrame:
+    missing = [name for name in [*EPISODE, "solved"] if name not in frame]
+    if missing:
+        raise ValueError(f"a row an episode is wanted, with columns {', '.join(missing)}")
+    twice = frame[frame.duplicated(EPISODE)]
+    if len(twice):
+        one = ", ".join(f"{name} {twice.iloc[0][name]}" for name in EPISODE)
+        raise ValueError(
+            f"{len(twice)} episodes occur twice, the first is {one}; choose one prompt and one "
+            "setting: the columns `prompt` and `settings` tell them apart"
+        )
+    return frame
+
+
+COSTS = ("generated", "evaluated", "calls", "seconds")
+"""Tokens, tokens, calls of the model, seconds: as in a suite's rows."""
+
+
+def on_same_tasks(frame: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+    """A row an episode that both methods have played; the columns are pairs (what, method).
+
+    frame: a suite's. What: whether it was solved, and `COSTS`; seconds can be compared where the
+    same number of episodes ran at once. Raises ValueError for a method that the frame has not.
+    """
+    parts = {}
+    for method in (first, second):
+        played = frame[frame["method"] == method]
+        if played.empty:
+            known = ", ".join(frame["method"].unique())
+            raise ValueError(f"no episode of {method!r} is here; known: {known}")
+        parts[method] = played.set_index(["model", "task", "seed"])[["solved", *COSTS]]
+    table = pd.concat(parts, axis="columns", join="inner")
+    return table.swaplevel(axis="columns").sort_index(axis="columns")
+
+
+def shared_out(table: pd.DataFrame) -> pd.DataFrame:
+    """`on_same_tasks` in short: a row a method: episodes, solved, median costs."""
+    methods = table.columns.unique(1)
+    rows = {
+        one: {"episodes": len(table), "solved": int(table["solved", one].sum())}
+        | {cost: float(table[cost, one].median()) for cost in COSTS}
+        for one in methods
+    }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method").reset_index()

@@ -1,0 +1,1 @@
+"""The command line: words in, a session or a suite called."""

@@ -1,0 +1,185 @@
+"""What a line of a thread is: Python that can bind or print something, or prose.
+
+Lines are only parsed here and never run; `sandbox/namespace.py` runs them in a sandbox.
+
+Python's own parser for what a model wrote: without warnings, and by several threads at once.
+"""
+
+from __future__ import annotations
+
+import ast
+import codeop
+import re
+import textwrap
+import threading
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from itertools import takewhile
+from typing import Any, Literal
+
+from thread_kit.dialect import REFERENCE
+
+# Python's own parser recurses: 10,000 minus signs overflow the stack of a thread with 512 KiB.
+LINE_CHARACTERS = 4_000
+
+SIMPLE = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.Expr
+COMPOUND = ast.For | ast.While | ast.If | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef
+CLAUSE = re.compile(r"\s*(?:el(?:if\b.*|se\s*):|except\b.*:|finally\s*:|[)\]}])")
+
+
+def executable(line: str) -> bool:
+    """Whether a line is Python that can bind or print something, and not prose.
+
+    Assignments, imports, and expressions with a call or a walrus; not `Done`, `yes or no`,
+    `Answer: 42`, blocks. Spaces around the line do not count: an indented line stands alone.
+    """
+    return parsed(line) is not None
+
+
+def parsed(line: str, *, block: bool = False) -> ast.Module | None:
+    """The syntax tree of an `executable` line, None for prose.
+
+    block: it may be what `blocks` made: several lines, and any statement.
+    """
+    source = textwrap.dedent(line).strip() if block else line.strip()
+    if len(source) > LINE_CHARACTERS or "\r" in source or ("\n" in source and not block):
+        return None
+    try:
+        tree = statements(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    kinds = SIMPLE | COMPOUND if block else SIMPLE
+    all_known = all(isinstance(statement, kinds) for statement in tree.body)
+    return tree if all_known and any(map(_acts, tree.body)) else None
+
+
+def blocks(lines: list[str]) -> list[str]:
+    """The lines, with those that make one statement of several lines put together.
+
+    "for x in y:" goes with the indented lines below it, "x = [" with those up to the bracket. What
+    is no code, or never complete, stays a line by itself. A statement that would be no line of code
+    by itself ends in a line break, which tells it from prose (`uses`).
+    """
+    found, rest = [], list(lines)
+    while rest:
+        length = _statement(rest)
+        block = "\n".join(rest[:length])
+        is_line = length == 1 and (parsed(block) or not parsed(block, block=True))
+        found.append(block if is_line else block + "\n")
+        del rest[:length]
+    return found
+
+
+def _statement(lines: list[str]) -> int:
+    """How many of the first lines are one statement."""
+    depth = len(lines[0]) - len(lines[0].lstrip())
+    below = takewhile(lambda line: not line.strip() or _goes_on(line, depth), lines[1:])
+    length = 1 + sum(1 for _ in below)
+    if length > 1 and parsed("\n".join(lines[:length]), block=True):
+        return length
+    for length in range(1, len(lines) + 1):
+        source = textwrap.dedent("\n".join(lines[:length])).strip()
+        if len(source) > LINE_CHARACTERS or not _may_go_on(source):
+            return length if length > 1 and parsed(source, block=True) else 1
+    return 1
+
+
+def _goes_on(line: str, depth: int) -> bool:
+    own = len(line) - len(line.lstrip())
+    return own > depth or (own == depth and bool(CLAUSE.match(line)))
+
+
+def _may_go_on(source: str) -> bool:
+    """Whether further lines could make this a statement."""
+    try:
+        with quiet():
+            return codeop.compile_command(source, symbol="exec") is None
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+        return False
+
+
+def _acts(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.AnnAssign(value=None):  # "Answer: 42"
+            return False
+        case ast.Expr(value):  # without a call it can neither print nor bind: "yes or no"
+            return any(isinstance(n, ast.Call | ast.NamedExpr) for n in ast.walk(value))
+    return True
+
+
+def prints(tree: ast.Module) -> bool:
+    """Whether a line calls `print`."""
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(isinstance(called, ast.Name) and called.id == "print" for called in calls)
+
+
+def bound(tree: ast.Module) -> Iterator[str]:
+    """The names that a line binds, if it runs to its end."""
+    loops = [n.target for n in ast.walk(tree) if isinstance(n, ast.comprehension)]
+    local = {id(n) for target in loops for n in ast.walk(target)}  # gone when the loop is over
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in local:
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+
+
+def uses(line: str, names: Collection[str]) -> list[str]:
+    """Those of the names that a line of Python uses: as a variable, or as `{name}` in a string.
+
+    A line of prose uses nothing, whatever it speaks of.
+    """
+    tree = parsed(line, block="\n" in line) if any(name in line for name in names) else None
+    if tree is None:
+        return []
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(name):
+                found.add(name)
+            case ast.Constant(str(text)):
+                found.update(REFERENCE.findall(text))
+    return [name for name in names if name in found]
+
+
+TRIES = 100
+_lock = threading.RLock()  # the filters of `warnings` belong to the whole process
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without Python's warnings about a source: a model's '\\d' is not the user's problem."""
+    with _lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def statements(source: str) -> ast.Module:
+    """The syntax tree of lines of code; raises what `ast.parse` raises."""
+    tree: ast.Module = _parse(source, "exec")
+    return tree
+
+
+def expression(source: str) -> ast.Expression:
+    """The syntax tree of one expression; raises what `ast.parse` raises."""
+    tree: ast.Expression = _parse(source, "eval")
+    return tree
+
+
+def literal(text: str) -> Any:
+    """The value of a literal; raises what `ast.literal_eval` raises."""
+    return ast.literal_eval(expression(text.lstrip(" \t")))
+
+
+def _parse(source: str, mode: Literal["exec", "eval"]) -> Any:
+    # Python 3.11 counts the depth of a syntax tree in one place for all threads, and raises a
+    # SystemError where two build one at a time (CPython issue 106905). The lock keeps ours apart,
+    # not those of others: `inspect` parses, too, to read the signature of a built-in function.
+    with quiet():
+        for _ in range(TRIES - 1):
+            with suppress(SystemError):
+                return ast.parse(source, mode=mode)
+        return ast.parse(source, mode=mode)

@@ -1,0 +1,59 @@
+"""Training games for ALFWorld: households of our own, none of them one of the official test's.
+
+They are rolled like all generated games, with seeds that no listed game has (`FIRST` and above),
+and a household with just the places of one of the four floor plans of the official valid_unseen
+games is left out. What training and test share is what ALFWorld's own training and test share: the
+six tasks and their phrases, the kinds of things and places, and hence pairs such as a mug and a
+fridge.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from thread_kit.envs.alfworld.generator import KINDS
+from thread_kit.envs.alfworld.process import Engine
+
+FIRST = 1_000_000
+
+FLOOR_PLANS = {
+    10: "Cabinet 6, CoffeeMachine 1, CounterTop 3, Drawer 3, Fridge 1, GarbageCan 1, Microwave 1, "
+    "Shelf 3, SinkBasin 1, StoveBurner 4, Toaster 1",
+    219: "ArmChair 1, Cabinet 4, Drawer 5, Dresser 1, GarbageCan 1, Safe 1, Shelf 12, SideTable 1, "
+    "Sofa 1",
+    308: "Bed 1, Desk 2, Drawer 6, GarbageCan 1, LaundryHamper 1, Safe 1, Shelf 6",
+    424: "Cabinet 4, CounterTop 1, GarbageCan 1, HandTowelHolder 2, SinkBasin 2, Toilet 1, "
+    "ToiletPaperHanger 1, TowelHolder 1",
+}
+"""The places of ALFRED's floor plans that the valid_unseen games are in, by their numbers there."""
+
+
+def training_games(seed: int) -> Iterator[dict[str, Any]]:
+    """Training games without end, for `AlfWorld(game=...)`, the six types in turn.
+
+    No planner has seen them: whoever wins one shows that it can be won. Raises ImportError without
+    the engine.
+    """
+    held_out = {places_of(plan) for plan in FLOOR_PLANS.values()}
+    with Engine() as engine:
+        for number in itertools.count(FIRST + seed):
+            for kind in KINDS:
+                game = engine.ask(do="invent", kind=kind, seed=number)["game"]
+                if rolled(game) not in held_out:
+                    yield game
+
+
+def rolled(game: Mapping[str, Any]) -> frozenset[tuple[str, int]]:
+    """What places a game has, and how many of each kind."""
+    places = re.findall(r"\(receptacleType (\S+) (\w+)Type\)", game["pddl_problem"])
+    return frozenset(Counter(kind for _, kind in set(places)).items())
+
+
+def places_of(plan: str) -> frozenset[tuple[str, int]]:
+    """The same of a line of `FLOOR_PLANS`."""
+    pairs = (place.split() for place in plan.split(", "))
+    return frozenset((kind, int(count)) for kind, count in pairs)

@@ -1,0 +1,154 @@
+"""The teacher of threads for ALFWorld: a function of one thread's text to the text that comes next.
+
+Like `oracle.speak_thread` for TextCraft it never sees a variable's value, a parent, the household
+or the environment's state: it looks at one place after the other, first at those that stand open.
+So whatever it does, a model that reads the same text can learn to do.
+
+The form of the threads (what is distilled; there is no few-shot prompt):
+
+    the task           obj = 'mug'; target = 'cabinet 1'; spots = [...]
+                       First, I need to find a {obj}. =>
+                       Then, I need to heat the {item}. =>
+                       Finally, I need to put the {item} in the {target}. =>
+    I need to find a mug. =>
+                       place = spots[0]; So, I need to check the {place} for a {obj}. =>
+                       place = spots[1] ... until a child says that it took one
+    I need to check the shelf 2 for a mug. =>
+                       > go to {place} =>, > examine {place} => for who stands there already,
+                       > open {place} => if it is closed, and
+                       > take {item} from {place} => if one is there
+    I need to heat the mug 1. =>
+                       > go to microwave 1 =>, > heat {item} with microwave 1 =>
+    I need to put the mug 1 in the cabinet 1. =>
+                       > go to {target} =>, > open {target} =>, > put {item} in/on {target} =>
+
+The interpreter makes the list of places and picks from it. Names come down as variables, and come
+back abstracted: "On the {place}, you see a {obj} 1". The model decides, counts, and copies a kind
+of thing once and the digit behind it once. What is looked for is always {obj}, and what is not
+there is always said in the same words: a small model mixes up what differs without need.
+"""
+
+from __future__ import annotations
+
+import re
+
+from thread_kit.dialect import AGENT
+from thread_kit.distill.textcraft_teacher import OracleError, read
+
+STEPS = {
+    "clean": ("clean", "sinkbasin 1"),
+    "hot": ("heat", "microwave 1"),
+    "cool": ("cool", "fridge 1"),
+}
+"""By what a thing has to be: what to do, and with what. Of each there is a first one."""
+
+_TASKS = {
+    "made": r"put a (?P<state>clean|hot|cool) (?P<obj>\w+) in (?P<target>\w+)"
+    r"|(?P<verb>clean|heat|cool) some (?P<obj2>\w+) and put it in (?P<target2>\w+)",
+    "two": r"put two (?P<obj>\w+) in (?P<target>\w+)"
+    r"|find two (?P<obj2>\w+) and put them in (?P<target2>\w+)",
+    "look": r"look at (?P<obj>\w+) under the (?P<target>\w+)"
+    r"|examine the (?P<obj2>\w+) with the (?P<target2>\w+)",
+    "pick": r"put a (?P<obj>\w+) in (?P<target>\w+)|put some (?P<obj2>\w+) on (?P<target2>\w+)",
+}
+"""The package's own phrases."""
+
+FIND = "First, I need to find a {obj}. =>"
+PUT = "I need to put the {item} in the {target}. =>"
+TOOK = "print('I took the {item} from the {place}.')\n"
+LIT = "print('I turned on the {item}.')\n"
+NOT_THERE = "It is not there."
+OPEN_FIRST = """\
+shut = ['fridge', 'microwave', 'safe', 'cabinet', 'drawer']
+spots = [p for p in spots if p.split()[0] not in shut] + [p for p in spots if p.split()[0] in shut]
+"""
+
+
+def speak_alfworld(text: str) -> str:
+    """What comes next in a thread: `text` is its context and its sequence so far.
+
+    Raises OracleError for a text that is not of the form that it teaches.
+    """
+    asked, said = read(text)
+    if task := re.fullmatch(r"Your task is to: (.+)\.", asked):
+        return _task(task[1], said)
+    if re.fullmatch(r"I need to find a \w+\.", asked):
+        return _look_for("check the {place} for a {obj}", TOOK, said)
+    if re.fullmatch(r"I need to find a \w+ and turn it on\.", asked):
+        return _look_for("look at the {place} for a {obj}", LIT, said)
+    if re.fullmatch(r"I need to check the \w+ \d+ for a \w+\.", asked):
+        return _at_place("take {item} from {place}", TOOK, said)
+    if re.fullmatch(r"I need to look at the \w+ \d+ for a \w+\.", asked):
+        return _at_place("use {item}", LIT, said)
+    if step := re.fullmatch(r"I need to (clean|heat|cool) the \w+ \d+\.", asked):
+        return _make(step[1], said)
+    if re.fullmatch(r"I need to put the \w+ \d+ in the \w+ \d+\.", asked):
+        return _put(said)
+    raise OracleError(f"not a request of this form: {asked!r}")
+
+
+def _task(task: str, said: list[str]) -> str:
+    kind, found = next(
+        ((kind, match) for kind, form in _TASKS.items() if (match := re.fullmatch(form, task))),
+        (None, None),
+    )
+    if kind is None or found is None:
+        raise OracleError(f"not a task of ALFWorld: {task!r}")
+    named = {name.rstrip("2"): value for name, value in found.groupdict().items() if value}
+    obj, target = named["obj"], named["target"]
+    if kind == "look":
+        begin = f"obj = {obj!r}\nspots = places\n{OPEN_FIRST}{FIND}"
+        # A lamp may be where the thing was: it is a step to see that.
+        again = f"obj = {target!r}\nspots = [place] + spots\n"
+        steps = [begin, f"{again}Then, I need to find a {{obj}} and turn it on. =>"]
+    else:
+        # What lies in the target's kind is brought already; or is yet to be heated, and counts.
+        spots = "places" if kind == "made" else f"[p for p in places if p.split()[0] != {target!r}]"
+        begin = f"obj = {obj!r}\ntarget = '{target} 1'\nspots = {spots}\n{OPEN_FIRST}{FIND}"
+        steps = [begin]
+        if kind == "made":
+            state = named.get("state") or named["verb"]
+            verb = STEPS[state][0] if state in STEPS else state
+            steps += [f"Then, I need to {verb} the {{item}}. =>"]
+        if kind == "two":
+            steps += [f"Then, {PUT}"]
+            steps += ["spots = spots[spots.index(place):]\nNow, I need to find a {obj}. =>"]
+        steps += [f"Finally, {PUT}"]
+    return [*steps, AGENT.end][min(len(said), len(steps))]
+
+
+def _look_for(request: str, printed: str, said: list[str]) -> str:
+    if said and said[-1] != NOT_THERE:
+        return f"{printed}{AGENT.end}"
+    return f"place = spots[{len(said)}]\nSo, I need to {request}. =>"
+
+
+def _at_place(act: str, printed: str, said: list[str]) -> str:
+    if not said:
+        return "> go to {place} =>"
+    seen = said[-1]
+    if seen == "Nothing happens." and len(said) == 1:  # a thread before this one came here
+        return "> examine {place} =>"
+    if seen.endswith(" is closed."):
+        return "> open {place} =>"
+    if seen.startswith(("You pick up ", "You turn on ")):
+        return f"{printed}{AGENT.end}"
+    if number := re.search(r"\ba \{obj\} (\d+)", seen):
+        return f"item = f'{{obj}} {number[1]}'\n> {act} =>"
+    return f"print({NOT_THERE!r})\n{AGENT.end}"
+
+
+def _make(verb: str, said: list[str]) -> str:
+    state, tool = next((state, tool) for state, (done, tool) in STEPS.items() if done == verb)
+    steps = [f"> go to {tool} =>", f"> {verb} {{item}} with {tool} =>"]
+    return [*steps, f"print('The {{item}} is {state}.')\n{AGENT.end}"][min(len(said), 2)]
+
+
+def _put(said: list[str]) -> str:
+    if not said:
+        return "> go to {target} =>"
+    if said[-1].endswith(" is closed."):
+        return "> open {target} =>"
+    if said[-1].startswith("You put "):
+        return f"print('The {{item}} is in the {{target}}.')\n{AGENT.end}"
+    return "> put {item} in/on {target} =>"

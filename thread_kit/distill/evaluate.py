@@ -1,0 +1,198 @@
+"""How well an adapter plays: tasks solved by group, what they cost, and the first mistake of each.
+
+The episodes are a suite's, with their traces: one that was interrupted goes on with the tasks it
+lacks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pandas as pd
+
+from thread_kit.analysis.statistics import wilson
+from thread_kit.distill.deviations import Task, cause_of, first_deviation, oracle_of
+from thread_kit.distill.examples import Method
+from thread_kit.engines.engine import Engine
+from thread_kit.envs.alfworld.generator import KINDS
+from thread_kit.envs.qa.env import QuestionEnv
+from thread_kit.envs.registry import BENCHMARKS, Numbered
+from thread_kit.envs.textcraft import env as textcraft
+from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.results_file import canonical
+from thread_kit.experiments.suite import Suite
+from thread_kit.prompts import EMPTY
+from thread_kit.trace.episode import Episode
+
+CALLS = {"thread": 200, "react": 60}
+"""Calls of the model an episode, at most: THREAD's own limit, and the one that the ADaPT paper
+(appendix A) gives its ReAct baseline on these benchmarks."""
+
+NEW_TOKENS = 300
+"""A call, at most; the longest that an oracle writes has 195."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one task.
+
+    environment: the benchmark. task: what identifies it there. group: what it is counted with, its
+    depth ("depth 3"), its type ("heat"), or what is compared ("minimum"). generated, evaluated:
+    tokens. seconds: of the episode, or of its last part if it was interrupted. cause: of a
+    failure; said and expected: the first line that differs from the oracle's, and the oracle's.
+    """
+
+    environment: str
+    task: dict[str, Any]
+    goal: str
+    group: str
+    solved: bool
+    status: str
+    threads: int
+    calls: int
+    generated: int
+    evaluated: int
+    seconds: float
+    cause: str = ""
+    said: str = ""
+    expected: str = ""
+
+
+def evaluate(
+    method: Method, engine: Engine, tasks: Sequence[Task], folder: Path, *, parallel: int = 1
+) -> list[Outcome]:
+    """Play `tasks` greedily in the form of `method`; `results.jsonl` and all else goes to `folder`.
+
+    tasks: of one benchmark, played without examples and within its own limit on actions (ALFWorld:
+    50). `episodes.jsonl` is the file of the suite, beside it are the traces. parallel: episodes at
+    a time, in the batches of the one engine. Faster in all, but an episode then takes longer:
+    measure seconds with 1. Raises ValueError where nobody has written an oracle, RuntimeError for
+    an episode that could not be started.
+    """
+    oracle_of(method, tasks[0])  # what is missing is said before anything is played
+    benchmark = BENCHMARKS[_name(tasks[0])]
+    prompt = replace(EMPTY, dialect=benchmark.dialect)
+    suite = Suite(
+        folder / "episodes.jsonl",
+        methods=[SessionMethod(method, prompt, {"variables": method == "thread"})],
+        models={engine.name: engine},
+        environment=benchmark.environment,
+        tasks=[benchmark.arguments(task) for task in tasks],
+        traces=True,
+        options={"calls": CALLS[method], "new_tokens": NEW_TOKENS},
+    )
+    played = {canonical(row["task"]): row for row in suite.run(at_once=parallel).rows}
+    outcomes = []
+    for task in tasks:
+        row = played[canonical(benchmark.arguments(task))]
+        if row["trace"] is None:
+            raise RuntimeError(f"{task} could not be started: {row['error']}")
+        outcomes.append(outcome(method, task, Episode.load(folder / row["trace"])))
+    lines = "".join(json.dumps(asdict(one)) + "\n" for one in outcomes)
+    (folder / "results.jsonl").write_text(lines, encoding="utf-8")
+    return outcomes
+
+
+def outcome(method: Method, task: Task, episode: Episode) -> Outcome:
+    """What came of a task, and, if it failed, where its episode first left the oracle's way."""
+    cause = said = expected = ""
+    if episode.reward != 1:
+        said, expected = first_deviation(episode, oracle_of(method, task))
+        cause = cause_of(said, expected)
+    if isinstance(task, textcraft.Task):
+        goal, group = task.goal, f"depth {task.depth}"
+    else:  # Your task is to: put a mug in desk.
+        goal = episode.threads[0].title.partition(": ")[2].removesuffix(".")
+        group = _kind(task) if isinstance(task, Numbered) else task.type
+    used, name = episode.usage, _name(task)
+    return Outcome(
+        environment=name,
+        task=BENCHMARKS[name].arguments(task),
+        goal=goal,
+        group=group,
+        solved=episode.reward == 1,
+        status=str(episode.status),
+        threads=len(episode.threads),
+        calls=used.calls,
+        generated=used.generated,
+        evaluated=used.evaluated,
+        seconds=round(episode.seconds, 2),
+        cause=cause,
+        said=said,
+        expected=expected,
+    )
+
+
+def _name(task: Task) -> str:
+    if isinstance(task, Numbered):
+        return task.benchmark
+    return "textcraft" if isinstance(task, textcraft.Task) else "alfworld"
+
+
+def _kind(task: Numbered) -> str:
+    """What is compared: "minimum" of the questions which minimum is higher, and which is lower."""
+    env = BENCHMARKS[task.benchmark].environment(**task.arguments)
+    assert isinstance(env, QuestionEnv)
+    return env.question.kind.split()[0]
+
+
+def by_group(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """Rows for each group and for all: n, solved, rate with its Wilson interval (95%), medians.
+
+    Groups stand in the order of depth, or of the papers' task types.
+    """
+    order = list(KINDS)
+    names = sorted(
+        {one.group for one in outcomes},
+        key=lambda name: (order.index(name) if name in order else -1, name),
+    )
+    groups = [(name, [one for one in outcomes if one.group == name]) for name in names]
+    return [_row(name, group) for name, group in [*groups, ("all", list(outcomes))]]
+
+
+def _row(name: str, group: Sequence[Outcome]) -> dict[str, Any]:
+    solved = sum(one.solved for one in group)
+    low, high = wilson(solved, len(group))
+    return {
+        "tasks": name,
+        "n": len(group),
+        "solved": solved,
+        "rate": round(solved / len(group), 3),
+        "low": round(low, 3),
+        "high": round(high, 3),
+        "generated": median(one.generated for one in group),
+        "evaluated": median(one.evaluated for one in group),
+        "seconds": round(median(one.seconds for one in group), 1),
+    }
+
+
+def frame_of(outcomes: Sequence[Outcome], *, method: str, model: str) -> pd.DataFrame:
+    """Outcomes as a suite's frame has them, for `analysis/`.
+
+    model: says how the model was taught, since that is no other model's few-shot result.
+    """
+    rows = [
+        {"method": method, "model": model, "seed": 0}
+        | asdict(one)
+        | one.task
+        | {"task": canonical(one.task)}
+        for one in outcomes
+    ]
+    return pd.DataFrame(rows)
+
+
+def load_outcomes(path: Path) -> list[Outcome]:
+    """The outcomes in a `results.jsonl`."""
+    return [_outcome(json.loads(line)) for line in path.read_text("utf-8").splitlines()]
+
+
+def _outcome(line: dict[str, Any]) -> Outcome:
+    if "depth" in line:  # as it was written while TextCraft's test was all there was
+        depth, task = line.pop("depth"), {"split": "test", "number": line.pop("number")}
+        line |= {"environment": "textcraft", "task": task, "group": f"depth {depth}"}
+    return Outcome(**line)

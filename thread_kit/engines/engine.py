@@ -1,0 +1,214 @@
+"""Engines: the G of Algorithm 1, behind one small interface that serves many threads at once.
+
+A driver calls `begin` for each thread that wants to generate and then `step` until every call has
+finished (or `advance`, where drivers share an engine): one step is one batch through the model, for
+all threads that are generating. A call always
+names all the tokens that the thread sees (q + c + Y); what of them is cached already is the
+engine's own business, so that the answer can never depend on it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from thread_kit.dialect import Stop
+from thread_kit.engines.lock import FairLock
+from thread_kit.sequence import Span
+from thread_kit.trace.events import TokenProbs
+
+
+class EngineError(RuntimeError):
+    """The model could not do its work; the message says why and what helps."""
+
+
+class EngineBusyError(EngineError):
+    """There is no place for one more call as long as the others run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """`done` of `total` tokens before the first new one are in the cache."""
+
+    thread: int | None
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """One new token, the text that it adds, and what the model weighed, if it was asked."""
+
+    thread: int
+    token: int
+    text: str
+    logprobs: TokenProbs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A finished call.
+
+    text, tokens: what was generated, trimmed to the stop string (which is the last of it).
+    reused, evaluated: tokens; `seconds` from begin to end.
+    """
+
+    thread: int
+    text: str
+    tokens: tuple[int, ...]
+    stop: Stop
+    reused: int
+    evaluated: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateRequest:
+    """What a call continues, and how: the arguments of `Engine.begin`."""
+
+    tokens: Sequence[int]
+    stops: Mapping[str, Stop]
+    max_tokens: int
+    temperature: float
+    seed: tuple[int, ...]
+    given: Span | None
+    forbid: Collection[str]
+    logprobs: Collection[str]
+
+    @property
+    def seen(self) -> list[int]:
+        """All that the thread sees, with what the call has written already."""
+        return [*self.tokens, *(self.given.tokens if self.given else ())]
+
+
+class Engine(ABC):
+    """A source of tokens.
+
+    name: the model's name.
+    context_size: how many tokens one thread can see at most.
+    lock: held while the model is touched, so that several drivers, each in a worker thread of its
+        own, can share one engine and its batches.
+    steps_taken: how many steps `advance` has taken, for whichever driver.
+    """
+
+    name: str
+    context_size: int
+    steps_taken: int = 0
+
+    def __init__(self) -> None:
+        self.lock = FairLock()
+        self._mail: dict[int, list[Prefilled | Sampled | Completion]] = {}
+
+    @abstractmethod
+    def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
+        """Text to tokens. `first`: it opens the context, so marks of a beginning belong to it."""
+
+    @abstractmethod
+    def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:
+        """Evaluate a few-shot prompt once, to be shared by all threads; yields progress.
+
+        Raises EngineError if the prompt does not fit.
+        """
+
+    def begin(
+        self,
+        thread: int,
+        tokens: Sequence[int],
+        *,
+        stops: Mapping[str, Stop],
+        max_tokens: int,
+        temperature: float = 0.0,
+        seed: tuple[int, ...] = (0,),
+        given: Span | None = None,
+        forbid: Collection[str] = (),
+        logprobs: Collection[str] = (),
+    ) -> None:
+        """Ask for a continuation of `tokens`; `step` brings it.
+
+        thread: any number, as long as no two threads that are alive share it.
+        stops: the strings that end the call, each with what it means; the string is kept.
+        temperature: 0 takes the likeliest token; above it, `seed` and place decide the draw.
+        given: what the call has written already, without a stop string: it goes on behind it, and
+            its `Completion` holds both. max_tokens counts both.
+        forbid: strings that must not be completed before the next line break.
+        logprobs: strings whose chances each `Sampled` tells (`engines/token_probs.py`); it costs a
+        little.
+
+        Raises EngineBusyError where as many calls run already as there is room for, EngineError
+        where this engine cannot forbid anything, or does not tell chances; ValueError if the thread
+        generates already, or there is nothing to continue.
+        """
+        if not tokens:
+            raise ValueError("there are no tokens to continue")
+        wanted = GenerateRequest(
+            tokens, stops, max_tokens, temperature, seed, given, forbid, logprobs
+        )
+        self.take(thread, wanted)
+
+    @abstractmethod
+    def take(self, thread: int, wanted: GenerateRequest) -> None:
+        """`begin`, as an engine has it: its arguments are one value."""
+
+    @staticmethod
+    def _must_be_idle(thread: int, generating: Container[int]) -> None:
+        if thread in generating:
+            raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
+
+    def _cannot_forbid(self, marks: Collection[str]) -> None:
+        if marks:
+            raise EngineError(
+                f"{self.name} cannot be kept from writing {', '.join(marks)}: only a llama.cpp "
+                "model in this process can; load one, or write other text in its place"
+            )
+
+    def _cannot_tell(self, marks: Collection[str]) -> None:
+        if marks:
+            raise EngineError(
+                f"{self.name} does not tell what it weighed: only a llama.cpp model in this "
+                "process does; load one, or leave logprobs=True away"
+            )
+
+    @abstractmethod
+    def step(self) -> list[Prefilled | Sampled | Completion]:
+        """Take every call that has begun one step further; [] when there is none."""
+
+    def advance(self, *threads: int) -> list[Prefilled | Sampled | Completion]:
+        """What is new for these threads, in their order: all that generate for one driver.
+
+        Takes one step for every call of every driver, unless another driver's step has brought
+        news for one of these threads already.
+        """
+        with self.lock:
+            if not any(thread in self._mail for thread in threads):
+                self.steps_taken += 1
+                for news in self.step():
+                    if news.thread is not None:
+                        self._mail.setdefault(news.thread, []).append(news)
+            return [news for thread in threads for news in self._mail.pop(thread, [])]
+
+    @abstractmethod
+    def cancel(self, thread: int) -> Completion | None:
+        """End a call at once; what it generated so far, or None if there is no such call."""
+
+    @abstractmethod
+    def release(self, thread: int, *, keep: bool = False) -> None:
+        """The thread is over: free what the engine keeps for it.
+
+        keep: leave it, as long as nobody needs the room, for a fork of the thread.
+        """
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Facts for the header of a trace (model, file, hash, offload ...); JSON values."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free everything; the engine cannot be used afterwards. Closing twice is fine."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

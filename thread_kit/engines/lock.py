@@ -1,0 +1,68 @@
+"""A lock that is handed on in the order in which it was asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+
+class FairLock:
+    """A reentrant lock, first come first served.
+
+    Python's own locks may be taken again by the thread that has just let go, and in the loop of an
+    engine's steps they always are: the other drivers would never get to begin their calls.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._waiting: deque[tuple[int, threading.Lock]] = deque()
+        self._owner: int | None = None
+        self._count = 0
+
+    def acquire(self) -> bool:
+        me = threading.get_ident()
+        with self._guard:
+            if self._owner in (None, me):
+                self._owner = me
+                self._count += 1
+                return True
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiting.append((me, turn))
+        try:
+            turn.acquire()  # whoever lets go has written us down as the owner
+        except BaseException:
+            self._give_up(me, turn)
+            raise
+        return True
+
+    def release(self) -> None:
+        with self._guard:
+            if self._owner != threading.get_ident():
+                raise RuntimeError("the lock belongs to another thread")
+            self._count -= 1
+            if self._count == 0:
+                self._hand_on()
+
+    def _hand_on(self) -> None:
+        self._owner = None
+        if self._waiting:
+            self._owner, turn = self._waiting.popleft()
+            self._count = 1
+            turn.release()
+
+    def _give_up(self, me: int, turn: threading.Lock) -> None:
+        """An interrupt came while we waited: out of the queue, or hand on what we just got."""
+        with self._guard:
+            if (me, turn) in self._waiting:
+                self._waiting.remove((me, turn))
+            else:
+                self._count = 0
+                self._hand_on()
+
+    def __enter__(self) -> FairLock:
+        self.acquire()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()

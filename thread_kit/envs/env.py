@@ -1,0 +1,79 @@
+"""Environments: the E of Algorithm 2, one file each, behind one small interface."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+from thread_kit.sandbox.monty import Sandbox
+
+
+class Step(NamedTuple):
+    """What one action did, in gymnasium's order.
+
+    observation: text, as the environment returns it.
+    reward: the benchmark's own reward, 0.0 to 1.0.
+    terminated: the task is over (solved, or failed for good).
+    truncated: the limit on actions was reached.
+    info: further facts for the trace; JSON values only.
+    """
+
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+
+
+class Env(ABC):
+    """One task of one environment, for one episode; make a new one for the next episode.
+
+    name: the benchmark ("textcraft").
+    task: what identifies the task within the benchmark, e.g. {"split": "test", "number": 12}.
+    """
+
+    name: str
+    task: dict[str, Any]
+
+    @property
+    def examples(self) -> str:
+        """The name of the few-shot prompts that fit the task; where all are alike, `name`."""
+        return self.name
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """What the environment's text says as plain data: variables of the main thread.
+
+        So that a thread need not copy a long text before it can compute with it.
+        """
+        return {}
+
+    def sandbox(self) -> Sandbox | None:
+        """A new sandbox with what the task's code needs; None where any will do."""
+        return None
+
+    def answer(self, text: str) -> str | None:
+        """The action that hands in what the main thread wrote or printed, if the task asks.
+
+        None where a task is solved by acting, or where the text holds no answer.
+        """
+        return None
+
+    @abstractmethod
+    def reset(self) -> str:
+        """Start the task; returns the context of the main thread (c_0, THREAD paper, section 2)."""
+
+    @abstractmethod
+    def step(self, action: str) -> Step:
+        """Execute one action (E(a) in THREAD paper, Algorithm 2)."""
+
+    @abstractmethod
+    def again(self) -> Env:
+        """The same task from its start, in an environment of its own: for a fork of an episode."""
+
+    @abstractmethod
+    def oracle(self) -> list[str] | None:
+        """Actions that solve the task from its start, or None if no solution is known."""
+
+    def close(self) -> None:  # noqa: B027 (most hold nothing)
+        """Give back what the task holds, such as a process; a suite does it for each episode."""

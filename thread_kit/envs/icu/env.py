@@ -1,0 +1,86 @@
+"""ICU QA (THREAD paper, section 4.5 and appendix F): questions about patients in intensive care.
+
+The questions are made from the stays that the user has (`envs/icu/stays.py`): none is ever stored.
+Nothing of a patient leaves the machine, and nothing is written outside the trace of the run, which
+holds
+what the threads saw: keep the traces of MIMIC-III where MIMIC-III may be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+from thread_kit.envs.icu.questions import generate
+from thread_kit.envs.icu.stays import VARIABLE, VARIABLES, Stays, rows, stays_here
+from thread_kit.envs.qa.env import QuestionEnv
+
+
+@final
+class IcuQA(QuestionEnv):
+    """One question about the patients of `stays`.
+
+    stays: None takes those of this machine (`stays_here`); a name, too, where they are those that
+    the name says: so a task can be named, and no stay is stored with it. number: counts from 0,
+    without end. split: "test" or "train", which have no patient and no variable in common; None
+    asks about all.
+    Raises ValueError for a number below, an unknown split, other stays than those named, or too
+    few.
+    """
+
+    name = "icu"
+
+    def __init__(
+        self,
+        stays: Stays | str | None = None,
+        number: int = 0,
+        *,
+        split: str | None = None,
+        weaker_sandbox: bool = False,
+    ) -> None:
+        super().__init__(weaker_sandbox=weaker_sandbox)
+        if number < 0:
+            raise ValueError(f"no question {number}; questions are counted from 0")
+        self.stays = stays if isinstance(stays, Stays) else stays_here()
+        if isinstance(stays, str) and stays != self.stays.name:
+            raise ValueError(
+                f"the question is about the stays {stays!r}, and here are {self.stays.name!r}; set "
+                f"{VARIABLE} to the path of those"
+            )
+        self.number = number
+        self.split = split
+        self.question = generate(self.stays, number, split)
+        self.task = {"stays": self.stays.name, "split": split, "number": number}
+
+    def __repr__(self) -> str:
+        return f"IcuQA({self.stays!r}, {self.number}: {self.question.text})"
+
+    @property
+    def functions(self) -> Mapping[str, Callable[..., Any]]:
+        """`variables()`, `groups()`, `measurements(patient_ID, variable)`, `group_means(...)`.
+
+        group_means: of a group and a variable, the mean of each patient who has one.
+        """
+        return {
+            "variables": lambda: list(VARIABLES),
+            "groups": lambda: list(self.stays.groups),
+            "measurements": self._measurements,
+            "group_means": self._group_means,
+        }
+
+    def _measurements(self, patient_ID: Any, variable: str) -> list[dict[str, Any]]:
+        patient, variable = str(patient_ID).strip(), str(variable).strip()
+        self.asked.append((patient, variable))
+        found = rows(self.stays.values(patient, variable))
+        if not found:
+            raise LookupError(f"The {variable} of patient {patient} was not measured.")
+        return found
+
+    def _group_means(self, group: str, variable: str) -> list[float]:
+        group, variable = str(group).strip(), str(variable).strip()
+        self.asked.append((group, variable))
+        return [float(one) for one in self.stays.group_means(group, variable)]
+
+    def again(self) -> IcuQA:
+        """See Env."""
+        return IcuQA(self.stays, self.number, split=self.split, weaker_sandbox=self.weaker_sandbox)

@@ -1,0 +1,1 @@
+"""What DataCommons QA and ICU QA have in common: questions that threads answer by code."""

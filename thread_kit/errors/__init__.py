@@ -1,0 +1,1 @@
+"""Errors: failed episodes in, reviews out (THREAD paper, E.1)."""

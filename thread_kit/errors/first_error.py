@@ -1,0 +1,82 @@
+"""What went wrong in an episode: the paper's types of errors, and rules that propose one.
+
+THREAD paper, E.1: the first error of a failed episode is held responsible for its failure (Tables 9
+to 12). There it was found by hand; here rules read the trace and propose it, and `errors/review.py`
+is for people to say what it was.
+
+What the rules can see is what an environment says (`errors/rules.py`): that an action is refused,
+that an item is used which could not be found, that code fails, that a budget is spent. They know
+the observations of TextCraft and ALFWorld, and what a question about data needs. Not covered: a
+plan that is executed well and is the wrong one counts as inadequate only at its end, and a
+misreading that leads to no refused action is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from thread_kit.errors.error_types import ErrorType
+from thread_kit.errors.rules import JUDGES, Judge
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Acted, Returned
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An error. event: its number in the trace; why: what the rule saw."""
+
+    type: ErrorType
+    event: int
+    thread: int
+    why: str
+
+
+def propose(episode: Episode) -> Finding | None:
+    """The first error that a rule finds in a failed episode; None for one that is solved.
+
+    Raises ValueError for an episode that is not over.
+    """
+    if episode.status.is_live:
+        raise ValueError("the episode is not over; what went wrong can be said when it is")
+    if episode.reward == 1:
+        return None
+    if found := next(findings(episode), None):
+        return found
+    last = len(episode.events) - 1
+    if episode.header.get("environment") is None:
+        return Finding(ErrorType.WRONG_ANALYSIS, last, 0, "it ended with a wrong answer")
+    kind, why = _judge(episode).unsolved
+    return Finding(kind, last, 0, why)
+
+
+def findings(episode: Episode) -> Iterator[Finding]:
+    """All errors that the rules find, in the order of time."""
+    judge = _judge(episode)
+    for number, event in enumerate(episode.events):
+        if found := judge.of_event(event):
+            yield Finding(found[0], number, getattr(event, "thread", 0), found[1])
+
+
+def _judge(episode: Episode) -> Judge:
+    asked = episode.threads[0].context.text if episode.threads else ""
+    return JUDGES.get(str(episode.header.get("environment")), Judge)(asked)
+
+
+def runs_of_actions(episode: Episode) -> list[tuple[int, bool]]:
+    """For each action, how many its thread has taken in a row, and whether it misreads feedback.
+
+    A row ends where a child returns: what it says is no observation (THREAD paper, Figure 5).
+    """
+    misread = {
+        found.event for found in findings(episode) if found.type is ErrorType.MISREAD_OBSERVATION
+    }
+    lengths: dict[int, int] = {}
+    rows = []
+    for number, event in enumerate(episode.events):
+        if isinstance(event, Returned):
+            lengths[event.thread] = 0
+        elif isinstance(event, Acted):
+            lengths[event.thread] = lengths.get(event.thread, 0) + 1
+            rows.append((lengths[event.thread], number in misread))
+    return rows

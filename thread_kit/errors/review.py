@@ -1,0 +1,117 @@
+"""Reviews: who said of which failed episode what its first error was, and how far they agree.
+
+A review is a line of a JSONL file; a later one of the same reviewer on the same episode replaces
+the earlier one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from statsmodels.stats.inter_rater import cohens_kappa
+
+from thread_kit.errors.error_types import ErrorType
+from thread_kit.errors.first_error import propose
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.jsonl import write_line
+
+RULES = "rules"
+"""The reviewer that `propose` is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """One verdict. episode: the name of its trace; event: the number of the first wrong event."""
+
+    episode: str
+    reviewer: str
+    type: ErrorType
+    event: int
+    note: str = ""
+
+
+def review_by_rules(episodes: dict[str, Episode]) -> list[Review]:
+    """What the rules propose for the failed episodes among these, by the names of their traces."""
+    found = {name: propose(episode) for name, episode in episodes.items()}
+    return [Review(name, RULES, one.type, one.event, one.why) for name, one in found.items() if one]
+
+
+def write_review(path: str | Path, review: Review) -> None:
+    """Add a review to a file; it is on disk when this returns. Raises OSError."""
+    write_line(Path(path), asdict(review))
+
+
+def read_reviews(path: str | Path) -> list[Review]:
+    """The last review of each reviewer on each episode; [] if there is no file.
+
+    Raises ValueError naming the line that is no review.
+    """
+    path = Path(path)
+    if not path.is_file():
+        return []
+    last: dict[tuple[str, str], Review] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            data = json.loads(line)
+            one = Review(**{**data, "type": ErrorType(data["type"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{path}, line {number}: no review ({error})") from error
+        last[one.episode, one.reviewer] = one
+    return list(last.values())
+
+
+def frame_of(reviews: Iterable[Review]) -> pd.DataFrame:
+    """Reviews as a frame, one a row."""
+    return pd.DataFrame(map(asdict, reviews), columns=list(Review.__dataclass_fields__))
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Two reviewers on the same episodes: the share on which they agree, and Cohen's kappa.
+
+    low, high: kappa's 95% interval. kappa is nan where both always say the same one type.
+    """
+
+    first: str
+    second: str
+    n: int
+    same: float
+    kappa: float
+    low: float
+    high: float
+
+
+def agreement(reviews: Sequence[Review], first: str, second: str) -> Agreement:
+    """How far two reviewers agree on the type of the first error (Cohen 1960).
+
+    Raises ValueError if no episode was reviewed by both.
+    """
+    table = confusion(reviews, first, second).to_numpy()
+    n = int(table.sum())
+    same = float(table.trace()) / n
+    with np.errstate(invalid="ignore", divide="ignore"):  # few reviews have no standard error
+        found = cohens_kappa(table)
+    low, high = np.clip([found.kappa_low, found.kappa_upp], -1, 1)
+    return Agreement(first, second, n, same, float(found.kappa), float(low), float(high))
+
+
+def confusion(reviews: Sequence[Review], first: str, second: str) -> pd.DataFrame:
+    """How often each pair of types was given: rows are the first reviewer's, columns the second's.
+
+    Raises ValueError if no episode was reviewed by both.
+    """
+    given = {(one.reviewer, one.episode): str(one.type) for one in reviews}
+    both = [name for who, name in given if who == first and (second, name) in given]
+    if not both:
+        raise ValueError(f"no episode was reviewed by both {first!r} and {second!r}")
+    types = [str(one) for one in ErrorType]
+    table = pd.DataFrame(0, index=types, columns=types)
+    for name in both:
+        table.loc[given[first, name], given[second, name]] += 1
+    used = [one for one in types if table.loc[one].any() or table[one].any()]
+    return table.loc[used, used]

@@ -1,0 +1,171 @@
+"""Judges: what is wrong with an event of an episode, benchmark by benchmark."""
+
+from __future__ import annotations
+
+import re
+
+from thread_kit.envs.textcraft.planner import TAGS, Recipe, is_member
+from thread_kit.errors.error_types import ErrorType
+from thread_kit.methods.react import NO_ACTION
+from thread_kit.requests import Status
+from thread_kit.trace.events import Acted, Closed, Ended, Event, ExecutedLine, Instructed
+
+BUDGETS = (
+    Status.OUT_OF_CALLS,
+    Status.OUT_OF_TOKENS,
+    Status.OUT_OF_TIME,
+    Status.OUT_OF_DEPTH,
+    Status.TRUNCATED,
+)
+
+
+class Judge:
+    """What is wrong with an event; of actions nothing is known here, and every one is right.
+
+    context: what the main thread was asked. unsolved: what an episode lacks that ends unsolved, and
+    in which no event was wrong.
+    """
+
+    unsolved = (ErrorType.INADEQUATE_PLAN, "it ended before the task was solved")
+
+    def __init__(self, context: str) -> None:
+        self.context = context
+
+    def of_event(self, event: Event) -> tuple[ErrorType, str] | None:
+        match event:
+            case Acted():
+                return self.of_action(event)
+            case ExecutedLine(error=str(error)):
+                return ErrorType.RUNTIME_ERROR, f"{error}, in {event.line.strip()}"
+            case Instructed(span=span) if NO_ACTION in span.text:
+                return ErrorType.INVALID_ACTION, "a line that is no action was to be executed"
+            case Ended(status=Status.OUT_OF_CONTEXT):
+                return ErrorType.OUT_OF_CONTEXT, event.detail
+            case Ended(thread=0, status=status) if status in BUDGETS:
+                return ErrorType.OUT_OF_BUDGET, event.detail
+            case Closed(status=Status.STOPPED | Status.FAILED):
+                return ErrorType.OTHER, event.detail
+        return None
+
+    def of_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
+        return None
+
+
+COMMAND = re.compile(r"craft \d+ .+ using \d+ .+")
+
+
+class CraftingJudge(Judge):
+    """TextCraft: a refused command is invalid, or lacks what was never got, or could not be got."""
+
+    REFUSED = ("Could not execute", "Could not extract recipe", "Could not find a valid recipe")
+
+    def __init__(self, context: str) -> None:
+        super().__init__(context)
+        self._recipes = [Recipe.parse(line) for line in context.split("\n") if COMMAND.match(line)]
+        self._failed: set[str] = set()  # items that could not be found, and were not made since
+
+    def of_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
+        said = acted.observation
+        if said.startswith(self.REFUSED):
+            return ErrorType.INVALID_ACTION, said
+        if got := re.match(r"(?:Got|Crafted) \d+ (?:minecraft:)?(.+)", said):
+            self._failed.discard(got[1].replace("_", " "))
+        elif said.startswith("Could not find enough items"):
+            return self._short_of(acted)
+        elif missed := re.match(r"Could not find (.+)", said):
+            self._failed.add(missed[1])
+        return None
+
+    def _short_of(self, acted: Acted) -> tuple[ErrorType, str]:
+        try:
+            recipe = Recipe.parse(acted.action)
+        except ValueError:
+            return ErrorType.INVALID_ACTION, acted.observation
+        if not any(_is_use(recipe, one) for one in self._recipes):
+            return ErrorType.INVALID_ACTION, f"no command says: {recipe}"
+        held = acted.info.get("inventory", {})
+        short = [item for count, item in recipe.inputs if held.get(item, 0) < count]
+        if kinds := [item for item in short if item in TAGS]:
+            return ErrorType.INVALID_ACTION, f"{kinds[0]} are a kind, an action names a member"
+        if failed := [item for item in short if item in self._failed]:
+            return ErrorType.MISREAD_OBSERVATION, f"{failed[0]} could not be found, and is used"
+        return ErrorType.INADEQUATE_PLAN, f"there are not enough {', '.join(short)}"
+
+
+def _is_use(action: Recipe, command: Recipe) -> bool:
+    """Whether an action is a command, with members in the place of kinds."""
+    used = action.inputs
+    return action.output == command.output and all(
+        any(n == count and (item == asked or is_member(item, asked)) for count, item in used)
+        for n, asked in command.inputs
+    )
+
+
+class HouseholdJudge(Judge):
+    """ALFWorld: an action without effect is invalid; or something is taken that was not seen."""
+
+    def __init__(self, context: str) -> None:
+        super().__init__(context)
+        self._seen = ""  # what was observed last
+
+    def of_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
+        said, before = acted.observation.strip(), self._seen
+        if said != "Nothing happens.":
+            self._seen = said
+            return None
+        taken = re.match(r"take (.+?) from (.+)", acted.action)
+        if taken and taken[1] not in before:
+            return ErrorType.MISREAD_OBSERVATION, f"{taken[1]} is taken, and was not seen there"
+        return ErrorType.INVALID_ACTION, f"nothing happens: {acted.action}"
+
+
+NUMBER = re.compile(r"-?\d+(?:\.(\d+))?(?:e-?\d+)?")
+
+
+class QuestionJudge(Judge):
+    """Questions about data (Tables 11 and 12): what was looked up, computed, and made of it.
+
+    The answer decides, so an episode that came to none and in which no code failed has the wrong
+    analysis. A number counts as computed if some line of code printed it, rounded as it likes; a
+    program that prints nothing but its answer has thus the wrong analysis and never misreads it.
+    """
+
+    unsolved = (ErrorType.WRONG_ANALYSIS, "it ended without an answer")
+
+    def __init__(self, context: str) -> None:
+        super().__init__(context)
+        self._printed: list[tuple[float, int]] = []  # numbers, and their decimals
+
+    def of_event(self, event: Event) -> tuple[ErrorType, str] | None:
+        if isinstance(event, ExecutedLine):
+            if event.error and event.error.startswith("LookupError"):
+                return ErrorType.WRONG_INFORMATION, event.error
+            for found in NUMBER.finditer(event.printed or ""):
+                self._printed.append((float(found[0]), len(found[1] or "")))
+        return super().of_event(event)
+
+    def of_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
+        info = acted.info
+        if info.get("solved") or "needs" not in info:
+            return None
+        if missing := [one for one in info["needs"] if one not in info["asked"]]:
+            return ErrorType.WRONG_INFORMATION, f"never looked up: {', '.join(missing[0])}"
+        figures = ", ".join(f"{one:.6g}" for one in info["figures"])
+        if not all(map(self._has_printed, info["figures"])):
+            return ErrorType.WRONG_ANALYSIS, f"never computed: {figures}"
+        return ErrorType.MISREAD_RESULTS, f"{info['answer']!r}, from {figures}"
+
+    def _has_printed(self, figure: float) -> bool:
+        return any(  # a whole number was counted, and not rounded
+            abs(number - figure) <= (0.5 * 10.0**-decimals if decimals else 0) + 1e-9
+            for number, decimals in self._printed
+        )
+
+
+JUDGES: dict[str, type[Judge]] = {
+    "textcraft": CraftingJudge,
+    "alfworld": HouseholdJudge,
+    "datacommons": QuestionJudge,
+    "icu": QuestionJudge,
+}
+"""By the environment's name."""

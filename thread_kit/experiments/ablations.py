@@ -1,0 +1,101 @@
+"""THREAD with a part taken away, by name: what each part is good for.
+
+The first three are the THREAD paper's (E.2), the others this kit's own. Where examples would show
+what cannot happen without the part, the method has a prompt of its own: the same task, played
+without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from thread_kit.envs.registry import dialect_of
+from thread_kit.exchange import as_observed, phi_full_sequence
+from thread_kit.experiments.method import SessionMethod
+from thread_kit.prompts import EMPTY, Prompt, load_prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """What is changed of a session, in words and in parameters.
+
+    prompt: what is put behind the name of THREAD's prompt; "" is the same prompt.
+    """
+
+    about: str
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    prompt: str = ""
+
+
+SEPARATE = "thread, separate prompt"
+
+ABLATIONS: dict[str, Ablation] = {
+    "thread, no variables": Ablation(
+        "nothing is executed, so nothing is looked up, computed or handed over by name",
+        {"variables": False},
+        "-no-variables",
+    ),
+    "thread, whole sequence": Ablation(
+        "phi gives a child all that its parent has written, and not only the last line",
+        {"phi": phi_full_sequence},
+        "-whole-sequence",
+    ),
+    SEPARATE: Ablation("the main thread reads examples of main threads, the others all others"),
+    "thread, shared scope": Ablation(
+        "all threads have the same variables, as in the papers' own implementation: a child can "
+        "overwrite what its parent goes on to use",
+        {"scope": "shared"},
+    ),
+    "thread, as observed": Ablation(
+        "observations keep their words, and no value is shown as a {name}",
+        {"abstract": as_observed},
+        "-as-observed",
+    ),
+    "thread, depth 2": Ablation("no thread may be more than two levels below", {"depth": 2}),
+}
+
+
+def ablated(name: str, benchmark: str) -> SessionMethod:
+    """An ablation with few-shot prompts.
+
+    Raises ValueError for a name that there is not, FileNotFoundError for a missing prompt.
+    """
+    chosen = _find(name)
+    prompt = load_prompt(f"{benchmark}{chosen.prompt}", dialect_of(benchmark))
+    fixed = dict(chosen.fixed)
+    if name == SEPARATE:
+        main, prompt = split(prompt)
+        fixed["main_prompt"] = main
+    return SessionMethod(name, prompt, fixed)
+
+
+def ablated_taught(name: str) -> SessionMethod:
+    """An ablation of a model that was taught THREAD and reads no examples.
+
+    It was taught the whole, so what it loses is not what a model would lose that was shown
+    examples. Raises ValueError for a name that there is not, and where the prompts are all that is
+    changed.
+    """
+    chosen = _find(name)
+    if name == SEPARATE:
+        raise ValueError(f"{name!r} changes the few-shot prompts, and a taught model reads none")
+    return SessionMethod(name, EMPTY, dict(chosen.fixed))
+
+
+def split(prompt: Prompt) -> tuple[Prompt, Prompt]:
+    """The examples of main threads, and those of the threads that they spawn."""
+    listen = prompt.dialect.listen
+    main = tuple(one for one in prompt.examples if not one.context.rstrip().endswith(listen))
+    others = tuple(one for one in prompt.examples if one not in main)
+    return (
+        Prompt(f"{prompt.name} (main)", main, prompt.dialect),
+        Prompt(f"{prompt.name} (others)", others, prompt.dialect),
+    )
+
+
+def _find(name: str) -> Ablation:
+    if name not in ABLATIONS:
+        raise ValueError(f"there is no ablation {name!r}; known: {', '.join(ABLATIONS)}")
+    return ABLATIONS[name]

@@ -1,0 +1,89 @@
+"""Switches: choose two ways to play one task, and watch both trees grow side by side.
+
+Switches(engine, tk.TextCraft("dev", 47), {"thread": ..., "thread, no variables": ...})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+import ipywidgets as widgets
+
+from thread_kit.engines.engine import Engine
+from thread_kit.envs.env import Env
+from thread_kit.experiments.method import SessionMethod
+from thread_kit.views.columns import Beside
+from thread_kit.views.player.widget import Player, watch
+
+
+class Switches(widgets.VBox):
+    """Two methods on one task, in the batches of one engine.
+
+    methods: by name, in the order of the switches. about: what a method is, shown below its switch.
+    options: those of a session that all share (calls, new_tokens ...).
+    Raises ValueError for fewer than two methods.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        env: Env,
+        methods: Mapping[str, SessionMethod],
+        *,
+        about: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
+        if len(methods) < 2:
+            raise ValueError("two methods are compared here; give at least two")
+        self._engine, self._env, self._options = engine, env, options
+        self._methods, self._about = dict(methods), dict(about or {})
+        self._shown: dict[str, Player] = {}
+        first, second = list(methods)[:2]
+        self.left = widgets.Dropdown(options=list(methods), value=first)
+        self.right = widgets.Dropdown(options=list(methods), value=second)
+        self.button = widgets.Button(description="play both", button_style="primary")
+        self._note = widgets.HTML()
+        self._trees = widgets.HBox()
+        for switch in (self.left, self.right):
+            switch.observe(lambda change: self._describe(), "value")
+        self.button.on_click(lambda button: self.start())
+        super().__init__(
+            [widgets.HBox([self.left, self.right, self.button]), self._note, self._trees]
+        )
+        self._describe()
+
+    def start(self) -> None:
+        """Begin both episodes, each from the start of the task; they run beside the notebook."""
+        self.stop()
+        for name in dict.fromkeys([self.left.value, self.right.value]):
+            session = self._methods[name](
+                self._engine, self._env.again(), seed=0, path=None, **self._options
+            )
+            self._shown[name] = watch(session).start()
+        wide = widgets.Layout(width="50%")
+        self._trees.children = [widgets.VBox([one], layout=wide) for one in self._shown.values()]
+
+    def wait(self) -> Beside:
+        """Both episodes when they are over; begins them if nothing has."""
+        if not self._shown:
+            self.start()
+        return Beside({name: live.wait() for name, live in self._shown.items()})
+
+    def stop(self) -> None:
+        """End what runs, and take it off the page."""
+        for live in self._shown.values():
+            live.stop()
+            live.wait()
+        self._shown, self._trees.children = {}, ()
+
+    def _describe(self) -> None:
+        chosen = dict.fromkeys([self.left.value, self.right.value])
+        lines = [
+            f"<b>{escape(n)}</b>: {escape(self._about[n])}" for n in chosen if n in self._about
+        ]
+        self._note.value = "<br>".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Switches({self.left.value!r} beside {self.right.value!r} on {self._env!r})"

@@ -1,0 +1,73 @@
+"""What a suite needs of a method: a name, and a way to start one episode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from thread_kit.engines.engine import Engine
+from thread_kit.envs.env import Env
+from thread_kit.prompts import EMPTY, Prompt
+from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Event
+
+
+class Run(Protocol):
+    """One episode, as a session is: its events one by one, what came of them, a way to give up."""
+
+    episode: Episode
+
+    def __iter__(self) -> Iterator[Event]: ...
+
+    def close(self) -> None: ...
+
+
+class Method(Protocol):
+    """A way to play a task. Called before each episode; plays nothing before it is iterated.
+
+    name: tells the methods of a suite apart; it stands in tables and figures.
+    seed: for what is drawn at random. path: where the trace is written, or None.
+    options: budgets and sampling, the same for every method of a suite.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def __call__(
+        self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any
+    ) -> Run: ...
+
+
+@dataclass(frozen=True)
+class SessionMethod:
+    """A method that is one `Session`: THREAD, and its ablations by what is fixed of a session.
+
+    fixed: parameters of `Session` that belong to the method (phi, variables, scope ...); they come
+    before the options of a suite.
+    """
+
+    name: str
+    prompt: Prompt = EMPTY
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(
+        self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any
+    ) -> Session:
+        given = {**options, **self.fixed}
+        return Session(engine, env, prompt=self.prompt, seed=seed, path=path, **given)
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A method that is made anew for each task, with the examples that fit it (`Env.examples`)."""
+
+    name: str
+    make: Callable[[str], Method]
+
+    def __call__(
+        self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any
+    ) -> Run:
+        return self.make(env.examples)(engine, env, seed=seed, path=path, **options)

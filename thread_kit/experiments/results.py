@@ -1,0 +1,67 @@
+"""The episodes of a suite, as rows, as a pandas frame, as a Hugging Face dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import pandas as pd
+
+from thread_kit.analysis.statistics import success
+from thread_kit.experiments.results_file import canonical, read_ledger
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+
+@final
+class Results:
+    """Episodes of a suite that are over. rows: one an episode, as in the file."""
+
+    def __init__(self, rows: Sequence[dict[str, Any]]) -> None:
+        self.rows = list(rows)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Results:
+        """The results in a file; needs no model, and works while the suite runs.
+
+        Raises FileNotFoundError, or LedgerError for what is no file of a suite.
+        """
+        return cls(read_ledger(path))
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row an episode. `task` is JSON text; its parts (split, number ...) are columns too.
+
+        limits and engine are JSON text.
+        """
+        texts = ("task", "limits", "engine")
+        return pd.DataFrame(
+            [
+                {**row, **{name: canonical(row[name]) for name in texts}}
+                | {part: value for part, value in row["task"].items() if part not in row}
+                for row in self.rows
+            ]
+        )
+
+    def to_dataset(self) -> Dataset:
+        """The frame as a Hugging Face dataset."""
+        from datasets import Dataset
+
+        return Dataset.from_pandas(self.frame, preserve_index=False)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        solved = sum(row["solved"] for row in self.rows)
+        broken = [row["error"] for row in self.rows if row["error"]]
+        more = f", {len(broken)} broke down, the first with {broken[0]}" if broken else ""
+        return f"Results({len(self.rows)} episodes, {solved} solved{more})"
+
+    def _repr_html_(self) -> str:
+        return success(self.frame).to_html(index=False) if self.rows else "no episode yet"

@@ -1,4 +1,0 @@
-"""What runs inside the jail of `thread_kit.bubblewrap`; this folder is all of the kit that it sees.
-
-Nothing here may import other parts of the kit: inside the jail they do not exist.
-"""

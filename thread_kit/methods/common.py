@@ -1,0 +1,146 @@
+"""What several methods have in common: asking a child, splitting a context, judging a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from thread_kit.dialect import Dialect, Stop
+from thread_kit.exchange import psi_print, unless_replaced
+from thread_kit.prompts import Prompt
+from thread_kit.requests import (
+    ENDS,
+    Define,
+    Execute,
+    Executed,
+    Finished,
+    Generate,
+    Generated,
+    Given,
+    Program,
+    Request,
+    Show,
+    Spawn,
+    Status,
+    Steps,
+)
+from thread_kit.sequence import Provenance, Sequence
+from thread_kit.thread import own_code
+
+COMPLETED = "Task completed!"
+FAILED = "Task failed!"
+"""How an executor judges itself (ADaPT paper, section 3.1)."""
+
+_take = unless_replaced(psi_print)
+
+
+def completed(text: str) -> bool:
+    """Whether the last line of a text says so; one that says nothing has failed."""
+    last = text.strip().rpartition("\n")[2]
+    return COMPLETED.removesuffix("!").casefold() in last.casefold()
+
+
+def judged(success: bool) -> str:
+    """The words for it."""
+    return COMPLETED if success else FAILED
+
+
+def ask(
+    given: Given,
+    Y: Sequence,
+    line: str,
+    context: str,
+    *,
+    program: Program | None = None,
+    prompt: Prompt | None = None,
+) -> Generator[Request, Any, tuple[Sequence, str, Finished]]:
+    """Spawn a child and wait for it: Y with `line` and what came back, that text, the child.
+
+    line: stands in Y for the spawn. program, prompt: as in `Spawn`.
+    """
+    Y += given.instruction(with_break(Y, f"{line} {given.dialect.listen}"))
+    return (yield from listen(given, Y, context, program=program, prompt=prompt))
+
+
+def listen(
+    given: Given,
+    Y: Sequence,
+    context: str,
+    *,
+    program: Program | None = None,
+    prompt: Prompt | None = None,
+) -> Generator[Request, Any, tuple[Sequence, str, Finished]]:
+    """`ask`, where Y ends with a listen mark already."""
+    yield Show(Y)
+    child: Finished = yield Spawn(context, program, prompt)
+    text = _take(child)
+    yield Define({})
+    Y += given.returned(text)
+    yield Show(Y)
+    return Y, text, child
+
+
+def reply(given: Given, *, temperature: float | None = None) -> Steps:
+    """A program of one call: what the model writes is what it returns."""
+    generated: Generated = yield Generate(Sequence(), temperature)
+    Y = Sequence((generated.span,))
+    status = ENDS.get(generated.stop, Status.ENDED)  # a listen mark ends a reply as well
+    return Finished(Y, status, {}, own_text(Y, given.dialect))
+
+
+class Code:
+    """The code in a thread's text, where the dialect has code: each of its lines is run once.
+
+    printed: what the last print among them printed, or its error; None if none did.
+    """
+
+    def __init__(self) -> None:
+        self._executed = 0
+        self.printed: str | None = None
+
+    def run(self, Y: Sequence, stop: Stop, dialect: Dialect) -> Generator[Request, Any, None]:
+        """Run the lines that the last call completed."""
+        if not dialect.code:
+            return
+        lines = own_code(Y, stop, dialect)[self._executed :]
+        self._executed += len(lines)
+        reply: Executed = yield Execute(tuple(lines))
+        if reply.printed is not None:
+            self.printed = reply.printed
+
+    def with_words(self, words: str) -> str:
+        """What a thread returns: what it printed, and the line in which it ends."""
+        return "\n".join(filter(None, [self.printed, words]))
+
+
+def own_text(Y: Sequence, dialect: Dialect) -> str:
+    """What the model wrote, without the mark at its end."""
+    text = "".join(span.text for span in Y if span.provenance is Provenance.GENERATED)
+    return dialect.bare(text.strip().removesuffix(dialect.end)).strip()
+
+
+def last_step(Y: Sequence) -> str:
+    """The last action of a sequence with its observation, as they stand there; "" if none is."""
+    text, found = "", ""
+    for span in Y:
+        if span.provenance is Provenance.OBSERVED:
+            found = text.rpartition("\n")[2] + span.text
+        text += span.text
+    return found
+
+
+def subtask(context: str, task: str) -> str:
+    """The context of a sub-task: the same world, another task.
+
+    The last line of a context asks ("Goal: craft note block.", "Your task is to: find a mug."); it
+    asks for `task` instead.
+    """
+    world, _, asked = context.rpartition("\n")
+    head, colon, _ = asked.partition(": ")
+    asked = f"{head}: {task}" if colon else task
+    return "\n".join(filter(None, [world, asked.rstrip(" .") + "."]))
+
+
+def with_break(Y: Sequence, text: str) -> str:
+    """A text as it stands behind Y if it has to begin a line."""
+    return f"\n{text}" if Y.text and not Y.text.endswith("\n") else text

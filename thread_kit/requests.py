@@ -1,0 +1,209 @@
+"""What a program asks for and is told: the words between threads and whoever drives them.
+
+A program is a generator: it yields requests and is sent the replies, and what it returns is a
+`Finished`. It knows no model, no environment, no other thread and no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from thread_kit.dialect import Dialect, Stop, as_comment
+from thread_kit.sequence import Provenance, Sequence, Span
+
+if TYPE_CHECKING:
+    from thread_kit.prompts import Prompt
+
+
+class Status(StrEnum):
+    """What a thread is doing, or how it ended; never guessed from its text afterwards."""
+
+    GENERATING = "generating"
+    LISTENING = "listening"
+    WAITING = "waiting"
+    ACTING = "acting"
+    ENDED = "ended"
+    END_OF_STREAM = "end of stream"
+    TRUNCATED = "truncated"
+    OUT_OF_CONTEXT = "out of context"
+    OUT_OF_CALLS = "out of calls"
+    OUT_OF_TOKENS = "out of tokens"
+    OUT_OF_TIME = "out of time"
+    OUT_OF_DEPTH = "out of depth"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+    @property
+    def is_live(self) -> bool:
+        return self in (Status.GENERATING, Status.LISTENING, Status.WAITING, Status.ACTING)
+
+    @property
+    def is_end(self) -> bool:
+        """The thread ended by itself, so that its last print is its answer."""
+        return self in (Status.ENDED, Status.END_OF_STREAM)
+
+
+@dataclass(frozen=True, slots=True)
+class Generate:
+    """Request: Y + G(q + c + Y). The reply is a `Generated`.
+
+    temperature: of this call; None is the episode's.
+    """
+
+    sequence: Sequence
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Reply: the new span, and why the model stopped."""
+
+    span: Span
+    stop: Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """Request: run these lines of the thread's own text, each once. The reply is an `Executed`."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """Reply: the thread's variables now, and what the last print among the lines printed."""
+
+    variables: Mapping[str, Any]
+    printed: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Request: E(a). The reply is the observation, a text."""
+
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spawn:
+    """Request: THREAD(phi(Y), []). The reply is the child's `Finished`.
+
+    program, prompt: what the child runs, and its q; None is the same as its parent's.
+    """
+
+    context: str
+    program: Program | None = None
+    prompt: Prompt | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnAsync:
+    """Request: THREAD(phi(Y), []), and the thread goes on at once; `name` stands for the child.
+
+    The reply is None.
+    """
+
+    context: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Request: wait for the child that a name stands for. The reply is its `Finished`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """Request: variables that came up with what a child returned become this thread's own.
+
+    The reply is an `Executed`, which the thread needs only where it has waited.
+    """
+
+    variables: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Request: Y has become this, and nothing is generated now. The reply is None."""
+
+    sequence: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Request: the environment from its start, for another trial.
+
+    said: what the trial has said. The reply is the context of the task; None where the task is
+    solved or `said` answers it, so that nothing is left to try, or where there is no environment.
+    """
+
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A thread that is over: all that psi may look at. `futures`: the names of its futures.
+
+    instead: a text that a person has put in the place of what psi would take; None if nobody did.
+    """
+
+    sequence: Sequence
+    status: Status
+    variables: Mapping[str, Any]
+    printed: str | None = None
+    futures: tuple[str, ...] = ()
+    instead: str | None = None
+
+
+Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define | Show | Restart
+
+
+ENDS = {
+    Stop.END: Status.ENDED,
+    Stop.END_OF_STREAM: Status.END_OF_STREAM,
+    Stop.LENGTH: Status.TRUNCATED,
+    Stop.CONTEXT: Status.OUT_OF_CONTEXT,
+    Stop.CANCELLED: Status.STOPPED,
+}
+
+
+Steps = Generator[Request, Any, Finished]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a thread has at its start.
+
+    context: c, as it was asked for. tokenize: spells what the program itself writes. futures: the
+    names of those that the thread inherits (`thread.py`).
+    """
+
+    context: str
+    dialect: Dialect
+    tokenize: Callable[[str], tuple[int, ...]]
+    futures: tuple[str, ...] = ()
+
+    def instruction(self, text: str) -> Span:
+        """A text of the program's own, as it stands."""
+        return Span(Provenance.INSTRUCTION, text, self.tokenize(text))
+
+    def observed(self, text: str) -> Span:
+        """An observation, behind an action that listens."""
+        text = as_comment(text, {}) if self.dialect.code else text
+        return self._closed(Provenance.OBSERVED, text)
+
+    def returned(self, text: str) -> Span:
+        """What a child gave, behind a line that listens."""
+        return self._closed(Provenance.RETURNED, text)
+
+    def _closed(self, provenance: Provenance, text: str) -> Span:
+        text = self.dialect.closed(text)
+        return Span(provenance, text, self.tokenize(text))
+
+
+Program = Callable[[Given], Steps]

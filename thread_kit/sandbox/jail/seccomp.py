@@ -1,0 +1,192 @@
+"""The system calls that model-written code is refused, as a seccomp filter (Linux).
+
+Refused are new processes and threads, programs, signals, sockets, mounts, other processes' memory,
+limits, kernel modules and the kernel's rarer interfaces: what numpy, pandas and scipy never need.
+The rest of the jail (`sandbox/bubblewrap.py`) decides which files there are. The numbers are those
+of the kernel's own tables; the filter was tried on x86_64 only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import platform
+import struct
+import sys
+
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_X32 = 0x40000000  # the same kernel entries under other numbers
+
+REFUSED: dict[str, tuple[int | None, int | None]] = {
+    # sockets
+    "socket": (41, 198),
+    "connect": (42, 203),
+    "accept": (43, 202),
+    "sendto": (44, 206),
+    "recvfrom": (45, 207),
+    "sendmsg": (46, 211),
+    "recvmsg": (47, 212),
+    "bind": (49, 200),
+    "listen": (50, 201),
+    "socketpair": (53, 199),
+    "accept4": (288, 242),
+    "recvmmsg": (299, 243),
+    "sendmmsg": (307, 269),
+    # processes, threads, programs
+    "clone": (56, 220),
+    "fork": (57, None),
+    "vfork": (58, None),
+    "execve": (59, 221),
+    "execveat": (322, 281),
+    # signals, other processes
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+    "pidfd_open": (434, 434),
+    "pidfd_getfd": (438, 438),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "kcmp": (312, 272),
+    # limits and priorities (of the jail's server, too)
+    "setrlimit": (160, 164),
+    "setpriority": (141, 140),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+    "ioprio_set": (251, 30),
+    # what counts against no limit, and folders and links in the scratch folder
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+    "semget": (64, 190),
+    "msgget": (68, 186),
+    "mq_open": (240, 180),
+    "mknod": (133, None),
+    "mknodat": (259, 33),
+    "mkdir": (83, None),
+    "mkdirat": (258, 34),
+    "symlink": (88, None),
+    "symlinkat": (266, 36),
+    "link": (86, None),
+    "linkat": (265, 37),
+    # mounts and namespaces
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    # the kernel's rarer interfaces
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "userfaultfd": (323, 282),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "fanotify_init": (300, 262),
+    "inotify_init1": (294, 26),
+    "personality": (135, 92),
+    "modify_ldt": (154, None),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    "reboot": (169, 142),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "acct": (163, 89),
+    "quotactl": (179, 60),
+    "syslog": (103, 116),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "adjtimex": (159, 171),
+    "clock_adjtime": (305, 266),
+}
+"""Numbers on x86_64 and aarch64; None where the kernel has no such call."""
+
+# Programs try these first and fall back to an older call where they do not exist.
+_UNKNOWN: dict[str, tuple[int, int]] = {"clone3": (435, 435), "memfd_create": (319, 279)}
+_PRLIMIT = (302, 261)
+
+_LOAD, _JUMP_EQUAL, _JUMP_GREATER, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
+_NUMBER, _ARCHITECTURE, _THIRD_LOW, _THIRD_HIGH = 0, 4, 32, 36
+_SET_MODE_FILTER, _TSYNC, _NO_NEW_PRIVS = 1, 1, 38
+
+
+def is_known() -> bool:
+    """Whether there is a filter for this system."""
+    return sys.platform == "linux" and platform.machine() in _ARCHITECTURES
+
+
+def program(machine: str) -> bytes:
+    """The filter as the kernel's instructions; raises KeyError for an unknown architecture."""
+    audit = _ARCHITECTURES[machine]
+    column = list(_ARCHITECTURES).index(machine)
+    code = [
+        _instruction(_LOAD, _ARCHITECTURE),
+        _instruction(_JUMP_EQUAL, audit, 1, 0),
+        _instruction(_RETURN, _KILL),
+        _instruction(_LOAD, _NUMBER),
+    ]
+    if machine == "x86_64":
+        code += [_instruction(_JUMP_GREATER, _X32, 0, 1), _refuse(errno.ENOSYS)]
+    for table, error in ((REFUSED, errno.EPERM), (_UNKNOWN, errno.ENOSYS)):
+        for numbers in table.values():
+            if (number := numbers[column]) is not None:
+                code += [_instruction(_JUMP_EQUAL, number, 0, 1), _refuse(error)]
+    code += [
+        # A limit may be read (no new value is given) but not set.
+        _instruction(_JUMP_EQUAL, _PRLIMIT[column], 0, 5),
+        _instruction(_LOAD, _THIRD_LOW),
+        _instruction(_JUMP_EQUAL, 0, 0, 2),
+        _instruction(_LOAD, _THIRD_HIGH),
+        _instruction(_JUMP_EQUAL, 0, 1, 0),
+        _refuse(errno.EPERM),
+        _instruction(_RETURN, _ALLOW),
+    ]
+    return b"".join(code)
+
+
+def install() -> None:
+    """Refuse these calls to this process from now on, for ever; raises OSError if that fails."""
+    code = program(platform.machine())
+    buffer = ctypes.create_string_buffer(code, len(code))
+    filter_ = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
+    libc = ctypes.CDLL(None, use_errno=True)
+    seccomp = {"x86_64": 317, "aarch64": 277}[platform.machine()]
+    if libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.syscall(
+        seccomp, _SET_MODE_FILTER, _TSYNC, filter_
+    ):
+        number = ctypes.get_errno()
+        raise OSError(number, f"the seccomp filter was refused: {errno.errorcode.get(number)}")
+
+
+def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("HBBI", code, if_true, if_false, value)
+
+
+def _refuse(error: int) -> bytes:
+    return _instruction(_RETURN, _ERRNO | error)

@@ -1,0 +1,85 @@
+"""What a session checks before it begins, and what it writes down about where it runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from thread_kit.dialect import Dialect
+from thread_kit.engines.engine import Engine
+from thread_kit.envs.env import Env
+from thread_kit.prompts import Prompt
+
+
+def check_parts(
+    engine: Any,
+    env: Any,
+    context: Any,
+    prompts: Iterable[Any],
+    dialect: Dialect | None,
+) -> None:
+    """The parts of a session are what they should be; raises ValueError with the remedy."""
+    if not isinstance(engine, Engine):
+        raise ValueError(f"engine={engine!r} is no engine; load one: tk.load_model(...)")
+    if env is not None and not isinstance(env, Env):
+        raise ValueError(f"env={env!r} is no environment; make one: tk.TextCraft('dev', 0)")
+    if (env is None) == (context is None):
+        raise ValueError("give either an environment or a context for the main thread")
+    given = [prompt for prompt in prompts if prompt is not None]
+    for prompt in given:
+        if not isinstance(prompt, Prompt):
+            raise ValueError(f"prompt={prompt!r} is no prompt; load one: tk.load_prompt(...)")
+    spoken = {prompt.dialect for prompt in given if prompt.examples}
+    if len(spoken | ({dialect} if dialect else set())) > 1:
+        raise ValueError(
+            "the prompts and the session speak different dialects, so the examples would show "
+            "other marks than those that stop a call; load them with the same dialect"
+        )
+
+
+def check_program(program: Any, main_prompt: Any, prompts: Iterable[Any]) -> None:
+    """Prompts are THREAD's or a program's, not both; raises ValueError with the remedy."""
+    if program is not None and not callable(program):
+        raise ValueError(f"program={program!r} is no program; see thread_kit.methods")
+    if program is not None and main_prompt is not None:
+        raise ValueError(
+            "main_prompt is for THREAD alone; a program has `prompt` for its main thread, and "
+            "names the prompts of the others itself"
+        )
+    if program is None and list(prompts):
+        raise ValueError("prompts are those of a program, and there is none; give program=...")
+
+
+def check_futures(dialect: Dialect, scope: str, variables: bool) -> None:
+    """Where children run beside their parent: variables of its own hold what they give.
+
+    Raises ValueError with the remedy.
+    """
+    if dialect.spawn is None:
+        return
+    if not variables:
+        raise ValueError(
+            f"a child spawned by {dialect.spawn!r} gives its text to a variable, and there are "
+            "none (variables=False); leave them on, or take a dialect without a spawn mark"
+        )
+    if scope == "shared":
+        raise ValueError(
+            f"children spawned by {dialect.spawn!r} run at the same time, and with scope='shared' "
+            "it would depend on who is faster which of them writes a variable last; "
+            "take scope='exported', or a dialect without a spawn mark"
+        )
+
+
+def check_numbers(numbers: Mapping[str, float | None]) -> None:
+    """Budgets are positive, the rest is not negative; raises ValueError naming the first not so."""
+    for name, number in numbers.items():
+        if number is None and name in ("calls", "tokens", "seconds", "depth"):
+            continue
+        if not isinstance(number, int | float) or math.isnan(number):
+            raise ValueError(f"{name}={number!r} is no number")
+        if name in ("calls", "new_tokens", "tokens", "seconds"):
+            if number <= 0:
+                raise ValueError(f"{name}={number} leaves nothing to do; give a positive number")
+        elif number < 0:
+            raise ValueError(f"{name}={number} is negative; give 0 or more")

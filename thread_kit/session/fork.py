@@ -1,0 +1,368 @@
+"""Rewind and fork: a new session that repeats an episode up to one of its events, and goes on.
+
+    session.fork(at, token=12)                 go on from the 12th token of a call
+    session.fork(at, token=12, text=" =>")     ... and write this next: here, spawn
+    session.fork(at, variables={"n": 3})       with another value
+    fork(Episode.load("x.jsonl"), engine=..., env=...)    go on where an episode broke off
+
+The fork's trace begins with the events that it shares with the original, its header says where they
+part (`fork`: the event, the token, and the fingerprint of what is shared), and every change is an
+event (`Edited`). What the KV cache still holds of the original is not evaluated again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from thread_kit import exchange
+from thread_kit.dialect import Dialect, Stop, find_stop
+from thread_kit.engines.engine import Engine
+from thread_kit.envs.env import Env
+from thread_kit.prompts import EMPTY, Prompt, parse_prompt
+from thread_kit.requests import Status
+from thread_kit.sequence import Provenance, Span
+from thread_kit.session.replay import Past, Place, Start, spread
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import (
+    OF_CHILD,
+    Acted,
+    Edited,
+    Ended,
+    Event,
+    ExecutedLine,
+    GeneratedSpan,
+    Observed,
+    Resolved,
+    Returned,
+    Spawned,
+    to_json,
+)
+from thread_kit.trace.jsonl import to_line
+
+
+def plan_fork(
+    episode: Episode,
+    at: int | None = None,
+    *,
+    engine: Engine,
+    env: Env | None = None,
+    token: int | None = None,
+    text: str = "",
+    forbid_spawn: bool = False,
+    context: str | None = None,
+    observation: str | None = None,
+    returned: str | None = None,
+    variables: Mapping[str, Any] | None = None,
+    recorded: Mapping[str, Callable[..., Any] | None] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """The arguments of the session that `session.fork` makes, which says what each of these is.
+
+    Raises ValueError for what cannot be changed there.
+    """
+    starts: dict[Place, Start] = {}
+    if at is None:
+        at, starts = _broken_off(episode)
+    at = _place(episode, at, observation, returned)
+    edits = _edits(episode, at, context, observation, returned, variables)
+    same_tokens = _same_tokens(episode, engine)
+    if token is not None or text or forbid_spawn:
+        call, start, more = _cut(episode, at, engine, token or 0, text, forbid_spawn, same_tokens)
+        starts[call] = start
+        edits += more
+    origin = {"of": fingerprint(episode, at), "event": at, "token": token or 0}
+    past = Past(episode.events[:at], edits, starts, same_tokens, origin)
+    settings = _settings(episode, past, recorded or {}, options)
+    if env is None:
+        settings["context"] = _main_context(episode)
+    elif env.task != episode.header.get("task"):
+        raise ValueError(
+            f"env={env!r} is another task than the episode's ({episode.header.get('task')}); "
+            "make the same one anew: env.again()"
+        )
+    return {"engine": engine, "env": env, "past": past, **settings}
+
+
+def until_broken_off(episode: Episode, engine: Engine) -> Past:
+    """All of an episode's past, for a session with the same settings, which goes on behind it.
+
+    Of an episode that came to its end, all but the end itself is repeated.
+    """
+    is_whole = not episode.status.is_live and episode.status not in _BROKEN_OFF
+    at, starts = (len(episode.events) - 1, {}) if is_whole else _broken_off(episode)
+    same_tokens = _same_tokens(episode, engine)
+    return Past(episode.events[:at], starts=starts, same_tokens=same_tokens)
+
+
+def fingerprint(episode: Episode, at: int | None = None) -> str:
+    """16 hex digits of the first `at` events: equal in an episode and in its forks."""
+    lines = (to_line(to_json(event)) for event in episode.events[:at])
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+# Where
+
+
+OF_CALLS = ("text", "forbidden")
+"""What an edit can change in a call of the model."""
+
+_BROKEN_OFF = (
+    Status.STOPPED,
+    Status.FAILED,
+    Status.OUT_OF_CALLS,
+    Status.OUT_OF_TOKENS,
+    Status.OUT_OF_TIME,
+)
+
+
+def _broken_off(episode: Episode) -> tuple[int, dict[Place, Start]]:
+    """The end of what happened before an episode was ended from outside, and its open calls."""
+    events, starts = episode.events, {}
+    at = len(events)
+    if episode.status.is_live:  # a torn trace, or a session that is paused
+        return at, {}
+    if episode.status not in _BROKEN_OFF:
+        raise ValueError(
+            f"the episode came to its end ({episode.status}); give the number of the event to "
+            f"fork at, 0 to {at - 2}"
+        )
+    at -= 1
+    while at and isinstance(event := events[at - 1], Ended) and event.status is episode.status:
+        at -= 1
+    while (
+        at
+        and isinstance(call := events[at - 1], GeneratedSpan)
+        and call.stop in (Stop.CANCELLED, Stop.LENGTH)
+    ):
+        at -= 1
+        lengths = call.lengths or spread(len(call.span.text), len(call.span))
+        number = _before(episode, at, call.thread, GeneratedSpan)
+        starts[call.thread, number] = Start(call.span, lengths)
+    return at, starts
+
+
+def _place(episode: Episode, at: int, observation: str | None, returned: str | None) -> int:
+    """The number of the first event that the change of event `at` makes different."""
+    last = len(episode.events) - (0 if episode.status.is_live else 1)
+    if not 0 <= at <= last:
+        raise ValueError(f"at={at}: the episode has no such event to fork at; give 0 to {last}")
+    event = _event(episode, at)
+    if observation is not None:
+        if not isinstance(event, Acted | Observed):
+            raise ValueError(
+                f"{_named(episode, at)}, which has no observation; choose an Acted or an Observed"
+            )
+        if isinstance(event, Acted):
+            return at + 1
+        return 1 + next(
+            n
+            for n in reversed(range(at))
+            if getattr(episode.events[n], "thread", None) == event.thread
+        )
+    if returned is not None:
+        if not isinstance(event, Returned | Resolved):
+            raise ValueError(
+                f"{_named(episode, at)}, where no child returns; choose a Returned or a Resolved"
+            )
+        while isinstance(before := episode.events[at - 1], ExecutedLine) and (
+            before.thread == event.thread and before.line == OF_CHILD
+        ):
+            at -= 1
+    while at and isinstance(edit := episode.events[at - 1], Edited) and edit.what in OF_CALLS:
+        at -= 1  # the call begins anew, so what was changed in it goes
+    return at
+
+
+def _event(episode: Episode, at: int) -> Event | None:
+    return episode.events[at] if at < len(episode.events) else None
+
+
+def _named(episode: Episode, at: int) -> str:
+    event = _event(episode, at)
+    return f"event {at} is {'the end' if event is None else f'a {type(event).__name__}'}"
+
+
+def _before(
+    episode: Episode, at: int, thread: int, kind: type[GeneratedSpan] | type[Observed]
+) -> int:
+    """How many events of this kind a thread has before event `at`."""
+    return sum(isinstance(one, kind) and one.thread == thread for one in episode.events[:at])
+
+
+# What
+
+
+def _cut(
+    episode: Episode,
+    at: int,
+    engine: Engine,
+    token: int,
+    text: str,
+    forbid_spawn: bool,
+    same_tokens: bool,
+) -> tuple[Place, Start, list[Edited]]:
+    """The call that event `at` is: how it begins now, and what is changed in it."""
+    event = _event(episode, at)
+    if not isinstance(event, GeneratedSpan):
+        raise ValueError(
+            f"{_named(episode, at)}; token, text and forbid_spawn change a call of the model: "
+            "choose a GeneratedSpan"
+        )
+    span, lengths = event.span, event.lengths
+    if not 0 <= token <= len(span):
+        raise ValueError(f"token={token}: this call has {len(span)} tokens; give 0 to {len(span)}")
+    if not lengths and 0 < token < len(span):
+        raise ValueError(
+            f"token={token}: this trace does not say what text each token adds; fork at the start "
+            f"of the call (token=0) or behind it (token={len(span)})"
+        )
+    lengths = lengths or spread(len(span.text), len(span))
+    while 0 < token < len(span) and not lengths[token - 1]:  # in the middle of a character
+        token -= 1
+    kept = span.text[: sum(lengths[:token])]
+    written = (kept + text).encode("utf-8", "replace")
+    found = find_stop(written, len(written), episode.dialect.stops)
+    if found and text:
+        if found[0] <= len(kept.encode("utf-8", "replace")):
+            raise ValueError(
+                f"the call stops at its {found[1]!r}, so nothing can be written behind it; "
+                "keep fewer tokens"
+            )
+        text = written[: found[0]].decode("utf-8", "replace")[len(kept) :]
+    tokens = span.tokens[:token] if same_tokens else engine.tokenize(kept)
+    new = engine.tokenize(text)
+    if len(tokens) != token:
+        lengths = spread(len(kept), len(tokens))
+    given = Span(Provenance.GENERATED, kept + text, tokens + new)
+    thread, number = event.thread, _before(episode, at, event.thread, GeneratedSpan)
+    edits = [Edited(thread, "text", number, span.text[len(kept) :], text)] if text else []
+    if forbid_spawn:
+        edits.append(Edited(thread, "forbidden", number, "", "spawn"))
+    spelled = (*lengths[: len(tokens)], *spread(len(text), len(new)))
+    return (thread, number), Start(given, spelled, forbid_spawn), edits
+
+
+def _edits(
+    episode: Episode,
+    at: int,
+    context: str | None,
+    observation: str | None,
+    returned: str | None,
+    variables: Mapping[str, Any] | None,
+) -> list[Edited]:
+    """The changes at an event that are not in a call of the model."""
+    edits = []
+    event = _event(episode, at)
+    if context is not None:
+        if not isinstance(event, Spawned) or event.parent is None:
+            raise ValueError(
+                f"{_named(episode, at)}; context changes what a child sees: choose its Spawned"
+            )
+        edits.append(Edited(event.parent, "context", event.thread, "", context))
+    if observation is not None:
+        acting = episode.events[at - 1] if at else None
+        thread = getattr(acting, "thread", 0)
+        number = _before(episode, at, thread, Observed)
+        edits.append(Edited(thread, "observation", number, "", observation))
+    if returned is not None:
+        taken = next(one for one in episode.events[at:] if isinstance(one, Returned | Resolved))
+        was = taken.span.text if isinstance(taken, Returned) else taken.text
+        edits.append(Edited(taken.thread, "returned", taken.child, was, returned))
+    if variables:
+        thread = getattr(event, "parent", None)
+        thread = getattr(event, "thread", None) if thread is None else thread
+        if thread is None or thread not in episode.threads:
+            raise ValueError(
+                f"{_named(episode, at)}, which is no thread's; choose a thread's event"
+            )
+        edits.append(Edited(thread, "variables", 0, "", "", dict(variables)))
+    return edits
+
+
+# With what
+
+
+def _same_tokens(episode: Episode, engine: Engine) -> bool:
+    """Does this engine spell texts as the recorded one did?"""
+    prompts = episode.header.get("prompts", {}).values()
+    pairs = [(one["text"], one["tokens"], True) for one in prompts if one["tokens"]]
+    main = episode.threads.get(0)
+    if main:
+        pairs.append((main.context.text, main.context.tokens, not pairs))
+    return all(engine.tokenize(text, first=first) == tuple(t) for text, t, first in pairs)
+
+
+def _settings(
+    episode: Episode,
+    past: Past,
+    recorded: Mapping[str, Callable[..., Any] | None],
+    options: dict[str, Any],
+) -> dict[str, Any]:
+    """The session's arguments: as the header has them, then `options`."""
+    whole = ("prompt", "main_prompt", "prompts", "program", "dialect", "scope")
+    fixed = [name for name in whole if name in options]
+    if fixed:
+        raise ValueError(
+            f"{', '.join(fixed)} cannot change in the middle of an episode; begin a new Session"
+        )
+    header = episode.header
+    prompts = [_prompt(sha, one, episode.dialect) for sha, one in header.get("prompts", {}).items()]
+    scope = header.get("scope", "exported")
+    settings = {
+        **_roles(header, prompts, recorded),
+        "dialect": episode.dialect,
+        **({"variables": False} if scope == "none" else {"scope": scope}),
+        **header.get("limits", {}),
+        **header.get("sampling", {}),
+        **({"logprobs": True} if header.get("logprobs") or header.get("lens") else {}),
+        **{name: value for name, value in options.items() if name not in header["exchange"]},
+    }
+    for name, written in header.get("exchange", {}).items():
+        before = recorded.get(name) or getattr(exchange, written, None)
+        if before is None:
+            raise ValueError(
+                f"the episode was recorded with {name}={written}, which is not this kit's own; "
+                f"give it: recorded={{{name!r}: ...}}"
+            )
+        settings[name] = past.switch(before, options.get(name, before))
+    return settings
+
+
+def _roles(
+    header: dict[str, Any],
+    prompts: list[Prompt],
+    recorded: Mapping[str, Callable[..., Any] | None],
+) -> dict[str, Any]:
+    """The program of an episode and its prompts, in the order in which the header has them."""
+    first, last = (prompts[0], prompts[-1]) if prompts else (EMPTY, EMPTY)
+    if "program" not in header:
+        return {"prompt": last, "main_prompt": first}
+    if recorded.get("program") is None:
+        raise ValueError(
+            f"the episode was played by the program {header['program']}; give it: "
+            "recorded={'program': ...}"
+        )
+    return {"prompt": first, "prompts": prompts[1:], "program": recorded["program"]}
+
+
+def _prompt(sha: str, stored: dict[str, Any], dialect: Dialect) -> Prompt:
+    if not stored["text"]:
+        return EMPTY
+    prompt = parse_prompt(stored["text"], stored["name"], dialect)
+    if prompt.sha256 != sha:
+        raise ValueError(f"the prompt {stored['name']!r} of the trace does not have its own hash")
+    return prompt
+
+
+def _main_context(episode: Episode) -> str:
+    """What the main thread was asked to do; raises ValueError where an environment asked."""
+    if episode.header.get("environment"):
+        raise ValueError(
+            f"the episode acts in {episode.header['environment']} "
+            f"(task {episode.header.get('task')}); give that task from its start: env=..."
+        )
+    if 0 not in episode.threads:
+        raise ValueError("the episode has no thread yet; begin a new Session")
+    return episode.dialect.asked(episode.threads[0].context.text)

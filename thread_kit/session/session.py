@@ -1,0 +1,356 @@
+"""A session drives the threads of one episode over an engine and an environment.
+
+It is a generator of events: a Step button calls `next()`, `run` drains it, a `Worker` drains it
+beside a notebook that stays alive, tests iterate over it. The threads themselves are the generators
+of `thread.py`, and `session/scheduler.py` meets their requests; here is what surrounds them: what a
+person can set, the trace, time, and an end for everything, however the episode ends.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+from collections.abc import Generator, Iterator
+from collections.abc import Sequence as SequenceOf
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from thread_kit import exchange
+from thread_kit.dialect import Dialect
+from thread_kit.engines.engine import Engine
+from thread_kit.envs.env import Env
+from thread_kit.program import threads
+from thread_kit.prompts import EMPTY, Prompt
+from thread_kit.requests import Program, Status
+from thread_kit.sandbox.monty import MontySandbox, Sandbox
+from thread_kit.sandbox.namespace import LiteralNamespace, Namespace, PythonNamespace
+from thread_kit.session.checks import (
+    check_futures,
+    check_numbers,
+    check_parts,
+    check_program,
+)
+from thread_kit.session.fork import plan_fork
+from thread_kit.session.interrupt import stop_on_interrupt
+from thread_kit.session.limits import EpisodeOver, Limits
+from thread_kit.session.progress import Progress
+from thread_kit.session.replay import Past
+from thread_kit.session.scheduler import Scheduler
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Closed, Ended, Event
+from thread_kit.trace.header import described, versions
+from thread_kit.trace.writer import TraceWriter
+
+
+class Session:
+    """One episode, from its first token to its end.
+
+    engine: the model.
+    env: the environment, whose reset gives the context of the main thread; or give `context`.
+    prompt: the few-shot prompt of every thread; `main_prompt`: another one for the main thread
+        (ablation 3 of THREAD paper, E.2; task-general prompts, appendix D).
+    program: what the main thread runs (`methods/`); None is THREAD.
+    prompts: further few-shot prompts, which threads of the program are spawned with.
+    phi, psi, xi, abstract: the exchange (`exchange.py`) of THREAD; None takes those of the dialect.
+    dialect: the marks; None takes those of the prompt. With `ASYNC` a thread can go on while its
+        child runs (THREAD paper, section 2.2).
+    scope: "exported" gives a child a copy of the variables and brings back those that it names;
+        "shared" is one namespace for all threads, as in the papers' own implementation.
+    variables: False executes nothing (ablation 1 of THREAD paper, E.2).
+    sandbox: where the threads' code runs; None is the environment's own for this episode, or a
+        `MontySandbox`.
+    calls, new_tokens, tokens, depth, seconds: budgets. Calls of the model an episode; new tokens a
+        call; new tokens an episode; levels below the main thread; seconds an episode. None is no
+        limit. The defaults are the papers' (200 calls, 1000 tokens a call). Threads that run at the
+        same time share them; where `tokens` does not cover new_tokens for each, they take turns.
+    temperature, seed: 0 is greedy.
+    path: where the trace is written while it happens (JSONL).
+    keep_cells: threads that end leave their cells in the cache as long as nobody needs the room, so
+        that a fork finds them. It makes the model slower, since attention passes over them: by some
+        15% beside 1,000 to 4,000 kept cells (data/bench).
+    logprobs: tell for each token what the model weighed: the chances of the dialect's marks, and
+        the likeliest tokens (`engines/token_probs.py`). It costs some time; a llama.cpp model in
+        this process only.
+    past: what a fork repeats first; `session/fork.py` makes it.
+
+    Raises EngineError, ValueError or OSError at the start for what cannot work at all; afterwards
+    an episode ends with a status. A session is a context manager: leaving it closes the episode.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        env: Env | None = None,
+        *,
+        context: str | None = None,
+        prompt: Prompt = EMPTY,
+        main_prompt: Prompt | None = None,
+        program: Program | None = None,
+        prompts: SequenceOf[Prompt] = (),
+        phi: exchange.Phi | None = None,
+        psi: exchange.Psi | None = None,
+        xi: exchange.Xi | None = None,
+        abstract: exchange.Abstract | None = None,
+        dialect: Dialect | None = None,
+        scope: Literal["exported", "shared"] = "exported",
+        variables: bool = True,
+        sandbox: Sandbox | None = None,
+        calls: int | None = 200,
+        new_tokens: int = 1000,
+        tokens: int | None = None,
+        depth: int | None = 30,
+        seconds: float | None = None,
+        temperature: float = 0.0,
+        seed: int = 0,
+        path: str | Path | None = None,
+        keep_cells: bool = False,
+        logprobs: bool = False,
+        past: Past | None = None,
+    ) -> None:
+        limits: dict[str, float | None] = {
+            "calls": calls,
+            "new_tokens": new_tokens,
+            "tokens": tokens,
+            "seconds": seconds,
+            "depth": depth,
+        }
+        sampling = {"temperature": temperature, "seed": seed}
+        check_parts(engine, env, context, [prompt, main_prompt, *prompts], dialect)
+        check_program(program, main_prompt, prompts)
+        check_numbers({**limits, **sampling})
+        self.engine = engine
+        self.env = env
+        self._program = program
+        self._dialect = dialect or prompt.dialect
+        given = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
+        own = {name: function for name, function in given.items() if function is not None}
+        self._functions: dict[str, Any] = {**exchange.exchange_of(self._dialect), **own}
+        self._sandbox = sandbox
+        self._calls, self._seconds = calls, seconds
+        self.keep_cells = keep_cells
+        self._past = past or Past()
+        self.temperature, self.seed = temperature, seed
+        self._prompt, self._main_prompt = prompt, main_prompt or prompt
+        self._prompts = {one.sha256: one for one in (self._main_prompt, prompt, *prompts)}
+        check_futures(self._dialect, scope, variables)
+        self._context = context if env is None else env.reset()
+        self._own_sandbox: Sandbox | None = None
+        self._namespace: Namespace = LiteralNamespace()
+        if variables:
+            if sandbox is None:
+                sandbox = (env.sandbox() if env else None) or MontySandbox()
+                self._own_sandbox = sandbox
+            self._namespace = PythonNamespace(
+                sandbox,
+                scope=scope,
+                variables=env.variables if env else {},
+                blocks=self._dialect.code,
+            )
+        header: dict[str, Any] = {
+            "model": engine.describe(),
+            "environment": env.name if env else None,
+            "task": env.task if env else None,
+            "prompts": {sha: self._prompt_data(one) for sha, one in self._prompts.items()},
+            "dialect": _marks(self._dialect),
+            "exchange": {name: _name(function) for name, function in self._functions.items()},
+            "scope": scope if variables else "none",
+            "limits": limits,
+            "sampling": sampling,
+            "versions": versions(),
+        }
+        if program:
+            header["program"] = described(program)
+        if self._past.origin:
+            header["fork"] = self._past.origin
+        if logprobs:
+            header["logprobs"] = True
+        self.episode = Episode(header)
+        self._recorder = TraceWriter(path, self.episode.header) if path else None
+        self._drive = Scheduler(
+            engine,
+            env,
+            self.episode,
+            program=program or partial(threads, **self._functions),
+            dialect=self._dialect,
+            prompts=(self._main_prompt, self._prompt),
+            namespace=self._namespace,
+            limits=Limits(calls, new_tokens, tokens, depth, seconds),
+            sampling=sampling,
+            check=self._check,
+            past=self._past,
+            keep=lambda: self.keep_cells,
+            logprobs=(*self._dialect.stops, self._dialect.close) if logprobs else (),
+        )
+        self._spent = 0.0  # seconds in which this session worked; a pause does not count
+        self._entered = 0.0
+        self._stopping = threading.Event()
+        self._events: Generator[Event, None, None] = self._guarded()
+
+    def _prompt_data(self, one: Prompt) -> dict[str, Any]:
+        tokens = self.engine.tokenize(one.text, first=True) if one.examples else ()
+        return {"name": one.name, "text": one.text, "tokens": tokens}
+
+    # The drive
+
+    def __iter__(self) -> Iterator[Event]:
+        return self
+
+    def __next__(self) -> Event:
+        """The next event. It is in the trace, and on disk, before it is handed out."""
+        self._must_not_run_elsewhere()
+        self._entered = time.perf_counter()
+        try:
+            return next(self._events)
+        finally:
+            self._spent, self._entered = self._seconds_spent(), 0.0
+
+    def _must_not_run_elsewhere(self) -> None:
+        if inspect.getgeneratorstate(self._events) == inspect.GEN_RUNNING:
+            raise RuntimeError("this session is running in a worker thread; use stop() or wait()")
+
+    def _seconds_spent(self) -> float:
+        now = time.perf_counter() - self._entered if self._entered else 0.0
+        return self._spent + now
+
+    def _guarded(self) -> Generator[Event, None, None]:
+        """All events; however the episode ends, its threads, its trace and its cells are closed."""
+        over = EpisodeOver(Status.STOPPED, "the session was closed")
+        try:
+            for event in self._drive.events(self._context or ""):
+                yield self._record(event)
+            main = self.episode.threads[0]
+            over = EpisodeOver(main.status, main.detail)
+        except EpisodeOver as reason:
+            over = reason
+        except (GeneratorExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            over = EpisodeOver(Status.FAILED, f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            ending = self._end_all(over)
+        yield from ending
+
+    def _record(self, event: Event) -> Event:
+        self._past.take(event)
+        self.episode.add(event)
+        if self._recorder:
+            try:
+                self._recorder.add(event)
+            except OSError:  # a full disk: what is written stays, the rest stays in memory
+                self._recorder = None
+                raise
+        return event
+
+    def _end_all(self, over: EpisodeOver) -> list[Event]:
+        """End what is alive and close the episode; raises OSError, but only when all is done."""
+        events = list(self._drive.cancel())
+        if self._own_sandbox:
+            self._own_sandbox.close()
+        live = [one.id for one in self.episode.threads.values() if one.status.is_live]
+        events += [Ended(one, over.status, over.detail) for one in reversed(live)]
+        seconds = self._seconds_spent()
+        events.append(Closed(over.status, self.episode.reward, over.detail, seconds))
+        full: OSError | None = None
+        for event in events:
+            try:
+                self._record(event)
+            except OSError as error:
+                full = error
+        if full is not None:
+            raise full
+        return events
+
+    def _check(self) -> None:
+        """Has somebody stopped the session, or is its time over?"""
+        if self._stopping.is_set():
+            raise EpisodeOver(Status.STOPPED, "stopped by the user")
+        if self._seconds is not None and self._seconds_spent() > self._seconds:
+            raise EpisodeOver(Status.OUT_OF_TIME, f"{self._seconds:g} seconds are used up")
+
+    # For people
+
+    def run(self, *, progress: bool = True) -> Episode:
+        """Run to the end (here, in this thread); the episode.
+
+        An interrupt (Ctrl-C, the notebook's stop button) ends the episode as stopped. Raises what
+        went wrong, after the trace has been closed.
+        """
+        with stop_on_interrupt(self.stop), Progress(self._calls, hidden=not progress) as bar:
+            for event in self:
+                bar.show(event)
+        return self.episode
+
+    def close(self) -> None:
+        """Give the episode up where it is; its trace is closed, its cells are freed."""
+        self._must_not_run_elsewhere()
+        begun = inspect.getgeneratorstate(self._events) != inspect.GEN_CREATED
+        self._events.close()
+        if not begun:
+            self._end_all(EpisodeOver(Status.STOPPED, "closed before it began"))
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def stop(self) -> None:
+        """End the episode as soon as the model has finished its step; from any thread."""
+        self._stopping.set()
+
+    def thread_of(self, key: int) -> int | None:
+        """The number of the living thread that the engine knows by this key; None: not of here."""
+        return self._drive.thread_of(key)
+
+    def fork(self, at: int | None = None, **changes: Any) -> Session:
+        """A new session that has this one's past up to event `at`, and goes on from there.
+
+        changes: as of the function `fork`, to which this session's engine, environment (from its
+        start) and functions are given. A paused session can be forked as well as one that is over.
+        """
+        given: dict[str, Any] = {"engine": self.engine, "sandbox": self._sandbox}
+        if self.env is not None and "env" not in changes:
+            given["env"] = self.env.again()
+        recorded = {**self._functions, "program": self._program}
+        return fork(self.episode, at, recorded=recorded, **{**given, **changes})
+
+    def __repr__(self) -> str:
+        return f"Session({self.engine!r}, {self.env!r}, {self.episode!r})"
+
+
+def fork(episode: Episode, at: int | None = None, **changes: Any) -> Session:
+    """A session that repeats an episode's events before `at` and goes on from there.
+
+    episode: recorded, running and paused, or over.
+    at: the number of an event, from 0; None is where the episode broke off, in mid-call maybe.
+    changes:
+        engine: the same model or another one, which then reads the same texts.
+        env: the same task from its start; it is played up to the fork.
+        token, text, forbid_spawn: where event `at` is a call of the model: keep so many of its
+            tokens, write this text next (with a mark such as "=>", the call ends there), and do
+            not let it listen before the line ends.
+        context: where it is a spawn: what the child sees instead.
+        observation: where it is an observation or the action before it: what is observed instead.
+        returned: where a child returns: what the parent reads instead; its names still come up.
+        variables: names and values that the thread of event `at` gets before it.
+        recorded: the functions (phi, psi, xi, abstract) of the past, where they are not this kit's
+            own; and its program, where it is another method's than THREAD.
+        Everything else that `Session` takes holds from the fork on: another phi, temperature, seed,
+        budgets, path ... What is not given stays as it was.
+
+    Raises ValueError for what cannot be changed there; the session raises ReplayError if the past
+    does not happen again.
+    """
+    return Session(**plan_fork(episode, at, **changes))
+
+
+def _marks(dialect: Dialect) -> dict[str, Any]:
+    marks = {name: getattr(dialect, name) for name in Dialect.__slots__}
+    return {name: mark for name, mark in marks.items() if mark not in (None, False)}
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", repr(function))

@@ -1,0 +1,86 @@
+"""A session in a worker thread, so that a notebook stays alive while the model works."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+
+from thread_kit.session.interrupt import stop_on_interrupt
+from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Event
+
+
+class Worker:
+    """Drains a session beside the caller.
+
+    on_event: called in the worker thread with every event, in order; None with the last call.
+    """
+
+    def __init__(
+        self, session: Session, on_event: Callable[[Event | None], None] | None = None
+    ) -> None:
+        self.session = session
+        self.error: BaseException | None = None
+        self._on_event = on_event or (lambda event: None)
+        self._going = threading.Event()
+        self._going.set()
+        self._thread = threading.Thread(target=self._drain, name="thread-kit worker", daemon=True)
+
+    def start(self) -> Worker:
+        """Begin; starting twice is fine."""
+        if self._thread.ident is None:
+            self._thread.start()
+        return self
+
+    def _drain(self) -> None:
+        try:
+            for event in self.session:
+                self._on_event(event)
+                self._going.wait()
+            self._on_event(None)
+        except BaseException as error:
+            self.error = error
+            self.session.close()
+            with contextlib.suppress(Exception):  # it may be the listener that has failed
+                self._on_event(None)
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
+    def is_paused(self) -> bool:
+        return not self._going.is_set()
+
+    def pause(self) -> None:
+        """Hold the session after the event that it is at."""
+        self._going.clear()
+
+    def resume(self) -> None:
+        self._going.set()
+
+    def stop(self) -> None:
+        """End the episode as soon as the model has finished its step."""
+        self.session.stop()
+        self._going.set()
+
+    def wait(self, seconds: float | None = None) -> Episode:
+        """The episode, when the worker is done with it, or as it is after `seconds`.
+
+        Starts the worker if need be; without `seconds` also resumes it, since a paused one would be
+        waited for in vain. An interrupt ends the episode as stopped. Raises what went wrong.
+        """
+        if seconds is None:
+            self.resume()
+        self.start()
+        with stop_on_interrupt(self.stop):
+            self._thread.join(seconds)
+        if self.error is not None:
+            raise self.error
+        return self.session.episode
+
+    def __repr__(self) -> str:
+        doing = "running" if self.is_running else "done"
+        return f"Worker({doing}, {self.session.episode!r})"

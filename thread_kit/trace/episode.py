@@ -1,0 +1,387 @@
+"""The trace of an episode: the tree of threads, their spans, work and costs, derived from events.
+
+A trace is a JSONL file: a header line, then one event a line, appended and flushed as the episode
+runs, so that a crash loses at most the call in flight. A torn last line is tolerated. A saved
+episode opens with no model and no environment (`Episode.load`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thread_kit.dialect import Dialect
+from thread_kit.requests import Status
+from thread_kit.sequence import Provenance, Sequence, Span
+from thread_kit.trace.costs import Usage
+from thread_kit.trace.events import (
+    Acted,
+    Closed,
+    Edited,
+    Ended,
+    Event,
+    ExecutedLine,
+    GeneratedSpan,
+    Instructed,
+    Observed,
+    Pictured,
+    Prompted,
+    Referred,
+    Resolved,
+    Restarted,
+    Returned,
+    Spawned,
+    Waiting,
+    from_json,
+    to_json,
+)
+from thread_kit.trace.jsonl import to_line
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+VERSION = 1
+
+_MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
+"""What reading a line can raise that is JSON but not a trace, or not even JSON."""
+
+
+class TraceError(ValueError):
+    """A file is not a trace that this version can open."""
+
+
+@dataclass(slots=True)
+class Thread:
+    """One thread as its events tell it.
+
+    title: what the thread was asked to do, in one line.
+    context: the span that the model read before Y, as laid out by the dialect.
+    variables: name to value, as they stand now.
+    spawned: the children, in order; returned: child to the place in Y of what it returned, or of
+    the reference that stands for it, in tokens from the start of Y (first, behind the last).
+    future: the name that stands for this thread in its parent; None if the parent waited.
+    waits_for: the thread whose end this one waits for, if it is a future.
+    resolved: the futures that this thread instantiated, its own and inherited ones, in order.
+    edits: what a person changed in it, where a fork begins.
+    """
+
+    id: int
+    parent: int | None
+    depth: int
+    title: str
+    context: Span
+    prompt: str
+    at: int
+    status: Status = Status.GENERATING
+    detail: str = ""
+    sequence: Sequence = field(default_factory=Sequence)
+    variables: dict[str, Any] = field(default_factory=dict)
+    spawned: list[int] = field(default_factory=list)
+    returned: dict[int, tuple[int, int]] = field(default_factory=dict)
+    actions: list[Acted] = field(default_factory=list)
+    executed: list[ExecutedLine] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    future: str | None = None
+    waits_for: int | None = None
+    resolved: list[Resolved] = field(default_factory=list)
+    edits: list[Edited] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"Thread({self.id}, depth {self.depth}, {self.status}: {self.title!r})"
+
+
+class Episode:
+    """All threads of one run on one task. `header` says what ran; `events` is what happened.
+
+    dialect: the marks that its threads use.
+    pictures: what the threads drew, by path in the sandbox: PNG files, in base64.
+    usage: what it cost in all; of that, `prompting` is the evaluation of the few-shot prompts.
+    Kept while events come in, since the session's budgets ask for it at every call.
+    """
+
+    def __init__(self, header: dict[str, Any] | None = None) -> None:
+        self.header: dict[str, Any] = {"thread_kit": VERSION, **(header or {})}
+        self.dialect = Dialect.of(self.header.get("dialect", {}))
+        self.events: list[Event] = []
+        self.threads: dict[int, Thread] = {}
+        self.pictures: dict[str, str] = {}
+        self.prompting = Usage()
+        self.usage = Usage()
+        self.status: Status = Status.GENERATING
+        self.reward: float | None = None
+        self.detail = ""
+        self.seconds = 0.0
+
+    def add(self, event: Event) -> None:
+        """Take in one event; raises ValueError if it speaks of a thread that does not exist."""
+        if event.passing:
+            return
+        thread = getattr(event, "thread", None)
+        if thread is not None and not isinstance(event, Spawned):
+            self._must_exist(thread, event)
+        match event:
+            case Prompted():
+                cost = Usage(evaluated=event.evaluated, seconds=event.seconds)
+                self.prompting += cost
+                self.usage += cost
+            case Spawned():
+                self._spawned(event)
+            case GeneratedSpan():
+                self._generated(event)
+            case ExecutedLine():
+                self.threads[event.thread].executed.append(event)
+                self.threads[event.thread].variables.update(event.changed)
+            case Pictured():
+                self.pictures[event.path] = event.png
+            case Acted():
+                self.threads[event.thread].actions.append(event)
+                self.threads[event.thread].status = Status.ACTING
+                self.reward = event.reward
+            case Observed() | Instructed():
+                self._append(event.thread, event.span)
+            case Restarted():
+                self.reward = None
+            case Returned():
+                self._returned(event)
+                self.threads[event.thread].variables.update(event.variables)
+            case Referred():
+                self._returned(event)
+            case Waiting():
+                self._must_exist(event.child, event)
+                self.threads[event.thread].status = Status.WAITING
+                self.threads[event.thread].waits_for = event.child
+            case Resolved():
+                self._must_exist(event.child, event)
+                one = self.threads[event.thread]
+                one.status, one.waits_for = Status.GENERATING, None
+                one.resolved.append(event)
+                one.variables.update(event.variables)
+            case Edited():
+                self.threads[event.thread].variables.update(event.variables)
+                self.threads[event.thread].edits.append(event)
+            case Ended():
+                self.threads[event.thread].status = event.status
+                self.threads[event.thread].detail = event.detail
+                self.threads[event.thread].waits_for = None
+            case Closed():
+                self.status, self.reward = event.status, event.reward
+                self.detail, self.seconds = event.detail, event.seconds
+        self.events.append(event)
+
+    def _must_exist(self, thread: int, event: Event) -> None:
+        if thread not in self.threads:
+            raise ValueError(f"{event!r} speaks of thread {thread}, which was never spawned")
+
+    def _returned(self, event: Returned | Referred) -> None:
+        parent = self.threads[event.thread]
+        if event.child not in parent.spawned:
+            raise ValueError(f"thread {event.child} is no child of {event.thread}")
+        start = len(parent.sequence)
+        parent.returned[event.child] = start, start + len(event.span)
+        self._append(event.thread, event.span)
+
+    def _spawned(self, event: Spawned) -> None:
+        depth, variables = 0, {}
+        if event.thread in self.threads:
+            raise ValueError(f"thread {event.thread} is spawned twice")
+        if event.parent is not None:
+            parent = self.threads[event.parent]
+            if event.future is None:
+                parent.status = Status.LISTENING
+            parent.spawned.append(event.thread)
+            depth, variables = parent.depth + 1, parent.variables
+            if self.header.get("scope") != "shared":
+                variables = dict(variables)
+        self.threads[event.thread] = Thread(
+            id=event.thread,
+            parent=event.parent,
+            depth=depth,
+            title=self.dialect.title(event.context.text),
+            context=event.context,
+            prompt=event.prompt,
+            at=event.at,
+            variables=variables,
+            future=event.future,
+        )
+
+    def _generated(self, event: GeneratedSpan) -> None:
+        thread = self.threads[event.thread]
+        prompt = len(self.prompt(event.thread)) + len(thread.context) + len(thread.sequence)
+        cost = Usage(1, prompt, event.reused, event.evaluated, len(event.span), event.seconds)
+        thread.usage += cost
+        self.usage += cost
+        self._append(event.thread, event.span)
+
+    def _append(self, thread: int, span: Span) -> None:
+        self.threads[thread].sequence += span
+        self.threads[thread].status = Status.GENERATING
+
+    def prompt(self, thread: int) -> Span:
+        """The few-shot prompt q of a thread."""
+        stored = self.header.get("prompts", {}).get(self.threads[thread].prompt)
+        if stored is None:
+            return Span(Provenance.PROMPT, "", ())
+        return Span(Provenance.PROMPT, stored["text"], tuple(stored["tokens"]))
+
+    def seen(self, thread: int) -> str:
+        """Everything that the model has read in a thread, to the character: q + c + Y."""
+        one = self.threads[thread]
+        return self.prompt(thread).text + one.context.text + one.sequence.text
+
+    def subtree(self, thread: int = 0) -> list[Thread]:
+        """A thread and all below it, in the order of a walk down the tree, children in order."""
+        found: list[Thread] = []
+        waiting = [thread]
+        while waiting:  # no recursion: a tree may be deeper than Python's stack
+            one = self.threads[waiting.pop()]
+            found.append(one)
+            waiting += reversed(one.spawned)
+        return found
+
+    def supplemental_work(self, thread: int = 0) -> list[int]:
+        """For each token of a thread's sequence, the tokens generated to produce it by others.
+
+        That is, by the threads that were spawned for it, recursively; zero for a token that the
+        thread generated itself or observed (THREAD paper, appendix A, Figure 3). The tokens of a
+        reference such as `{t1}` stand for those of the child that nobody waited for.
+        """
+        work = [0] * len(self.threads[thread].sequence)
+        for child, (start, stop) in self.threads[thread].returned.items():
+            cost = sum(one.usage.generated for one in self.subtree(child))
+            work[start:stop] = [cost] * (stop - start)
+        return work
+
+    @property
+    def depth(self) -> int:
+        """The depth of the deepest thread; the main thread alone is 0."""
+        return max((one.depth for one in list(self.threads.values())), default=0)
+
+    @property
+    def summary(self) -> str:
+        """One line for people and scripts alike."""
+        usage = self.usage
+        reward = "none" if self.reward is None else f"{self.reward:g}"
+        return (
+            f"status={str(self.status).replace(' ', '_')} reward={reward} "
+            f"threads={len(self.threads)} calls={usage.calls} prompt_tokens={usage.prompt} "
+            f"evaluated={usage.evaluated} reused={usage.reused} generated={usage.generated} "
+            f"seconds={self.seconds:.1f}"
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the episode as JSONL; an old file of this name stays until the new one is whole."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(path.name + ".part")
+        with part.open("w", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in self.to_lines())
+        return part.replace(path)
+
+    def to_lines(self) -> Iterator[str]:
+        """The lines of the JSONL file."""
+        yield to_line(self.header)
+        for event in self.events:
+            yield to_line(to_json(event))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Episode:
+        """Open a saved episode; no model and no environment is needed.
+
+        Raises FileNotFoundError, or TraceError naming the line and what is wrong with it.
+        """
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise TraceError(f"{path} is no trace: not UTF-8 text ({error.reason})") from error
+        return cls.from_lines(text.splitlines(), name=str(path), torn=not text.endswith("\n"))
+
+    @classmethod
+    def from_lines(
+        cls, lines: Iterable[str], *, name: str = "trace", torn: bool = False
+    ) -> Episode:
+        """An episode from the lines of a JSONL file; `torn`: the last one may be incomplete."""
+        lines = list(lines)
+        episode: Episode | None = None
+        for number, line in enumerate(lines, 1):
+            try:
+                data = json.loads(line)
+                if episode is None:
+                    episode = cls._from_header(data)
+                else:
+                    episode.add(from_json(data))
+            except _MALFORMED as error:
+                if torn and number == len(lines) and episode is not None:
+                    break
+                no_json = isinstance(error, json.JSONDecodeError)
+                what = f"this is no trace ({error})" if no_json else str(error)
+                raise TraceError(f"{name}, line {number}: {what}") from error
+        if episode is None:
+            raise TraceError(f"{name} is empty; a trace starts with a header line")
+        return episode
+
+    @classmethod
+    def _from_header(cls, data: Any) -> Episode:
+        version = data.get("thread_kit") if isinstance(data, dict) else None
+        if type(version) is not int or version < 1:
+            raise ValueError('no thread-kit trace: the first line has no "thread_kit" version')
+        if version > VERSION:
+            raise ValueError(
+                f"written by a newer thread-kit (trace version {version}; this one reads up to "
+                f"{VERSION}); update thread-kit"
+            )
+        return cls(data)
+
+    def __str__(self) -> str:
+        from thread_kit.views.text import episode_text
+
+        return episode_text(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Episode({self.status}, reward {self.reward}, {len(self.threads)} threads, "
+            f"depth {self.depth}, {self.usage.generated} tokens generated)"
+        )
+
+    def _repr_html_(self) -> str:
+        from thread_kit.views.html import episode_html
+
+        return episode_html(self)
+
+
+def to_dataset(episodes: Episode | Iterable[Episode]) -> Dataset:
+    """Episodes as a Hugging Face dataset: one row a thread, its spans as lists."""
+    from datasets import Dataset
+
+    if isinstance(episodes, Episode):
+        episodes = [episodes]
+
+    def row(number: int, episode: Episode, one: Thread) -> dict[str, Any]:
+        return {
+            "episode": number,
+            "model": episode.header.get("model", {}).get("name"),
+            "task": json.dumps(episode.header.get("task")),
+            "reward": episode.reward,
+            "thread": one.id,
+            "parent": one.parent,
+            "depth": one.depth,
+            "status": str(one.status),
+            "context": one.context.text,
+            "provenance": [str(span.provenance) for span in one.sequence],
+            "text": [span.text for span in one.sequence],
+            "tokens": [list(span.tokens) for span in one.sequence],
+            "calls": one.usage.calls,
+            "reused": one.usage.reused,
+            "evaluated": one.usage.evaluated,
+            "generated": one.usage.generated,
+        }
+
+    rows: list[dict[str, Any]] = [
+        row(number, episode, one)
+        for number, episode in enumerate(episodes)
+        for one in episode.threads.values()
+    ]
+    return Dataset.from_list(rows)

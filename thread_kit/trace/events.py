@@ -1,0 +1,350 @@
+"""What happens in an episode, one frozen dataclass an event; and each event as a line of JSON.
+
+An episode is its events: the tree, the spans, the costs and every picture are derived from them
+(`trace/episode.py`). Two kinds are passing and are never written to disk, since a later event holds
+all
+that they say: `Token` and `Prefilling`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple
+
+from thread_kit.dialect import Stop
+from thread_kit.requests import Status
+from thread_kit.sequence import Provenance, Span
+
+OF_CHILD = "(what the child named)"
+"""Stands for a line where a variable of a child could not become its parent's."""
+
+
+class TokenProbs(NamedTuple):
+    """One token that was written: its chance, that of each mark, and the likeliest tokens."""
+
+    chance: float
+    marks: dict[str, float]
+    top: tuple[tuple[str, float], ...]
+
+    @classmethod
+    def read(cls, data: Any) -> TokenProbs:
+        """From a line of a trace; raises ValueError or TypeError."""
+        chance, marks, top = data
+        found = {str(mark): float(share) for mark, share in marks.items()}
+        return cls(float(chance), found, tuple((str(text), float(share)) for text, share in top))
+
+
+UNKNOWN = TokenProbs(0.0, {}, ())
+"""For a token that no model has weighed: a person wrote it, or it was taken over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened. Threads are numbered in order of spawning; 0 is the main thread."""
+
+    passing: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prompted(Event):
+    """A few-shot prompt is in the cache. Tokens reused and evaluated; seconds."""
+
+    prompt: str
+    reused: int
+    evaluated: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned(Event):
+    """A thread exists. `at` is the number of tokens of the parent's sequence at the spawn.
+
+    future: the name that stands for it in the parent, which goes on; None if the parent waits.
+    """
+
+    thread: int
+    parent: int | None
+    at: int
+    context: Span
+    prompt: str
+    future: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilling(Event):
+    """`done` of `total` tokens of a context are evaluated; thread None is the few-shot prompt."""
+
+    thread: int | None
+    done: int
+    total: int
+    passing: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Token(Event):
+    """One token was sampled; `text` is what it adds (bytes of half a character wait)."""
+
+    thread: int
+    token: int
+    text: str
+    logprobs: TokenProbs | None = None
+    passing: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedSpan(Event):
+    """One call of the model is over. Tokens reused from the cache and evaluated; seconds.
+
+    lengths: characters that each token of the span adds; () in traces that do not say.
+    logprobs: what the model weighed for each token, where the session asked for it.
+    """
+
+    thread: int
+    span: Span
+    stop: Stop
+    reused: int
+    evaluated: int
+    seconds: float
+    lengths: tuple[int, ...] = ()
+    logprobs: tuple[TokenProbs, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedLine(Event):
+    """A line of the thread ran: what it printed, its error, and the variables it changed."""
+
+    thread: int
+    line: str
+    printed: str | None
+    error: str | None
+    changed: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pictured(Event):
+    """A line of the thread saved a picture (THREAD paper, Figure 8): a PNG file, in base64."""
+
+    thread: int
+    path: str
+    png: str
+
+
+@dataclass(frozen=True, slots=True)
+class Acted(Event):
+    """An action was executed in the environment; the observation is as it came."""
+
+    thread: int
+    action: str
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed(Event):
+    """An observation entered the thread's sequence."""
+
+    thread: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Instructed(Event):
+    """A text that the thread's program wrote entered its sequence."""
+
+    thread: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted(Event):
+    """The environment began anew, for another trial; `context` is how it asks for the task."""
+
+    thread: int
+    context: str
+
+
+@dataclass(frozen=True, slots=True)
+class Returned(Event):
+    """What psi took from a child entered the parent's sequence, with the variables it named."""
+
+    thread: int
+    child: int
+    span: Span
+    variables: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Referred(Event):
+    """A reference to a child, which nobody waits for yet, entered the parent's sequence."""
+
+    thread: int
+    child: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting(Event):
+    """A thread waits for a future: for `child`, which is its own or was inherited from above."""
+
+    thread: int
+    child: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved(Event):
+    """A thread has instantiated a future: what psi took from `child`, its names instantiated.
+
+    at: the number of tokens of the thread's sequence by then. variables: those that changed: the
+    future itself, and those that psi's text names.
+    """
+
+    thread: int
+    child: int
+    future: str
+    at: int
+    text: str
+    variables: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Edited(Event):
+    """A person changed something here: a fork. It comes right before what it changes.
+
+    what: "text" or "forbidden" (the beginning of a call, or its right to listen), "context" (of a
+    child), "observation", "returned" (what psi takes of a child) or "variables".
+    number: which of them: the thread's call or observation, counted from 0, or the child.
+    was, now: texts. variables: those that are new.
+    """
+
+    thread: int
+    what: str
+    number: int
+    was: str
+    now: str
+    variables: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Event):
+    """A thread is over."""
+
+    thread: int
+    status: Status
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closed(Event):
+    """The episode is over: its status, the environment's last reward, and seconds in all."""
+
+    status: Status
+    reward: float | None
+    detail: str
+    seconds: float
+
+
+KINDS: dict[str, type[Event]] = {
+    kind.__name__.lower(): kind
+    for kind in (
+        Prompted,
+        Spawned,
+        GeneratedSpan,
+        ExecutedLine,
+        Pictured,
+        Acted,
+        Observed,
+        Instructed,
+        Restarted,
+        Returned,
+        Referred,
+        Waiting,
+        Resolved,
+        Edited,
+        Ended,
+        Closed,
+    )
+}
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """An event as plain data: {"event": kind, ...fields}; a span is [provenance, text, tokens].
+
+    A field that has its default, which is empty, is left out: traces without it stay as they were.
+    """
+    data: dict[str, Any] = {"event": type(event).__name__.lower()}
+    for one in fields(event):
+        value = getattr(event, one.name)
+        if _has_default(one) and not value:
+            continue
+        if isinstance(value, Span):
+            value = [value.provenance, value.text, list(value.tokens)]
+        data[one.name] = value
+    return data
+
+
+def _has_default(one: Field[Any]) -> bool:
+    """Defaults are empty: None, () or {}."""
+    return one.default is not MISSING or one.default_factory is not MISSING
+
+
+def plain(data: dict[str, Any]) -> dict[str, Any]:
+    """Data as it reads back from a trace, so that a live episode and a saved one say the same."""
+    return json.loads(json.dumps(data, default=repr))
+
+
+def from_json(data: dict[str, Any]) -> Event:
+    """The event that `to_json` wrote.
+
+    Raises ValueError for a kind that this version does not know, or for fields that do not fit.
+    """
+    data = dict(data)
+    if "lens" in data:  # the name that it had before
+        data["logprobs"] = data.pop("lens")
+    kind = KINDS.get(data.pop("event", ""))
+    if kind is None:
+        raise ValueError("no event of this kind is known to this version of thread-kit")
+    try:
+        given = [f for f in fields(kind) if not _has_default(f) or f.name in data]
+        event = kind(**{f.name: _READ[str(f.type)](data.pop(f.name)) for f in given})
+        if data:
+            raise ValueError(f"there is no {', '.join(data)}")
+        return event
+    except (TypeError, ValueError, KeyError) as error:
+        raise ValueError(f"fields do not fit a {kind.__name__.lower()}: {error}") from error
+
+
+def _plain(*kinds: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if type(value) not in kinds:
+            raise TypeError(f"{value!r} is no {kinds[0].__name__}")
+        return value
+
+    return read
+
+
+def _span(value: Any) -> Span:
+    provenance, text, tokens = value
+    return Span(Provenance(provenance), _plain(str)(text), tuple(map(_plain(int), tokens)))
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "Span": _span,
+    "Stop": Stop,
+    "Status": Status,
+    "str": _plain(str),
+    "str | None": _plain(str, type(None)),
+    "int": _plain(int),
+    "int | None": _plain(int, type(None)),
+    "float": _plain(float, int),
+    "float | None": _plain(float, int, type(None)),
+    "bool": _plain(bool),
+    "dict[str, Any]": _plain(dict),
+    "tuple[int, ...]": lambda value: tuple(map(_plain(int), value)),
+    "tuple[TokenProbs, ...]": lambda value: tuple(map(TokenProbs.read, value)),
+}
+"""How each kind of field is read back; whatever else stands there is refused."""

@@ -1,0 +1,33 @@
+"""Episodes beside one another: the same task, and what differs is seen at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+
+from thread_kit.trace.episode import Episode
+from thread_kit.views.html import episode_html
+from thread_kit.views.text import episode_text
+
+
+class Beside:
+    """Episodes by name: their trees in columns, and as text one below the other."""
+
+    def __init__(self, episodes: Mapping[str, Episode]) -> None:
+        self.episodes = dict(episodes)
+
+    def __str__(self) -> str:
+        return "\n\n".join(
+            f"{name}\n{episode_text(episode)}" for name, episode in self.episodes.items()
+        )
+
+    def __repr__(self) -> str:
+        return f"Beside({', '.join(map(repr, self.episodes))})"
+
+    def _repr_html_(self) -> str:
+        columns = "".join(
+            f'<div style="flex:1 1 24em;min-width:0"><p><b>{escape(name)}</b></p>'
+            f"{episode_html(episode)}</div>"
+            for name, episode in self.episodes.items()
+        )
+        return f'<div style="display:flex;flex-wrap:wrap;gap:1.5em">{columns}</div>'

@@ -1,0 +1,152 @@
+"""What happened, in a sentence each: the player says it while it steps, and so it teaches.
+
+The words are the paper's: phi makes a child's context, psi what comes back, xi an action.
+"""
+
+from __future__ import annotations
+
+from thread_kit.dialect import Stop
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import (
+    OF_CHILD,
+    Acted,
+    Closed,
+    Edited,
+    Ended,
+    Event,
+    ExecutedLine,
+    GeneratedSpan,
+    Observed,
+    Prompted,
+    Referred,
+    Resolved,
+    Returned,
+    Spawned,
+    Waiting,
+)
+from thread_kit.views.formatting import count, shorten
+
+QUOTED = 160
+"""Characters of a text that is quoted."""
+
+_HOW = {
+    "phi_last_line": "from the last line of thread {0}, behind its first comma",
+    "phi_full_sequence": "from all that thread {0} has in its sequence",
+    "psi_print": "what the last print of thread {0} printed",
+    "psi_full_sequence": "the whole sequence of thread {0}",
+}
+
+
+def told(episode: Episode, event: Event) -> str:
+    """One event in words; the episode has taken it in."""
+    match event:
+        case Prompted(prompt, reused, evaluated):
+            name = episode.header.get("prompts", {}).get(prompt, {}).get("name", prompt)
+            return (
+                f"The few-shot prompt {name} is in the cache: {count(evaluated, 'token')} "
+                f"evaluated, {reused:,} reused."
+            )
+        case Spawned():
+            return _spawned(episode, event)
+        case GeneratedSpan():
+            return _wrote(episode, event)
+        case ExecutedLine():
+            return _ran(event)
+        case Acted(thread, action, observation, reward):
+            return (
+                f"xi reads the action {_quote(action)} in thread {thread}. The environment "
+                f"answers {_quote(observation)} (reward {reward:g})."
+            )
+        case Observed(thread, span):
+            return f"Thread {thread} reads {_quote(span.text)}."
+        case Returned():
+            return _returned(episode, event)
+        case Referred(thread, child, span):
+            return (
+                f"{_quote(span.text)} stands for thread {child}, and thread {thread} goes on "
+                "without waiting."
+            )
+        case Waiting(thread, child):
+            return f"Thread {thread} needs what thread {child} returns, and waits for it."
+        case Resolved(thread, child, future, _, text):
+            return f"In thread {thread}, {future} is now {_quote(text)}, from thread {child}."
+        case Edited():
+            return _edited(event)
+        case Ended(thread, status, detail):
+            return f"Thread {thread} is over: {status}{f' ({detail})' if detail else ''}."
+        case Closed(status, reward):
+            won = "" if reward is None else f", reward {reward:g}"
+            return f"The episode is over: {status}{won}."
+    return ""
+
+
+def _spawned(episode: Episode, event: Spawned) -> str:
+    if event.parent is None:
+        return f"Thread {event.thread}, the main thread, begins. Its context is the task."
+    name = episode.header.get("exchange", {}).get("phi", "phi")
+    how = _HOW.get(name, f"by {name}, from thread {{0}}").format(event.parent)
+    waits = "waits" if event.future is None else f"goes on; {{{event.future}}} stands for it"
+    title = episode.threads[event.thread].title
+    return (
+        f"Thread {event.parent} spawns thread {event.thread} and {waits}. phi makes its context "
+        f"{how}: {_quote(title)}. Of its parent it sees nothing else, and it gets a copy of "
+        f"{count(len(episode.threads[event.parent].variables), 'variable')}."
+    )
+
+
+def _wrote(episode: Episode, event: GeneratedSpan) -> str:
+    thread, dialect = event.thread, episode.header.get("dialect", {})
+    listen, end = dialect.get("listen", "=>"), dialect.get("end", "#END#")
+    tokens = count(len(event.span), "token")
+    match event.stop:
+        case Stop.LISTEN:
+            return f"Thread {thread} wrote {tokens} and {listen}: it listens."
+        case Stop.SPAWN:
+            mark = dialect.get("spawn", "~>")
+            return f"Thread {thread} wrote {tokens} and {mark}: it spawns, and does not wait."
+        case Stop.END:
+            return f"Thread {thread} wrote {tokens} and {end}: it ends."
+        case Stop.END_OF_STREAM:
+            return f"Thread {thread} wrote {tokens}, and its text ends without {end}."
+        case Stop.LENGTH:
+            return f"Thread {thread} wrote {tokens} and is cut there: its new tokens are used up."
+        case Stop.CONTEXT:
+            return f"Thread {thread} wrote {tokens}; the model can see no more."
+    return f"Thread {thread} wrote {tokens} and was stopped."
+
+
+def _ran(event: ExecutedLine) -> str:
+    if event.error:
+        what = "A variable of the child" if event.line == OF_CHILD else _quote(event.line.strip())
+        return f"{what} failed in thread {event.thread}: {_quote(event.error)}."
+    found = [f"{name} is {shorten(repr(value), QUOTED)}" for name, value in event.changed.items()]
+    if event.printed is not None:
+        found.append(f"it printed {_quote(event.printed)}")
+    said = f": {'; '.join(found)}" if found else ""
+    return f"{_quote(event.line.strip())} ran in thread {event.thread}{said}."
+
+
+def _returned(episode: Episode, event: Returned) -> str:
+    name = episode.header.get("exchange", {}).get("psi", "psi")
+    how = _HOW.get(name, f"what {name} makes of thread {{0}}").format(event.child)
+    came = ""
+    if event.variables:
+        came = f" With it come the variables that it names: {', '.join(event.variables)}."
+    return f"psi takes {how}: {_quote(event.span.text)} stands in thread {event.thread}.{came}"
+
+
+def _edited(event: Edited) -> str:
+    if event.what == "forbidden":
+        return f"Here thread {event.thread} was kept from spawning."
+    if event.what == "variables":
+        values = ", ".join(f"{name} = {value!r}" for name, value in event.variables.items())
+        return f"Here a person set {shorten(values, QUOTED)} in thread {event.thread}."
+    thing = {"context": "the context of a child", "returned": "what a child returned"}
+    return (
+        f"Here a person changed {thing.get(event.what, f'the {event.what}')} in thread "
+        f"{event.thread}: {_quote(event.was)} became {_quote(event.now)}."
+    )
+
+
+def _quote(text: str) -> str:
+    return f"“{shorten(text.strip(), QUOTED)}”"

@@ -1,0 +1,151 @@
+// The form in which a person says where to fork, and what to change first.
+
+class Forking {
+  constructor(view) {
+    this.view = view;
+    this.element = make("form", {
+      class: "tk-fork",
+      "aria-label": "fork",
+      onsubmit: (event) => {
+        event.preventDefault();
+        this.send();
+      },
+      onkeydown: (event) => event.key === "Escape" && this.close(),
+    });
+    this.element.hidden = true;
+  }
+
+  close() {
+    this.element.hidden = true;
+    this.element.replaceChildren();
+    this.view.element.focus();
+  }
+
+  // At the moment that is shown.
+  askHere() {
+    const { film } = this.view.track();
+    const place = film.fork(this.view.head.at);
+    if (!place) return this.view.say("There is nothing to go on from here: step to an event first.");
+    const thread = film.frames[this.view.head.at - 1].thread;
+    const what = `after this ${"token" in place ? "token" : "event"}`;
+    this.build(this.view.selected, what, place.at, { token: place.token }, [], thread);
+  }
+
+  ask(side, one, choice) {
+    const { film } = this.view.track(side);
+    const { marks } = film.about;
+    const fields = [];
+    let [at, fixed, what] = [choice.span?.event, {}, ""];
+    if (choice.kind === "token") {
+      const characters = Array.from(choice.span.text);
+      const length = choice.span.lengths.slice(0, choice.token).reduce((a, b) => a + b, 0);
+      const before = characters.slice(Math.max(0, length - 40), length).join("");
+      what = `in thread ${one.id}, behind “…${before}”`;
+      fixed = { token: choice.token };
+      this.field(fields, "text", "Write this next", "", { rows: 2 });
+      const likely = choice.span.logprobs?.[choice.token]?.[2] ?? [];
+      const offers = likely.map(([text, share]) =>
+        button(`${JSON.stringify(text)} ${percent(share)}`, () => this.write(text)),
+      );
+      if (offers.length)
+        fields.push(make("div", { class: "tk-likely" }, "Likeliest here: ", ...offers));
+      fields.push(
+        button(`Spawn here (${marks.listen})`, () => this.spawnHere(marks.listen)),
+        this.check("forbid_spawn", "Do not let it spawn before the line ends"),
+      );
+    } else if (choice.kind === "variables") {
+      at = film.nextOf(this.view.at(side), one.id);
+      what = `in thread ${one.id}, the variable ${choice.name}`;
+      if (at === null) return this.view.say(`Thread ${one.id} does nothing behind this moment.`);
+      this.field(fields, "value", `${choice.name} =`, choice.value, { rows: 1 });
+      fixed = { variable: choice.name };
+    } else {
+      what = { context: "what the child sees", observation: "what is observed", returned: "what comes back" };
+      what = `in thread ${one.id}: ${what[choice.kind]}`;
+      const text = choice.span.asked ?? withoutClose(choice.span.text, marks.close);
+      this.field(fields, choice.kind, "Instead", text, { rows: 2 });
+    }
+    this.build(this.view.shown[side], what, at, fixed, fields, one.id);
+  }
+
+  build(track, what, at, fixed, fields, thread) {
+    const { choices } = this.view.store;
+    const { exchange, sampling } = this.view.store.tracks[track].film.about;
+    this.place = { track, at, fixed };
+    this.asked = { thread };
+    const more = ["phi", "psi", "abstract", "engine"]
+      .filter((name) => choices[name]?.length > 1)
+      .map((name) => this.select(name, choices[name], exchange[name]));
+    const warm = make("input", {
+      name: "temperature",
+      type: "number",
+      min: "0",
+      step: "any",
+      value: String(sampling.temperature ?? 0),
+    });
+    this.before = { temperature: warm.value, ...exchange, engine: choices.engine?.[0] };
+    this.element.replaceChildren(
+      make("b", {}, `Fork ${what}`),
+      ...fields,
+      make(
+        "details",
+        {},
+        make("summary", {}, "from there on, with"),
+        ...more,
+        make("label", {}, "temperature ", warm),
+      ),
+      make("span", { class: "tk-buttons" }, make("button", { type: "submit", class: "tk-main" }, "Fork"), button("Cancel", () => this.close())),
+    );
+    this.element.hidden = false;
+    this.element.scrollIntoView({ block: "nearest" });
+    (this.element.querySelector("textarea, [type=submit]") ?? this.element).focus();
+  }
+
+  field(fields, name, label, value, { rows }) {
+    const area = make("textarea", { name, rows: String(rows), spellcheck: "false" });
+    area.value = value;
+    fields.push(make("label", {}, `${label} `, area));
+  }
+
+  check(name, label) {
+    return make("label", {}, make("input", { type: "checkbox", name }), ` ${label}`);
+  }
+
+  select(name, values, chosen) {
+    const option = (value) => make("option", { value, selected: value === chosen }, value);
+    return make("label", {}, `${name} `, make("select", { name }, ...values.map(option)));
+  }
+
+  write(text) {
+    const area = this.element.elements.text;
+    area.value = text;
+    area.focus();
+  }
+
+  spawnHere(mark) {
+    const area = this.element.elements.text;
+    area.value = area.value.replace(/\s*$/, "") + ` ${mark}`;
+    area.focus();
+  }
+
+  send() {
+    const given = Object.fromEntries(new FormData(this.element));
+    const { variable, ...changes } = this.place.fixed;
+    if (changes.token === undefined) delete changes.token;
+    if (variable) changes.variables = { [variable]: given.value };
+    for (const name of ["text", "context", "observation", "returned"])
+      if (given[name] !== undefined) changes[name] = given[name];
+    if (given.forbid_spawn) changes.forbid_spawn = true;
+    for (const name of ["phi", "psi", "abstract", "engine"])
+      if (given[name] !== undefined && given[name] !== this.before[name]) changes[name] = given[name];
+    if (given.temperature !== this.before.temperature) changes.temperature = Number(given.temperature);
+    this.close();
+    this.view.fork({ track: this.place.track, at: this.place.at, changes });
+  }
+}
+
+// A text as it came back, before it was closed.
+function withoutClose(text, mark) {
+  const bare = text.replace(/\n$/, "");
+  return bare.endsWith(mark) ? bare.slice(0, -mark.length) : bare;
+}

@@ -1,0 +1,123 @@
+"""One episode in the player: the original, or a fork; recorded, or run by a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from thread_kit.engines.human import HumanEngine
+from thread_kit.session.session import Session
+from thread_kit.session.worker import Worker
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Ended, Event, Prefilling, Spawned, Token
+from thread_kit.views.formatting import legible
+from thread_kit.views.player.frames import Film
+from thread_kit.views.player.throttle import Outbox
+
+STEPS: dict[str, Callable[[Event], bool]] = {
+    "token": lambda event: isinstance(event, Token) or not event.passing,
+    "event": lambda event: not event.passing,
+    "thread": lambda event: isinstance(event, Spawned | Ended),
+    "spawn": lambda event: isinstance(event, Spawned),
+}
+"""Where a step of each unit ends. The page goes through the past in the same units."""
+
+
+class Track:
+    """A film that grows while its session runs, and what is true of it just now.
+
+    number: its place among the player's tracks. parent: the track that it is a fork of, or None.
+    over: called when its session is over.
+    now: "phase" ("not started", "running", "paused" or "over"), "error", "notice" (why something
+    that a person asked for was not done), "reading" (the context that is being evaluated) and
+        "asks" (the threads whose calls wait for a person to write them).
+    """
+
+    def __init__(
+        self,
+        number: int,
+        source: Session | Episode,
+        outbox: Outbox,
+        *,
+        over: Callable[[], None],
+        parent: int | None = None,
+    ) -> None:
+        self.number, self.parent = number, parent
+        self.session = source if isinstance(source, Session) else None
+        self.episode = source.episode if isinstance(source, Session) else source
+        self.film = Film(self.episode)
+        runs = self.session is not None and self.episode.status.is_live
+        self.worker = Worker(self.session, self._take) if self.session and runs else None
+        phase = "not started" if runs else "over"
+        self.now: dict[str, Any] = {"phase": phase, "error": "", "notice": "", "reading": None}
+        self.now["asks"] = []
+        self._outbox = outbox
+        self._over = over
+        self._until: Callable[[Event], bool] | None = None
+
+    def whole(self) -> dict[str, Any]:
+        """All that a page needs to show it."""
+        frames = list(self.film.frames)
+        return {"parent": self.parent, "about": self.film.about, "now": self.now, "frames": frames}
+
+    def start(self) -> None:
+        """Begin the session, if there is one that has not begun."""
+        with self._outbox.lock:
+            if self.worker and self.now["phase"] == "not started":
+                self.tell(phase="paused" if self.worker.is_paused else "running")
+                self.worker.start()
+
+    def resume(self, until: str = "") -> None:
+        """Go on; with `until`, a unit of `STEPS`, as far as one step."""
+        with self._outbox.lock:  # the worker waits for it with its next event
+            if self.worker and self.now["phase"] != "over":
+                self._until = STEPS.get(until)
+                self.tell(phase="running", after="paused")
+                self.worker.resume()
+
+    def pause(self) -> None:
+        """Hold the session where it is."""
+        if self.worker:
+            self.worker.pause()
+            self.tell(phase="paused", after="running")
+
+    def stop(self) -> None:
+        """End the episode as soon as the model has finished its step."""
+        if self.worker:
+            self._until = None
+            self.worker.stop()
+            self.tell(phase="running", after="paused")
+
+    def asks(self) -> dict[int, int]:
+        """The threads whose calls wait for a person, each with the key that its engine has."""
+        if not self.session or not isinstance(self.session.engine, HumanEngine):
+            return {}
+        keys = self.session.engine.waiting
+        found = {self.session.thread_of(key): key for key in keys}
+        return {thread: key for thread, key in found.items() if thread is not None}
+
+    def tell(self, after: str | None = None, **news: Any) -> None:
+        """Set what is true now; a phase only `after` another one."""
+        with self._outbox.lock:
+            if after is None or self.now["phase"] == after:
+                self.now = {**self.now, **news}
+                self._outbox.add(self.number, [], now=self.now)
+
+    def _take(self, event: Event | None) -> None:
+        """What the worker has done; it waits, so the episode stands still."""
+        with self._outbox.lock:
+            if isinstance(event, Prefilling):
+                done, total = event.done, event.total
+                reading = {"thread": event.thread, "done": done, "total": total}
+                self.tell(reading=reading if done < total else None)
+                return
+            self._outbox.add(self.number, self.film.take(event))
+            if event is None:
+                error = self.worker.error if self.worker else None
+                text = legible(f"{type(error).__name__}: {error}") if error else ""
+                self.tell(phase="over", error=text, reading=None)
+                self._outbox.flush()
+                self._over()
+            elif self._until and self._until(event):
+                self._until = None
+                self.pause()

@@ -1,0 +1,316 @@
+"""The player: a widget to watch an episode, step through it, rewind it and fork it.
+
+A session runs in a worker thread. The page has its own film of the episode
+(`views/player/frames.py`, `player.js`) and gets only new frames, a few times a second, so that
+looking, stepping back and folding work while the kernel is busy. Whatever makes the model write
+(run, step, fork) is asked of the kernel, which answers when no cell is running. A page that is
+opened later gets the whole film first.
+
+Beside the widget stands a static form of the episode, which the widget hides: a saved notebook
+shows it where there is no kernel.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import anywidget
+import traitlets
+from IPython.display import display, update_display
+
+from thread_kit import exchange
+from thread_kit.code_lines import literal
+from thread_kit.engines.engine import Engine
+from thread_kit.engines.human import HumanEngine
+from thread_kit.envs.env import Env
+from thread_kit.session.session import Session, fork
+from thread_kit.trace.episode import Episode
+from thread_kit.views import palette
+from thread_kit.views.formatting import count, legible
+from thread_kit.views.html import episode_html
+from thread_kit.views.player.throttle import Outbox
+from thread_kit.views.player.track import Track
+
+HERE = Path(__file__).parent
+PARTS = ("film", "dom", "probs", "edge", "tree", "pane", "fork", "bar", "view")
+MODULE = "\n".join(
+    [
+        *((HERE / f"player_{part}.js").read_text(encoding="utf-8") for part in PARTS),
+        (HERE / "player.js").read_text(encoding="utf-8"),
+    ]
+)
+"""The page's module; one file, since a widget's module has no address to import others from."""
+
+CSS = palette.css() + (HERE / "player.css").read_text(encoding="utf-8")
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
+    "phi": (exchange.phi_last_line, exchange.phi_full_sequence),
+    "psi": (exchange.psi_print, exchange.psi_full_sequence),
+    "abstract": (exchange.abstract_values, exchange.as_observed),
+}
+"""What a fork can exchange from the widget; from Python, any function."""
+
+
+class Player(anywidget.AnyWidget):
+    """The widget of one session or saved episode, and of its forks.
+
+    source: a session, which begins when the widget is shown (or with `start`, or with `wait`); or
+        an episode.
+    engines: models that a fork may go on with, by name. A session's own is always among them.
+    env: the task of a saved episode from its start, so that it can be forked.
+    functions: further phi, psi and abstract that a fork can take, by kind: {"phi": [mine]}.
+    """
+
+    _esm = MODULE
+    _css = CSS
+
+    # Written from the films whenever somebody asks, and so never out of date.
+    snapshot = traitlets.Unicode().tag(
+        sync=True, to_json=lambda value, widget: widget.snapshot_json()
+    )
+
+    def __init__(
+        self,
+        source: Session | Episode,
+        *,
+        engines: Mapping[str, Engine] | None = None,
+        env: Env | None = None,
+        functions: Mapping[str, list[Callable[..., Any]]] | None = None,
+    ) -> None:
+        self._outbox = Outbox(lambda message: self.send(message))
+        self._engines = dict(engines or {})
+        if isinstance(source, Session):
+            source.keep_cells = True  # for the forks
+            self._engines = {source.engine.name: source.engine, **self._engines}
+        self._env = env
+        self._functions = {
+            kind: {one.__name__: one for one in (*own, *(functions or {}).get(kind, []))}
+            for kind, own in FUNCTIONS.items()
+        }
+        self._tracks = [Track(0, source, self._outbox, over=self._over)]
+        self._static = f"tk-{uuid4()}"
+        self._is_shown = False
+        for engine in self._engines.values():
+            if isinstance(engine, HumanEngine):
+                engine.heard = self._heard
+        super().__init__()
+        self.on_msg(self._asked)
+
+    # From Python
+
+    @property
+    def episode(self) -> Episode:
+        """The episode as it is now."""
+        return self._tracks[0].episode
+
+    @property
+    def forks(self) -> list[Episode]:
+        """The forks that were made here, as they are now."""
+        return [track.episode for track in self._tracks[1:]]
+
+    def start(self) -> Player:
+        """Begin the session, if it has not begun."""
+        self._tracks[0].start()
+        return self
+
+    def pause(self) -> None:
+        """Hold the session where it is."""
+        self._tracks[0].pause()
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self._tracks[0].resume()
+
+    def stop(self) -> None:
+        """End the episode as soon as the model has finished its step."""
+        self._tracks[0].stop()
+
+    def step(self, unit: str = "token") -> None:
+        """Go on for a "token", an "event", a "thread" (until one starts or ends) or a "spawn"."""
+        track = self._tracks[0]
+        track.pause()
+        track.resume(until=unit)  # before it starts: its first event may be the step's end
+        track.start()
+
+    def fork(self, at: int | None = None, *, of: int = 0, **changes: Any) -> Session:
+        """Fork the episode and show the fork, which begins at once; its session.
+
+        of: 0 is the original, 1 its first fork, and so on.
+        at, changes: as `session.fork` takes them.
+        """
+        with self._outbox.lock:
+            parent = self._tracks[of]
+            if parent.session:
+                session = parent.session.fork(at, **changes)
+            else:
+                if self._engines:
+                    changes.setdefault("engine", next(iter(self._engines.values())))
+                elif "engine" not in changes:
+                    raise ValueError(
+                        "a saved episode has no model to go on with; give one: "
+                        "tk.watch(episode, engines={'name': tk.load_model()})"
+                    )
+                env = self._env.again() if self._env else None
+                session = fork(parent.episode, at, **{"env": env, **changes})
+            session.keep_cells = True
+            track = Track(len(self._tracks), session, self._outbox, parent=of, over=self._over)
+            self._tracks.append(track)
+            self._outbox.add(track.number, **track.whole())
+            track.start()
+        return session
+
+    def wait(self, seconds: float | None = None, *, of: int = 0) -> Episode:
+        """The episode when it is over, or as it is after `seconds`; begins it if nothing else has.
+
+        of: as in `fork`. Raises what went wrong in the session.
+        """
+        track = self._tracks[of]
+        if seconds is None:
+            track.resume()
+        track.start()
+        return track.worker.wait(seconds) if track.worker else track.episode
+
+    # From the page
+
+    def _asked(self, widget: Any, content: Any, buffers: Any) -> None:
+        """A message from the page."""
+        match content:
+            case {"shown": n}:  # a view was opened, or has missed a message
+                self.start()
+                if n != self._outbox.sent:
+                    self.send_state("snapshot")
+            case {"do": verb, "track": int(number)} if 0 <= number < len(self._tracks):
+                track = self._tracks[number]
+                try:
+                    self._do(verb, track, content)
+                except (ValueError, SyntaxError, RuntimeError, OSError) as error:
+                    track.tell(notice=legible(str(error)))
+
+    def _do(self, verb: str, track: Track, content: Mapping[str, Any]) -> None:
+        match verb:
+            case "pause":
+                track.pause()
+            case "resume":
+                track.resume()
+            case "step":
+                track.resume(until=content["unit"])
+            case "stop":
+                track.stop()
+            case "write" | "pass":
+                self._write(verb, track, content)
+            case "fork":
+                track.tell(notice="")
+                self.fork(content["at"], of=track.number, **self._changes(content["changes"]))
+
+    def _write(self, verb: str, track: Track, content: Mapping[str, Any]) -> None:
+        """A person writes a call, or lets the model write it."""
+        engine = track.session.engine if track.session else None
+        key = track.asks().get(content["thread"])
+        if not isinstance(engine, HumanEngine) or key is None:
+            raise ValueError(f"thread {content['thread']} does not wait for a person")
+        if verb == "write":
+            engine.say(content["text"], key)
+        else:
+            engine.pass_on(key, always=bool(content.get("always")))
+
+    def _heard(self) -> None:
+        """A call waits for a person, or does not any more."""
+        for track in list(self._tracks):
+            track.tell(asks=list(track.asks()))
+
+    def _changes(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """What the page asks of a fork, as `session.fork` takes it."""
+        changes = dict(asked)
+        if "variables" in changes:
+            changes["variables"] = {n: _value(v) for n, v in changes["variables"].items()}
+        if "engine" in changes:
+            changes["engine"] = self._engines[changes["engine"]]
+        for kind, known in self._functions.items():
+            if kind in changes:
+                changes[kind] = known[changes[kind]]
+        return changes
+
+    def snapshot_json(self, *, offline: bool = False) -> str:
+        """All films as JSON, with the number of the last message that is in them.
+
+        offline: for a page that has nobody to ask.
+        """
+        with self._outbox.lock:
+            self._outbox.flush()
+            choices = {kind: list(known) for kind, known in self._functions.items()}
+            return json.dumps(
+                {
+                    "n": self._outbox.sent,
+                    "tracks": [track.whole() for track in self._tracks],
+                    "choices": {**choices, "engine": list(self._engines)},
+                    **({"offline": True} if offline else {"static": self._static}),
+                }
+            )
+
+    # Shown
+
+    def __repr__(self) -> str:
+        with self._outbox.lock:
+            track, episode = self._tracks[0], self.episode
+            doing = episode.status if track.now["phase"] == "over" else track.now["phase"]
+            text = (
+                f"Player({count(len(episode.threads), 'thread')}, depth {episode.depth}, "
+                f"{episode.usage.generated} tokens generated, {doing})"
+            )
+        forks = len(self._tracks) - 1
+        return text.removesuffix(")") + f", {count(forks, 'fork')})" if forks else text
+
+    @property
+    def static(self) -> str:
+        """The original and its forks as HTML that needs no kernel and no script."""
+        with self._outbox.lock:
+            if self._tracks[0].now["phase"] != "over":
+                shown = f"<p><code>{escape(repr(self))}</code>: it needs a running kernel.</p>"
+            else:
+                shown = episode_html(self.episode)
+                for number, one in enumerate(self.forks, 1):
+                    at = one.header["fork"]["event"]
+                    shown += f"<p><b>Fork {number}, from event {at} on</b></p>{episode_html(one)}"
+        return f'<div class="{self._static}">{shown}</div>'
+
+    def _ipython_display_(self) -> None:
+        """The widget, and beside it the static form, which is written again when it is over."""
+        bundle = self._repr_mimebundle_()
+        if bundle is not None:
+            display(bundle[0], metadata=bundle[1], raw=True)
+        display(self._static_bundle(), raw=True, display_id=self._static)
+        self._is_shown = True
+        self.start()
+
+    def _static_bundle(self) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self.static}
+
+    def _over(self) -> None:
+        if self._is_shown:
+            update_display(self._static_bundle(), raw=True, display_id=self._static)
+
+
+def _value(text: str) -> Any:
+    """A variable's value, as Python writes it; raises ValueError."""
+    try:
+        return literal(text.strip())
+    except (ValueError, SyntaxError):
+        raise ValueError(
+            f"{text!r} is no value as Python writes it; for example 3, 'a text' or [1, 2]"
+        ) from None
+
+
+def watch(source: Session | Episode, *, paused: bool = False, **options: Any) -> Player:
+    """See a session run, or a saved episode: as the last line of a cell, or `display` it.
+
+    paused: wait for the first step. options: as `Player` takes them.
+    """
+    player = Player(source, **options)
+    if paused:
+        player.pause()
+    return player
