@@ -5,9 +5,9 @@ from .engines.human import HumanEngine as HumanEngine
 from .engines.llama import LlamaEngine as LlamaEngine
 from .engines.models import MODELS as MODELS
 from .engines.models import load_model as load_model
+from .engines.replay import ReplayEngine as ReplayEngine
 from .engines.scripted import ScriptedEngine as ScriptedEngine
 from .engines.server import ServerEngine as ServerEngine
-from .engines.tape import TapeEngine as TapeEngine
 from .envs.alfworld.env import AlfWorld as AlfWorld
 from .envs.datacommons.env import DataCommonsQA as DataCommonsQA
 from .envs.icu.env import IcuQA as IcuQA

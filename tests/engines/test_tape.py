@@ -7,13 +7,13 @@ import pytest
 from helpers.episodes import PROMPT, REPLIES, Shed
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thread_kit.engines.tape import TapeEngine
+from thread_kit.engines.tape_file import TapeFile
 
 from thread_kit.dialect import AGENT, ASYNC, Dialect, Stop
 from thread_kit.engines.completion import PartialCompletion
 from thread_kit.engines.engine import Completion, EngineError, Prefilled, Sampled
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.engines.tape import TapeEngine
-from thread_kit.engines.tape_file import TapeFile
 from thread_kit.prompts import EMPTY
 from thread_kit.session.session import Session
 from thread_kit.trace.events import to_json
@@ -87,7 +87,7 @@ class Coarse(ScriptedEngine):
         super().__init__([])
         self.pieces = pieces
 
-    def take(self, thread, wanted):
+    def submit(self, thread, wanted):
         growing = PartialCompletion(thread, wanted.stops, wanted.max_tokens, self.tokenize)
         self.queue = [Prefilled(thread, 1, len(wanted.tokens)), *enumerate(self.pieces, 1000)]
         self.growing = growing

@@ -69,7 +69,7 @@ def test_switches_need_two_methods():
 
 def test_trees_stand_in_columns_and_as_text_below_one_another():
     episodes = {
-        f"<{said}>": Session(ScriptedEngine([said]), Lock(), program=react, variables=False).run(
+        f"<{said}>": Session(ScriptedEngine([said]), Lock(), program=react, scope="none").run(
             progress=False
         )
         for said in (YES, NO)

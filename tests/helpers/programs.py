@@ -57,7 +57,7 @@ class Lock(Env):
 
 def play(program, speak, *, env=None, **options) -> Episode:
     """An episode of a program; the engine says what `speak` gives."""
-    given = {"variables": False, "prompts": [PLANNER], **options}
+    given = {"scope": "none", "prompts": [PLANNER], **options}
     return Session(ScriptedEngine(speak), env or Lock(), program=program, **given).run(
         progress=False
     )

@@ -216,7 +216,7 @@ class Noting(ScriptedEngine):
 def test_only_the_first_trial_is_greedy():
     engine = Noting([NO] * 3)
     program = partial(try_again, trials=3, temperature=0.7)
-    Session(engine, Lock(), program=program, variables=False).run(progress=False)
+    Session(engine, Lock(), program=program, scope="none").run(progress=False)
     assert engine.temperatures == [0.0, 0.7, 0.7]
 
 
@@ -345,7 +345,7 @@ def test_a_person_can_change_what_a_child_returns_to_a_program():
         Lock(),
         program=an_adapt(max_depth=2),
         prompts=[PLANNER],
-        variables=False,
+        scope="none",
     )
     episode = session.run(progress=False)
     at = [n for n, e in enumerate(episode.events) if isinstance(e, Returned)][1]
@@ -370,7 +370,7 @@ def test_a_program_and_the_parameters_of_thread_exclude_each_other():
 
 def test_a_suite_plays_a_method_again_if_what_it_was_made_with_has_changed(tmp_path):
     for iterations in (1, 2, 2):
-        fixed = {"program": partial(react, iterations=iterations), "variables": False}
+        fixed = {"program": partial(react, iterations=iterations), "scope": "none"}
         suite = Suite(
             tmp_path / "r.jsonl",
             methods=[SessionMethod("react", fixed=fixed)],
@@ -439,7 +439,7 @@ def test_the_executors_examples_are_true_in_the_game():
 
         program = partial(react, start=("inventory",))
         game = Prepared(world(goal), example)
-        session = Session(ScriptedEngine(speak), game, program=program, variables=False)
+        session = Session(ScriptedEngine(speak), game, program=program, scope="none")
         assert session.run(progress=False).threads[0].sequence.text == example.response
 
 

@@ -79,7 +79,9 @@ def evaluate(
     prompt = replace(EMPTY, dialect=benchmark.dialect)
     suite = Suite(
         folder / "episodes.jsonl",
-        methods=[SessionMethod(method, prompt, {"variables": method == "thread"})],
+        methods=[
+            SessionMethod(method, prompt, {"scope": "exported" if method == "thread" else "none"})
+        ],
         models={engine.name: engine},
         environment=benchmark.environment,
         tasks=[benchmark.arguments(task) for task in tasks],

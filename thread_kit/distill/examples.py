@@ -64,7 +64,7 @@ def play(method: Method, task: Task, jails: Jails | None = None) -> Episode:
         engine,
         env,
         dialect=dialect_of(env.name),
-        variables=method == "thread",
+        scope="exported" if method == "thread" else "none",
         calls=CALLS,
         sandbox=jails.of(env) if jails and isinstance(env, QuestionEnv) else None,
     )

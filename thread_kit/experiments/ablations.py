@@ -34,7 +34,7 @@ SEPARATE = "thread, separate prompt"
 ABLATIONS: dict[str, Ablation] = {
     "thread, no variables": Ablation(
         "nothing is executed, so nothing is looked up, computed or handed over by name",
-        {"variables": False},
+        {"scope": "none"},
         "-no-variables",
     ),
     "thread, whole sequence": Ablation(

@@ -77,8 +77,8 @@ def _executor(benchmark: str, iterations: int) -> Program:
 
 
 def _method(name: str, program: Program, main: Prompt, *others: Prompt) -> SessionMethod:
-    code = main.dialect.code
-    return SessionMethod(name, main, {"program": program, "prompts": others, "variables": code})
+    scope = "exported" if main.dialect.code else "none"
+    return SessionMethod(name, main, {"program": program, "prompts": others, "scope": scope})
 
 
 def _thread(benchmark: str) -> SessionMethod:
@@ -206,7 +206,7 @@ def _thread_reflexion(benchmark: str) -> SessionMethod:
         raise ValueError(
             f"thread+reflexion is for tasks that are solved by acting, not {benchmark}"
         )
-    return _on("thread+reflexion", threads, load_prompt(benchmark), benchmark, variables=True)
+    return _on("thread+reflexion", threads, load_prompt(benchmark), benchmark, scope="exported")
 
 
 def _decomp(benchmark: str) -> SessionMethod:

@@ -51,17 +51,17 @@ def check_program(program: Any, main_prompt: Any, prompts: Iterable[Any]) -> Non
         raise ValueError("prompts are those of a program, and there is none; give program=...")
 
 
-def check_futures(dialect: Dialect, scope: str, variables: bool) -> None:
+def check_futures(dialect: Dialect, scope: str) -> None:
     """Where children run beside their parent: variables of its own hold what they give.
 
     Raises ValueError with the remedy.
     """
     if dialect.spawn is None:
         return
-    if not variables:
+    if scope == "none":
         raise ValueError(
             f"a child spawned by {dialect.spawn!r} gives its text to a variable, and there are "
-            "none (variables=False); leave them on, or take a dialect without a spawn mark"
+            "none (scope='none'); leave them on, or take a dialect without a spawn mark"
         )
     if scope == "shared":
         raise ValueError(

@@ -9,6 +9,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from thread_kit.dialect import Dialect
 from thread_kit.prompts import Prompt
 
 PACKAGES = (
@@ -29,21 +30,50 @@ def versions() -> dict[str, str]:
     return found
 
 
-def described(program: Any) -> Any:
+def describe_program(program: Any) -> Any:
     """A program, and what it was made with, as JSON can write it: for the header of a trace."""
     match program:
         case partial():
-            parts = {name: described(part) for name, part in program.keywords.items()}
+            parts = {name: describe_program(part) for name, part in program.keywords.items()}
             return {"name": program.func.__name__, **parts}
         case Prompt():
             return program.name
         case None | bool() | int() | float() | str():
             return program
         case Mapping():
-            return {str(name): described(part) for name, part in program.items()}
+            return {str(name): describe_program(part) for name, part in program.items()}
         case list() | tuple():
-            return [described(part) for part in program]
+            return [describe_program(part) for part in program]
     if is_dataclass(program) and not isinstance(program, type):
-        parts = {one.name: described(getattr(program, one.name)) for one in fields(program)}
+        parts = {one.name: describe_program(getattr(program, one.name)) for one in fields(program)}
         return {"name": type(program).__name__, **parts}
     return getattr(program, "__name__", None) or repr(program)
+
+
+def make_header(
+    *,
+    dialect: Dialect,
+    exchange: Mapping[str, Any],
+    program: Any = None,
+    fork: Mapping[str, Any] | None = None,
+    logprobs: bool = False,
+    **facts: Any,
+) -> dict[str, Any]:
+    """The header of a session's trace: JSON values, but for what `jsonl.py` writes as its repr.
+
+    facts: model, environment, task, prompts (by hash), scope, limits, sampling.
+    """
+    marks = {name: getattr(dialect, name) for name in Dialect.__slots__}
+    header = {
+        **facts,
+        "dialect": {name: mark for name, mark in marks.items() if mark not in (None, False)},
+        "exchange": {name: getattr(f, "__name__", repr(f)) for name, f in exchange.items()},
+        "versions": versions(),
+    }
+    if program:
+        header["program"] = describe_program(program)
+    if fork:
+        header["fork"] = fork
+    if logprobs:
+        header["logprobs"] = True
+    return header
