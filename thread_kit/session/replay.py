@@ -58,6 +58,8 @@ class Replay:
     starts: the calls that the fork has cut.
     same_tokens: the recorded tokens are this model's; else they are spelled anew from their texts.
     origin: what the header says about where the fork parts from its original.
+    limits_count: what is repeated counts; else limits count from the fork on, since what was
+        recorded happened within limits of its own.
     """
 
     episode: Episode = field(default_factory=Episode)
@@ -66,6 +68,7 @@ class Replay:
     starts: Mapping[Place, CallStart] = field(default_factory=dict)
     same_tokens: bool = True
     origin: dict[str, Any] | None = None
+    limits_count: bool = False
     edits: Edits = field(init=False)
     _recorded: list[Event] = field(init=False)
 
@@ -82,7 +85,9 @@ class Replay:
         if not isinstance(engine, ReplayEngine):
             return Replay()
         known: Replay | None = engine.replay
-        return known or Replay(engine.episode, len(engine.episode.events))
+        episode = engine.episode
+        whole = len(episode.events) - (0 if episode.status.is_live else 1)  # the end is its own
+        return known or Replay(episode, whole, limits_count=True)
 
     @property
     def is_over(self) -> bool:
@@ -102,7 +107,9 @@ class Replay:
         return repeating
 
     def limits(self, limits: Limits) -> Limits:
-        """Limits that count from the fork on: what was recorded happened within its own."""
+        """The limits as they are to count (`limits_count`)."""
+        if self.limits_count:
+            return limits
         return _LimitsBehind(*(getattr(limits, name) for name in Limits.__slots__), self)
 
     def check(self, event: Event) -> None:
