@@ -178,13 +178,12 @@ def as_observed(observation: str, variables: Variables) -> str:
     return observation
 
 
-def exchange_of(dialect: Dialect) -> dict[str, Callable[..., str]]:
-    """phi, psi, xi and the abstraction that a session has where it is given no others."""
+def exchange_of(
+    dialect: Dialect, **own: Callable[..., str] | None
+) -> dict[str, Callable[..., str]]:
+    """phi, psi, xi and the abstraction of a session; `own` are those that it is given."""
+    functions: dict[str, Callable[..., str]] = {"phi": phi_last_line, "psi": psi_print}
+    functions |= {"xi": xi_after_mark, "abstract": abstract_values}
     if dialect.code:
-        return {"phi": phi_own_line, "psi": psi_print, "xi": xi_code, "abstract": as_comment}
-    return {
-        "phi": phi_last_line,
-        "psi": psi_print,
-        "xi": xi_after_mark,
-        "abstract": abstract_values,
-    }
+        functions |= {"phi": phi_own_line, "xi": xi_code, "abstract": as_comment}
+    return functions | {name: function for name, function in own.items() if function is not None}

@@ -77,15 +77,15 @@ def speak_examples(prompts: Iterable[Prompt]) -> Callable[[str], str]:
     examples: each one's text is what the program makes of it, to the character. Raises PromptError
     for a thread that no example shows.
     """
-    known = [one for one in prompts if one.examples]
+    known = [prompt for prompt in prompts if prompt.examples]
 
     def speak(text: str) -> str:
-        prompt = next((one for one in known if text.startswith(one.text)), None)
+        prompt = next((prompt for prompt in known if text.startswith(prompt.text)), None)
         if prompt is None:
             raise PromptError(f"no prompt of these was read: {text[:100]!r}")
         asked = text.removeprefix(prompt.text)
-        for one in prompt.examples:
-            whole = prompt.dialect.context(one.context) + one.response
+        for example in prompt.examples:
+            whole = prompt.dialect.context(example.context) + example.response
             if whole.startswith(asked):
                 return whole.removeprefix(asked)
         raise PromptError(f"no example of {prompt.name} goes on from:\n{asked}")
@@ -150,8 +150,8 @@ class _Check(Env):
 
     def _speak(self, text: str) -> str:
         """What the example of the thread that has seen this text writes next."""
-        live = (one for one in reversed(self.episode.threads.values()) if one.status.is_live)
-        thread = next(one for one in live if self.episode.seen(one.id) == text)
+        live = (t for t in reversed(self.episode.threads.values()) if t.status.is_live)
+        thread = next(t for t in live if self.episode.seen(t.id) == text)
         context = self._context(thread)
         if context not in self.examples_by_context:
             return self._stand_in_for(thread)
@@ -221,7 +221,7 @@ class _Check(Env):
                 self._report(context, problem)
 
     def _unwaited(self, thread: Thread) -> bool:
-        return any(one.future is not None for one in (thread, *self._above(thread)))
+        return any(t.future is not None for t in (thread, *self._above(thread)))
 
     # The environment
 

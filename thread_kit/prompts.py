@@ -34,7 +34,7 @@ class Prompt:
     @property
     def text(self) -> str:
         """The prompt as the model reads it."""
-        return "".join(self.dialect.example(one.context, one.response) for one in self.examples)
+        return "".join(self.dialect.example(e.context, e.response) for e in self.examples)
 
     @property
     def sha256(self) -> str:

@@ -1,7 +1,7 @@
 """What the threads of an episode do outside their texts: lines that are executed, and actions.
 
 Here a thread's code meets the interpreter, and its actions the environment. What a person changed
-for a fork (`session/replay.py`) takes the place of what was found.
+for a fork (`session/replay.py`) takes the place of what is there.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ class Effects:
         if answers:
             yield from self._step(thread, self._env, answers[0])
 
-    def restart(self, thread: LiveThread, said: str) -> Iterator[Event]:
+    def restart(self, thread: LiveThread, text: str) -> Iterator[Event]:
         """Begin the task anew; the reply is the environment's first text.
 
-        None where nothing is left to try: it is solved, or answered by what was `said`.
+        None where nothing is left to try: it is solved, or answered by `text`.
         """
-        answered = self._env is not None and self._env.answer(said) is not None
+        answered = self._env is not None and self._env.answer(text) is not None
         if self._env is None or answered or self._episode.reward == 1:
             thread.reply = None
             return

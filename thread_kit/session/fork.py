@@ -186,7 +186,7 @@ def _before(
     episode: Episode, at: int, thread: int, kind: type[GeneratedSpan] | type[Observed]
 ) -> int:
     """How many events of this kind a thread has before event `at`."""
-    return sum(isinstance(one, kind) and one.thread == thread for one in episode.events[:at])
+    return sum(isinstance(e, kind) and e.thread == thread for e in episode.events[:at])
 
 
 # What
@@ -221,14 +221,14 @@ def _cut(
         token -= 1
     kept = span.text[: sum(lengths[:token])]
     written = (kept + text).encode("utf-8", "replace")
-    found = find_stop(written, len(written), episode.dialect.stops)
-    if found and text:
-        if found[0] <= len(kept.encode("utf-8", "replace")):
+    stop = find_stop(written, len(written), episode.dialect.stops)
+    if stop and text:
+        if stop[0] <= len(kept.encode("utf-8", "replace")):
             raise ValueError(
-                f"the call stops at its {found[1]!r}, so nothing can be written behind it; "
+                f"the call stops at its {stop[1]!r}, so nothing can be written behind it; "
                 "keep fewer tokens"
             )
-        text = written[: found[0]].decode("utf-8", "replace")[len(kept) :]
+        text = written[: stop[0]].decode("utf-8", "replace")[len(kept) :]
     tokens = span.tokens[:token] if same_tokens else engine.tokenize(kept)
     new = engine.tokenize(text)
     if len(tokens) != token:
@@ -265,7 +265,7 @@ def _edits(
         number = _before(episode, at, thread, Observed)
         edits.append(Edited(thread, "observation", number, "", observation))
     if returned is not None:
-        taken = next(one for one in episode.events[at:] if isinstance(one, Returned | Resolved))
+        taken = next(e for e in episode.events[at:] if isinstance(e, Returned | Resolved))
         was = taken.span.text if isinstance(taken, Returned) else taken.text
         edits.append(Edited(taken.thread, "returned", taken.child, was, returned))
     if variables:
@@ -285,7 +285,7 @@ def _edits(
 def _same_tokens(episode: Episode, engine: Engine) -> bool:
     """Does this engine spell texts as the recorded one did?"""
     prompts = episode.header.get("prompts", {}).values()
-    pairs = [(one["text"], one["tokens"], True) for one in prompts if one["tokens"]]
+    pairs = [(p["text"], p["tokens"], True) for p in prompts if p["tokens"]]
     main = episode.threads.get(0)
     if main:
         pairs.append((main.context.text, main.context.tokens, not pairs))
@@ -306,7 +306,8 @@ def _settings(
             f"{', '.join(fixed)} cannot change in the middle of an episode; begin a new Session"
         )
     header = episode.header
-    prompts = [_prompt(sha, one, episode.dialect) for sha, one in header.get("prompts", {}).items()]
+    stored = header.get("prompts", {}).items()
+    prompts = [_prompt(sha256, facts, episode.dialect) for sha256, facts in stored]
     settings = {
         **_roles(header, prompts, recorded),
         "dialect": episode.dialect,

@@ -171,8 +171,8 @@ class Scheduler:
                 yield from self._spawn(thread, context, name)
             case Show(sequence):
                 yield from self._show(thread, sequence)
-            case Restart(said):
-                yield from self._effects.restart(thread, said)
+            case Restart(text):
+                yield from self._effects.restart(thread, text)
             case Await(name):
                 yield from self._await(thread, name)
             case Define(variables):

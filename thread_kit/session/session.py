@@ -123,34 +123,25 @@ class Session:
         self.engine, self.env = unwrap(engine), env
         self.keep_cells = False
         self._seconds = seconds
-        given = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
-        own = {name: function for name, function in given.items() if function is not None}
-        self._functions: dict[str, Any] = {**exchange.exchange_of(self._dialect), **own}
+        own = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
+        self._functions: dict[str, Any] = exchange.exchange_of(self._dialect, **own)
         self._program, self._sandbox = program, sandbox
         self._context = context if env is None else env.reset()
         self._own_sandbox: Sandbox | None = None
         namespace = self._namespace(scope)
 
         # 3. The record: a header, and the file.
-        all_prompts = {
-            prompt.sha256: prompt for prompt in (main_prompt or prompt, prompt, *prompts)
-        }
-        self.episode = Episode(
-            make_header(
-                model=engine.describe(),
-                environment=env.name if env else None,
-                task=env.task if env else None,
-                prompts={sha: self._prompt_facts(one) for sha, one in all_prompts.items()},
-                dialect=self._dialect,
-                exchange=self._functions,
-                scope=scope,
-                limits=limits.facts,
-                sampling=sampling,
-                program=program,
-                fork=self._replay.origin,
-                logprobs=logprobs,
-            )
+        main_prompt = main_prompt or prompt
+        header = make_header(
+            *(engine, env, [main_prompt, prompt, *prompts], self._dialect, self._functions),
+            scope=scope,
+            limits=limits.facts,
+            sampling=sampling,
+            program=program,
+            fork=self._replay.origin,
+            logprobs=logprobs,
         )
+        self.episode = Episode(header)
         self._writer = TraceWriter(path, self.episode.header) if path else None
 
         # 4. The threads, and time.
@@ -162,7 +153,7 @@ class Session:
         self._scheduler = Scheduler(
             *(engine, env, self.episode, calls_of_model, self._dialect, limits),
             program=program or partial(threads, **self._functions),
-            prompts=(main_prompt or prompt, prompt),
+            prompts=(main_prompt, prompt),
             namespace=namespace,
             check=self._check,
             edits=self._replay.edits,
@@ -187,10 +178,6 @@ class Session:
             variables=self.env.variables if self.env else {},
             blocks=self._dialect.code,
         )
-
-    def _prompt_facts(self, prompt: Prompt) -> dict[str, Any]:
-        tokens = self.engine.tokenize(prompt.text, first=True) if prompt.examples else ()
-        return {"name": prompt.name, "text": prompt.text, "tokens": tokens}
 
     # One event after the other
 
@@ -317,11 +304,11 @@ class Session:
         changes: as of the function `fork`, to which this session's engine, environment (from its
         start) and functions are given. A paused session can be forked as well as one that is over.
         """
-        given: dict[str, Any] = {"engine": self.engine, "sandbox": self._sandbox}
+        own: dict[str, Any] = {"engine": self.engine, "sandbox": self._sandbox}
         if self.env is not None and "env" not in changes:
-            given["env"] = self.env.again()
+            own["env"] = self.env.again()
         recorded = {**self._functions, "program": self._program}
-        return fork(self.episode, at, recorded=recorded, **{**given, **changes})
+        return fork(self.episode, at, recorded=recorded, **{**own, **changes})
 
     def __repr__(self) -> str:
         return f"Session({self.engine!r}, {self.env!r}, {self.episode!r})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -51,29 +51,41 @@ def describe_program(program: Any) -> Any:
 
 
 def make_header(
-    *,
+    engine: Any,
+    env: Any,
+    prompts: Iterable[Prompt],
     dialect: Dialect,
     exchange: Mapping[str, Any],
+    *,
     program: Any = None,
     fork: Mapping[str, Any] | None = None,
     logprobs: bool = False,
     **facts: Any,
 ) -> dict[str, Any]:
-    """The header of a session's trace: JSON values, but for what `jsonl.py` writes as its repr.
+    """The header of a session's trace; `facts` are scope, limits and sampling.
 
-    facts: model, environment, task, prompts (by hash), scope, limits, sampling.
+    engine, env: what they say of themselves (an `Engine`; an `Env` or None).
     """
+
+    def tokens(prompt: Prompt) -> tuple[int, ...]:
+        return engine.tokenize(prompt.text, first=True) if prompt.examples else ()
+
     marks = {name: getattr(dialect, name) for name in Dialect.__slots__}
     header = {
-        **facts,
+        "model": engine.describe(),
+        "environment": env.name if env else None,
+        "task": env.task if env else None,
+        "prompts": {
+            p.sha256: {"name": p.name, "text": p.text, "tokens": tokens(p)} for p in prompts
+        },
         "dialect": {name: mark for name, mark in marks.items() if mark not in (None, False)},
         "exchange": {name: getattr(f, "__name__", repr(f)) for name, f in exchange.items()},
+        **facts,
         "versions": versions(),
     }
-    if program:
-        header["program"] = describe_program(program)
-    if fork:
-        header["fork"] = fork
-    if logprobs:
-        header["logprobs"] = True
-    return header
+    more = {
+        "program": describe_program(program) if program else None,
+        "fork": fork,
+        "logprobs": logprobs,
+    }
+    return header | {name: value for name, value in more.items() if value}
