@@ -14,9 +14,10 @@ from thread_kit.dialect import QA, QA_ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.datacommons.client import KEY, DataCommons
 from thread_kit.envs.datacommons.env import DataCommonsQA, load_questions
-from thread_kit.envs.datacommons.questions import KINDS, MIDDLE, correlation, forecast, slope
+from thread_kit.envs.datacommons.questions import KINDS, MIDDLE
 from thread_kit.envs.datacommons.rules import DataCommonsScript
-from thread_kit.envs.qa.env import graded
+from thread_kit.envs.qa.env import is_right
+from thread_kit.envs.qa.kinds import correlation, forecast, slope
 from thread_kit.requests import Status
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 from thread_kit.session.session import Session
@@ -52,7 +53,7 @@ def env(request):
     ],
 )
 def test_grading_is_the_benchmarks(given, answer, right):
-    assert graded(given, answer) is right
+    assert is_right(given, answer) is right
 
 
 # Open statistics
@@ -144,7 +145,7 @@ def test_the_answer_follows_from_the_figures():
     for number in range(60):
         question = DataCommonsQA("test", number).question
         kind = next(kind for kind in KINDS if kind.name == question.kind)
-        assert len(question.needs) == kind.places + kind.national
+        assert len(question.needs) == kind.subjects + (kind.group is not None)
         larger = question.figures[0] > (*question.figures, 0.0)[1]
         if question.answer in ("higher", "increasing", "increase", "above", "positive"):
             assert larger
@@ -206,7 +207,7 @@ def test_the_threads_of_a_script_answer_from_what_the_jail_computes(number, dial
     engine = ScriptedEngine(DataCommonsScript(env, dialect))
     episode = Session(engine, env, dialect=dialect).run(progress=False)
     assert (episode.status, episode.reward) == (Status.ENDED, 1.0)
-    assert set(env.asked) == set(env.question.needs)
+    assert set(env.lookups) == set(env.question.needs)
     assert not [line for one in episode.threads.values() for line in one.executed if line.error]
 
 

@@ -13,14 +13,20 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.icu.env import IcuQA
 from thread_kit.envs.icu.questions import KINDS, kinds_of
 from thread_kit.envs.icu.rules import IcuScript
-from thread_kit.envs.icu.stays import COLUMNS, VARIABLES, Mimic3Stays, PhysioNet2012, made_up
+from thread_kit.envs.icu.stays import (
+    COLUMNS,
+    VARIABLES,
+    Mimic3Stays,
+    PhysioNet2012,
+    write_synthetic_stays,
+)
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
 
 
 @pytest.fixture(scope="module")
 def stays(tmp_path_factory):
-    return made_up(tmp_path_factory.mktemp("stays"))
+    return write_synthetic_stays(tmp_path_factory.mktemp("stays"))
 
 
 # Stays
@@ -35,9 +41,13 @@ def test_made_up_stays_have_the_exact_layout(stays):
 
 
 def test_made_up_stays_are_the_same_for_the_same_seed(tmp_path, stays):
-    again = made_up(tmp_path / "again")
+    again = write_synthetic_stays(tmp_path / "again")
     assert again.table("10003").equals(stays.table("10003"))
-    assert not made_up(tmp_path / "other", seed=1).table("10003").equals(stays.table("10003"))
+    assert (
+        not write_synthetic_stays(tmp_path / "other", seed=1)
+        .table("10003")
+        .equals(stays.table("10003"))
+    )
 
 
 def test_a_folder_is_read_as_it_lies_and_nothing_is_written(stays):
@@ -154,7 +164,7 @@ def test_the_programs_agree_with_plain_python(stays, number):
 
 def test_too_few_stays_say_so(tmp_path):
     with pytest.raises(ValueError, match="too few values"):
-        IcuQA(made_up(tmp_path, patients=1), 0)
+        IcuQA(write_synthetic_stays(tmp_path, patients=1), 0)
 
 
 # Phenotypes
@@ -162,7 +172,7 @@ def test_too_few_stays_say_so(tmp_path):
 
 @pytest.fixture(scope="module")
 def with_phenotypes(tmp_path_factory):
-    return made_up(tmp_path_factory.mktemp("phenotypes"), phenotypes=True)
+    return write_synthetic_stays(tmp_path_factory.mktemp("phenotypes"), phenotypes=True)
 
 
 def test_labels_belong_to_stays_in_the_order_of_their_numbers(stays, with_phenotypes):
@@ -187,7 +197,7 @@ def test_labels_belong_to_stays_in_the_order_of_their_numbers(stays, with_phenot
 
 
 def test_of_several_stays_the_first_one_says_what_a_patient_had(tmp_path):
-    made_up(tmp_path, patients=2)
+    write_synthetic_stays(tmp_path, patients=2)
     (tmp_path / "all_stays.csv").write_text(
         "SUBJECT_ID,ICUSTAY_ID,INTIME\n10000,9,2101-01-01\n10000,5,2102-01-01\n10001,7,2101-01-01\n"
     )
@@ -226,7 +236,7 @@ def test_questions_about_phenotypes_are_answered_by_independent_children(with_ph
     session = Session(ScriptedEngine(IcuScript(env, QA_ASYNC)), env, dialect=QA_ASYNC)
     episode = session.run(progress=False)
     assert (episode.status, episode.reward) == (Status.ENDED, 1.0)
-    assert set(env.asked) == set(env.question.needs)
+    assert set(env.lookups) == set(env.question.needs)
     assert len(episode.threads) == 1 + len(env.question.needs)
 
 
@@ -237,7 +247,7 @@ def test_the_threads_of_a_script_answer_from_what_the_jail_computes(stays, numbe
     session = Session(ScriptedEngine(IcuScript(env, dialect)), env, dialect=dialect)
     episode = session.run(progress=False)
     assert (episode.status, episode.reward) == (Status.ENDED, 1.0)
-    assert set(env.asked) == set(env.question.needs)
+    assert set(env.lookups) == set(env.question.needs)
 
 
 @pytest.mark.jail

@@ -11,7 +11,7 @@ from thread_kit.dialect import AGENT, QA, QA_ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.icu.env import IcuQA
-from thread_kit.envs.icu.stays import made_up, stays_here
+from thread_kit.envs.icu.stays import load_stays, write_synthetic_stays
 from thread_kit.envs.registry import BENCHMARKS, QUESTIONS, dialect_of, spread
 from thread_kit.experiments.method import Fitting
 from thread_kit.experiments.method_registry import ON_QUESTIONS, named
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.jail, pytest.mark.statistics]
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory):
     """The questions of the prompts' examples."""
-    stays = made_up(tmp_path_factory.mktemp("stays"))
+    stays = write_synthetic_stays(tmp_path_factory.mktemp("stays"))
     return {
         "datacommons": [DataCommonsQA("train", number) for number in (15, 13, 20)],
         "icu": [IcuQA(stays, number) for number in (3, 6, 9, 12)],
@@ -192,9 +192,9 @@ def test_a_task_names_its_stays_and_others_are_refused(tmp_path, monkeypatch):
     env = BENCHMARKS["icu"].environment(split="train", number=3)
     assert env.task == {"stays": "made up (60 stays)", "split": "train", "number": 3}
     assert IcuQA(**env.task).question == env.again().question == env.question
-    made_up(tmp_path, patients=10)
+    write_synthetic_stays(tmp_path, patients=10)
     monkeypatch.setenv("THREAD_KIT_ICU", str(tmp_path))
-    assert stays_here().name == "mimic3-benchmarks (10 stays)"
+    assert load_stays().name == "mimic3-benchmarks (10 stays)"
     with pytest.raises(ValueError, match=r"about the stays 'made up \(60 stays\)', and here are"):
         IcuQA(**env.task)
 

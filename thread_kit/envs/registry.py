@@ -77,9 +77,9 @@ def _datacommons_tasks(split: str) -> list[Numbered]:
 
 def _icu_tasks(split: str) -> list[Numbered]:
     from thread_kit.envs.icu.questions import kinds_of
-    from thread_kit.envs.icu.stays import stays_here
+    from thread_kit.envs.icu.stays import load_stays
 
-    stays = stays_here()
+    stays = load_stays()
     return _listed("icu", len(kinds_of(stays)), {"stays": stays.name, "split": split})
 
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from thread_kit.envs.datacommons.questions import SPLITS, generate
+from thread_kit.envs.datacommons.questions import generate
 from thread_kit.envs.datacommons.statistics import ListedStatistics, OpenStatistics, Statistics
 from thread_kit.envs.qa.env import Question, QuestionEnv
+from thread_kit.envs.qa.kinds import SPLITS
 
 WHERE = (
     "The file is datacommons_qa/datacommons_qa_benchmark.txt of the repository philipmit/thread; "
@@ -89,9 +90,11 @@ class DataCommonsQA(QuestionEnv):
             "observations": self._observations,
         }
 
-    def _observations(self, place_ID: str, variable_ID: str) -> list[dict[str, Any]]:
-        self.asked.append((place_ID, variable_ID))
-        return self.source.observations(place_ID, variable_ID)
+    def _observations(self, place_ID: Any, variable_ID: Any) -> list[dict[str, Any]]:
+        place, variable = str(place_ID), str(variable_ID)
+        rows = self.source.observations(place, variable)
+        self.lookups[place, variable] = None
+        return rows
 
     def again(self) -> DataCommonsQA:
         """See Env."""
