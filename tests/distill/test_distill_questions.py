@@ -100,17 +100,17 @@ def test_only_threads_are_taught_about_questions():
         play("react", next(training_questions(0)))
 
 
-def test_invented_data_are_the_same_for_the_same_seed_and_nobodys():
-    one, same, other = SyntheticStatistics(3), SyntheticStatistics(3), SyntheticStatistics(4)
-    assert one.places == same.places != other.places
-    assert one.observations(COUNTRY, "Q0") == same.observations(COUNTRY, "Q0")
+def test_synthetic_data_are_the_same_for_the_same_seed_and_nobodys():
+    source, same, other = SyntheticStatistics(3), SyntheticStatistics(3), SyntheticStatistics(4)
+    assert source.places == same.places != other.places
+    assert source.observations(COUNTRY, "Q0") == same.observations(COUNTRY, "Q0")
     real = OpenStatistics()
-    invented = {name for seed in range(200) for name in SyntheticStatistics(seed).places.values()}
+    synthetic = {name for seed in range(200) for name in SyntheticStatistics(seed).places.values()}
     asked_in_tests = sorted(set(real.places) - {COUNTRY})[SPLITS.index("test") :: 2]
-    assert not invented & {real.places[one] for one in asked_in_tests}
+    assert not synthetic & {real.places[place] for place in asked_in_tests}
     asked = {name for seed in range(200) for name in SyntheticStatistics(seed).variables.values()}
     assert not asked & set(real.variables.values())
-    assert max(int(row["date"]) for row in one.observations(COUNTRY, "Q0")) < MIDDLE
+    assert max(int(row["date"]) for row in source.observations(COUNTRY, "Q0")) < MIDDLE
     stays = SyntheticStays(3)
     assert list(stays.expired) == list(SyntheticStays(3).expired) != list(SyntheticStays(4).expired)
     patient = next(iter(stays.expired))
@@ -129,9 +129,9 @@ def test_training_questions_are_of_both_benchmarks_in_turn():
 @pytest.mark.jail
 def test_examples_of_questions_learn_what_the_model_writes():
     engine = ScriptedEngine([])
-    found = examples("thread", islice(training_questions(0), 2), engine, tokens=1_500, mains=1)
-    assert len(found) == 6
-    for example in found:
+    lessons = examples("thread", islice(training_questions(0), 2), engine, tokens=1_500, mains=1)
+    assert len(lessons) == 6
+    for example in lessons:
         pairs = zip(example.tokens, example.learnt, strict=True)
         learnt = "".join(chr(token) for token, is_learnt in pairs if is_learnt)
         assert learnt.endswith("#END#")
@@ -141,11 +141,11 @@ def test_examples_of_questions_learn_what_the_model_writes():
 @pytest.mark.jail
 def test_an_evaluation_counts_by_what_is_compared(tmp_path):
     chosen = BENCHMARKS["datacommons"].listed("test")[:3]
-    found = evaluate("thread", ScriptedEngine(QuestionsTeacher()), chosen, tmp_path)
-    assert [one.solved for one in found] == [True] * 3
-    assert [one.group for one in found] == ["minimum", "minimum", "maximum"]
-    assert by_group(found)[-1]["solved"] == 3
-    assert found[0].goal.startswith("From ")
+    outcomes = evaluate("thread", ScriptedEngine(QuestionsTeacher()), chosen, tmp_path)
+    assert [outcome.solved for outcome in outcomes] == [True] * 3
+    assert [outcome.group for outcome in outcomes] == ["minimum", "minimum", "maximum"]
+    assert by_group(outcomes)[-1]["solved"] == 3
+    assert outcomes[0].goal.startswith("From ")
 
 
 @pytest.mark.jail
@@ -154,10 +154,10 @@ def test_a_wrong_thread_is_named(tmp_path):
     assert load_stays().name == task.arguments["stays"]
     teacher = oracle_of("thread", task)
     engine = ScriptedEngine(lambda seen: teacher(seen).replace(".max()", ".min()"))
-    (found,) = evaluate("thread", engine, [task], tmp_path)
-    if not found.solved:  # both patients' minimum can stand as their maximum does
-        assert "values.min()" in found.said
-        assert "values.max()" in found.expected
+    (outcome,) = evaluate("thread", engine, [task], tmp_path)
+    if not outcome.solved:  # both patients' minimum can stand as their maximum does
+        assert "values.min()" in outcome.said
+        assert "values.max()" in outcome.expected
 
 
 @pytest.mark.jail
@@ -168,20 +168,20 @@ def test_questions_share_a_jail_with_the_functions_of_the_one_that_is_on():
     with closing(Jails()) as jails:
         assert jails.of(first) is jails.of(second)
         place = second.question.needs[0][0]
-        said = jails.of(second).execute(
+        outcome = jails.of(second).execute(
             None, f"print(find_places({second.source.places[place]!r}))"
         )
-        assert repr(place) in said.printed
+        assert repr(place) in outcome.printed
         assert jails.of(IcuQA(SyntheticStays(0), 0, split="train")) is not jails.of(first)
 
 
 @pytest.mark.jail
 def test_children_of_only_some_questions_are_kept():
     engine = ScriptedEngine([])
-    found = examples(
+    lessons = examples(
         "thread", islice(training_questions(0), 2), engine, tokens=1_800, mains=1, others=2
     )
-    titles = ["".join(map(chr, one.tokens)).splitlines()[1] for one in found]
+    titles = ["".join(map(chr, lesson.tokens)).splitlines()[1] for lesson in lessons]
     assert sorted(title.partition(":")[0] for title in titles) == [
         "Place",
         "Place",

@@ -55,7 +55,7 @@ def test_what_a_prompt_shows_is_what_happens_and_its_answers_are_right(envs, kin
     some = envs[name.partition("-")[0]]
     assert check_prompt(prompt, some[0]) == []
     questions = {env.reset(): env for env in some}
-    asked = [one for one in prompt.examples if one.context in questions]
+    asked = [example for example in prompt.examples if example.context in questions]
     assert len(asked) >= 2
     for example in asked:
         env = questions[example.context]

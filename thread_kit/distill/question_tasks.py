@@ -59,7 +59,7 @@ _PHRASES = (
     "the average of {}",
 )
 _PARTS = ("", "", "", "New ", "North ", "West ", "Lower ", "Saint ", "Port ")
-_ILLS = ("failure", "disease", "infection", "disorders", "injury", "syndrome")
+_CONDITIONS = ("failure", "disease", "infection", "disorders", "injury", "syndrome")
 
 FIRST_YEAR = 1921
 
@@ -143,7 +143,7 @@ class SyntheticStays(Stays):
     def phenotypes(self) -> dict[str, frozenset[str]]:
         draw = random.Random(f"phenotypes {self._seed}")
         patients = list(self.expired)
-        names = {f"{_new_word(draw)} {draw.choice(_ILLS)}" for _ in range(3)}
+        names = {f"{_new_word(draw)} {draw.choice(_CONDITIONS)}" for _ in range(3)}
         return {name: frozenset(draw.sample(patients, 4)) for name in sorted(names)}
 
 

@@ -69,19 +69,19 @@ class QuestionsTeacher(Script):
             if match := re.fullmatch(form, context):
                 return reply(**match.groupdict())
         if context.startswith("Question: "):
-            return _question(context.removeprefix("Question: "))
+            return _write_question(context.removeprefix("Question: "))
         raise OracleError(f"not a request of this form: {context!r}")
 
 
-def _question(text: str) -> Segments:
+def _write_question(text: str) -> Segments:
     try:
         kind, fields = read_question(text, (*datacommons.KINDS, *icu.KINDS, *icu.OF_PHENOTYPES))
     except ValueError as error:
         raise OracleError(str(error)) from None
-    return (_on_places if kind in datacommons.KINDS else _on_patients)(kind, **fields)
+    return (_ask_places if kind in datacommons.KINDS else _ask_patients)(kind, **fields)
 
 
-def _on_places(
+def _ask_places(
     kind: Kind,
     variable: str,
     subject: str,
@@ -92,15 +92,15 @@ def _on_places(
 ) -> Segments:
     measure = kind.measure.format(later=later)
     other = "United States" if kind.group else other
-    names = [_blank(name) for name in (subject, other) if name]
+    names = [_with_blank(name) for name in (subject, other) if name]
     asked = f"the {measure} of {variable} from {first} to {last or first} in"
     if measure == "correlation":
-        return _main(kind, names, f"Places: {asked}{{one}} and{{other}} is")
+        return _write_main(kind, names, f"Places: {asked}{{one}} and{{other}} is")
     requests = [f"Place: {asked}{{one}} is", f"Place: {asked}{{other}} is"]
-    return _main(kind, names, *requests[: len(names)])
+    return _write_main(kind, names, *requests[: len(names)])
 
 
-def _on_patients(
+def _ask_patients(
     kind: Kind,
     variable: str,
     subject: str,
@@ -119,12 +119,12 @@ def _on_patients(
         extreme = kind.group.removeprefix("the ")
         requests.append(f"Group: the {extreme} of the means of the {variable} of all phenotypes is")
     elif kind.group:
-        members = icu.members(group or kind.group)
-        requests.append(f"Group: the mean of the {variable} of all patients {members} is")
-    return _main(kind, [name for name in (subject, other) if name], *requests)
+        whom = icu.describe_members(group or kind.group)
+        requests.append(f"Group: the mean of the {variable} of all patients {whom} is")
+    return _write_main(kind, [name for name in (subject, other) if name], *requests)
 
 
-def _main(kind: Kind, names: list[str], *requests: str) -> Segments:
+def _write_main(kind: Kind, names: list[str], *requests: str) -> Segments:
     """The thread of a question: what it asks for, one behind the other, and the comparison."""
     variables = ", ".join(("one", "other")[: len(names)])
     start = f"{variables} = {', '.join(map(repr, names))}\n"
@@ -136,96 +136,96 @@ def _main(kind: Kind, names: list[str], *requests: str) -> Segments:
     return [start + asked[0], *(f"\nfirst = figure\n{text}" for text in asked[1:]), end]
 
 
-def _series(variable: str, first: str, last: str, place: str) -> str:
+def _write_series(variable: str, first: str, last: str, place: str) -> str:
     return (
-        f"place = find_places({_blank(place)!r})[0]['ID']\n"
+        f"place = find_places({_with_blank(place)!r})[0]['ID']\n"
         f"variable = find_variables({variable!r})[0]['ID']\n"
         "table = pd.DataFrame(observations(place, variable)).astype({'date': int})\n"
         f"table = table[table['date'].between({first}, {last})]\n"
     )
 
 
-def _of_place(measure: str, variable: str, first: str, last: str, place: str) -> Segments:
+def _measure_place(measure: str, variable: str, first: str, last: str, place: str) -> Segments:
     return [
-        f"{_series(variable, first, last, place)}# > print(len(table)) {LISTEN}",
-        "\nrows, values = table, table['value']\n" + _measured(measure, "rows['date']"),
+        f"{_write_series(variable, first, last, place)}# > print(len(table)) {LISTEN}",
+        "\nrows, values = table, table['value']\n" + _write_measure(measure, "rows['date']"),
     ]
 
 
-def _correlation(variable: str, first: str, last: str, place: str, other: str) -> Segments:
+def _correlate(variable: str, first: str, last: str, place: str, other: str) -> Segments:
     asked = f"Values of {variable} from {first} to {last} in"
     return [
         f"{asked} {place} are {LISTEN}",
         f"\nfirst = path\n{asked} {other} are {LISTEN}",
         "\nboth = pd.read_csv(first).merge(pd.read_csv(path), on='date')\n"
-        + _return("stats.pearsonr(both['value_x'], both['value_y']).statistic"),
+        + _write_return("stats.pearsonr(both['value_x'], both['value_y']).statistic"),
     ]
 
 
-def _values(variable: str, first: str, last: str, place: str) -> Segments:
+def _look_up_values(variable: str, first: str, last: str, place: str) -> Segments:
     return [
-        f"{_series(variable, first, last, place)}# > print(len(table)) {LISTEN}",
+        f"{_write_series(variable, first, last, place)}# > print(len(table)) {LISTEN}",
         "\npath = save(table)\nprint('{path}')\n",
     ]
 
 
-def _of_patient(measure: str, variable: str, first: str, last: str, patient: str) -> Segments:
+def _measure_patient(measure: str, variable: str, first: str, last: str, patient: str) -> Segments:
     return [
-        f"table = pd.DataFrame(measurements({patient!r}, {_blank(variable)!r}))\n"
+        f"table = pd.DataFrame(measurements({patient!r}, {_with_blank(variable)!r}))\n"
         f"table = table[table['hour'].between({first}, {last})]\n"
         f"# > print(len(table)) {LISTEN}",
-        "\nvalues = table['value']\n" + _measured(measure, "table['hour']"),
+        "\nvalues = table['value']\n" + _write_measure(measure, "table['hour']"),
     ]
 
 
-def _of_group(variable: str, group: str) -> Segments:
-    asked = f"{_blank(group)!r}, {_blank(variable)!r}"
+def _average_group(variable: str, group: str) -> Segments:
+    asked = f"{_with_blank(group)!r}, {_with_blank(variable)!r}"
     return [
         f"means = group_means({asked})\n# > print(len(means)) {LISTEN}",
-        "\n" + _return("np.mean(means)"),
+        "\n" + _write_return("np.mean(means)"),
     ]
 
 
-def _of_phenotypes(which: str, variable: str) -> Segments:
+def _compare_phenotypes(which: str, variable: str) -> Segments:
     outermost = icu.OUTERMOST[f"the {which}"].__name__
     return [
         f"phenotypes = groups()[{len(GROUPS)}:]\n"
-        f"means = [group_means(one, {_blank(variable)!r}) for one in phenotypes]\n"
+        f"means = [group_means(one, {_with_blank(variable)!r}) for one in phenotypes]\n"
         f"# > print(len(means)) {LISTEN}",
-        "\n" + _return(f"{outermost}(np.mean(one) for one in means if one)"),
+        "\n" + _write_return(f"{outermost}(np.mean(one) for one in means if one)"),
     ]
 
 
-def _measured(measure: str, times: str) -> str:
+def _write_measure(measure: str, times: str) -> str:
     try:
         before, figure = measure_code(measure, times)
     except KeyError:
         raise OracleError(f"not a measure of this form: {measure!r}") from None
-    return before + _return(figure)
+    return before + _write_return(figure)
 
 
-def _blank(name: str) -> str:
+def _with_blank(name: str) -> str:
     return f" {name}"
 
 
-def _return(figure: str) -> str:
+def _write_return(figure: str) -> str:
     return f"figure = round(float({figure}), 6)\nprint('{{figure}}')\n"
 
 
 _YEARS = r"of (?P<variable>.+?) from (?P<first>\d+) to (?P<last>\d+) in "
 _HOURS = r"of the (?P<variable>.+?) from hour (?P<first>\d+) to hour (?P<last>\d+) of "
 _FORMS: list[tuple[str, Callable[..., Segments]]] = [
-    (rf"Places: the correlation {_YEARS}(?P<place>.+) and (?P<other>.+) is", _correlation),
-    (rf"Values {_YEARS}(?P<place>.+) are", _values),
-    (rf"Place: the (?P<measure>.+?) {_YEARS}(?P<place>.+) is", _of_place),
-    (rf"Patient: the (?P<measure>.+) {_HOURS}patient (?P<patient>\d+) is", _of_patient),
+    (rf"Places: the correlation {_YEARS}(?P<place>.+) and (?P<other>.+) is", _correlate),
+    (rf"Values {_YEARS}(?P<place>.+) are", _look_up_values),
+    (rf"Place: the (?P<measure>.+?) {_YEARS}(?P<place>.+) is", _measure_place),
+    (rf"Patient: the (?P<measure>.+) {_HOURS}patient (?P<patient>\d+) is", _measure_patient),
     (
         r"Group: the mean of the (?P<variable>.+) of all patients (?:who|with) (?P<group>.+) is",
-        _of_group,
+        _average_group,
     ),
     (
         r"Group: the (?P<which>highest|lowest) of the means of the (?P<variable>.+) of all "
         r"phenotypes is",
-        _of_phenotypes,
+        _compare_phenotypes,
     ),
 ]

@@ -33,8 +33,8 @@ def load_questions(path: str | Path) -> list[Question]:
         raise FileNotFoundError(f"there is no file {path}. {WHERE}")
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
-    if not rows or not {"question", "dc_answer"} <= set(rows[0]):
-        raise ValueError(f"{path} has no columns question and dc_answer. {WHERE}")
+    if not rows or not all(row.get("question") and row.get("dc_answer") for row in rows):
+        raise ValueError(f"{path} has no columns question and dc_answer in all rows. {WHERE}")
     return [Question(row["question"].strip(), row["dc_answer"].strip()) for row in rows]
 
 

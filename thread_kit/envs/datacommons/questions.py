@@ -21,7 +21,7 @@ from thread_kit.envs.qa.kinds import (
     check_split,
     compute_measure,
     correlation,
-    higher_or_lower,
+    make_higher_lower,
 )
 
 MIDDLE = 1988
@@ -37,7 +37,7 @@ KINDS: tuple[Kind, ...] = (
     *(
         kind
         for name in _MEASURES
-        for kind in higher_or_lower(
+        for kind in make_higher_lower(
             name, name, f"{_FROM}was the {name} of {{variable}} {{more}} {_IN_EITHER}"
         )
     ),
@@ -52,7 +52,7 @@ KINDS: tuple[Kind, ...] = (
         )
         for measure in _MEASURES
     ),
-    *higher_or_lower("year", "value", "In {first}, was {variable} {more} " + _IN_EITHER),
+    *make_higher_lower("year", "value", "In {first}, was {variable} {more} " + _IN_EITHER),
     Kind(
         "year compared",
         "value",
@@ -73,7 +73,7 @@ KINDS: tuple[Kind, ...] = (
         ("increasing", "decreasing"),
     ),
     Kind("faster", "slope", _FROM + "was {variable} increasing faster " + _IN_EITHER),
-    *higher_or_lower(
+    *make_higher_lower(
         "forecast",
         _FORECAST,
         _DATA + "is {variable} in {later} expected to be {more} " + _IN_EITHER,

@@ -35,15 +35,15 @@ class DataCommonsScript(Script):
 
     def write(self, context: str, written: str) -> Segments:
         if match := _TABLE.fullmatch(context):
-            return self._table(*match.groups())
+            return self._write_table(*match.groups())
         if match := _VALUES.fullmatch(context):
-            return self._values(*match.groups())
+            return self._write_values(*match.groups())
         if match := _MEASURE.fullmatch(context):
             place = match[4].rpartition(" and in ")[2] if " ... " in match[4] else match[4]
-            return self._measure(match[2], place)
-        return self._question(self.read_figures(written))
+            return self._write_measure(match[2], place)
+        return self._write_question(self.read_figures(written))
 
-    def _question(self, figures: tuple[float, ...]) -> Segments:
+    def _write_question(self, figures: tuple[float, ...]) -> Segments:
         names, variable, first = self.names, self.fields["variable"], self.fields["first"]
         last, later = self.fields.get("last", first), self.fields.get("later")
         table = f"Here is a table of {variable} from {first} to {last} in {' and in '.join(names)}:"
@@ -58,7 +58,7 @@ class DataCommonsScript(Script):
         answer = self.kind.answer(figures, names) if len(figures) == needed else ""
         return [f"{table} {self.dialect.listen}", *asked, f"\nFinal Answer: {answer}\n"]
 
-    def _table(
+    def _write_table(
         self, variable: str, first: str, last: str, place: str, other: str | None
     ) -> Segments:
         names = [place, other] if other else [place]
@@ -76,7 +76,9 @@ class DataCommonsScript(Script):
         code += ["table_path = save(table)", "print('{table_path}')"]
         return [*(f"{text} {self.mark}" for text in requests), "\n" + "\n".join(code) + "\n"]
 
-    def _values(self, variable: str, first: str, last: str, number: str, name: str) -> Segments:
+    def _write_values(
+        self, variable: str, first: str, last: str, number: str, name: str
+    ) -> Segments:
         places, variables = self.source.find_places(name), self.source.find_variables(variable)
         place_ID = next(place["ID"] for place in places if place["name"] == name)
         variable_ID = next(row["ID"] for row in variables if row["name"] == variable)
@@ -89,7 +91,7 @@ class DataCommonsScript(Script):
             f"\npath_{number} = save(pd.DataFrame(data))\nprint('{{path_{number}}}')\n",
         ]
 
-    def _measure(self, measure: str, place: str) -> Segments:
+    def _write_measure(self, measure: str, place: str) -> Segments:
         read = "table = pd.read_csv(table_path)\n" + self.show("table.head(3)")
         if measure == "correlation":
             name, other = place.split(" and ")

@@ -24,7 +24,7 @@ from thread_kit.envs.qa.kinds import (
     Kind,
     check_split,
     compute_measure,
-    higher_or_lower,
+    make_higher_lower,
 )
 
 TRIES = 2_000
@@ -37,13 +37,13 @@ ANY, HIGHEST, LOWEST = ("a phenotype", "the highest", "the lowest")
 OUTERMOST: dict[str | None, Callable[..., Any]] = {HIGHEST: max, LOWEST: min}
 
 
-def _average(group: str, name: str, reference: str) -> Kind:
+def _make_average(group: str, name: str, reference: str) -> Kind:
     text = f"Was the average {{variable}} of patient {{subject}} {_WINDOW} higher or lower than "
     name = f"average against {name}"
     return Kind(name, "average", f"{text}{reference}?", HIGHER_LOWER, group=group)
 
 
-def _expected(group: str, name: str, reference: str) -> Kind:
+def _make_forecast(group: str, name: str, reference: str) -> Kind:
     text = (
         f"Going by the data {_WINDOW}, is the {{variable}} of patient {{subject}} expected to be "
         f"above or below {reference} at hour {{later}}?"
@@ -57,7 +57,7 @@ KINDS: tuple[Kind, ...] = (
     *(
         kind
         for name in ("maximum", "minimum", "average")
-        for kind in higher_or_lower(
+        for kind in make_higher_lower(
             name,
             name,
             f"Was the {name} of the {{variable}} {{more}} for patient {{subject}} or for patient "
@@ -74,7 +74,7 @@ KINDS: tuple[Kind, ...] = (
         )
         for way, sign in (("increasing", ">"), ("decreasing", "<"))
     ),
-    *(_average(group, f"those who {group}", f"{_OF_ALL}who {group}") for group in GROUPS),
+    *(_make_average(group, f"those who {group}", f"{_OF_ALL}who {group}") for group in GROUPS),
     *(
         Kind(
             f"hour of the {extreme}",
@@ -92,14 +92,14 @@ KINDS: tuple[Kind, ...] = (
         )
         for change in ("increase", "decrease")
     ),
-    *(_expected(group, f"those who {group}", f"{_OF_ALL}who {group}") for group in GROUPS),
+    *(_make_forecast(group, f"those who {group}", f"{_OF_ALL}who {group}") for group in GROUPS),
 )
 
 OF_PHENOTYPES: tuple[Kind, ...] = (
-    _average(ANY, ANY, _OF_ALL + "with {group}"),
-    _expected(ANY, ANY, _OF_ALL + "with {group}"),
-    _expected(HIGHEST, HIGHEST, HIGHEST + " of the averages of all phenotypes"),
-    _expected(LOWEST, LOWEST, LOWEST + " of the averages of all phenotypes"),
+    _make_average(ANY, ANY, _OF_ALL + "with {group}"),
+    _make_forecast(ANY, ANY, _OF_ALL + "with {group}"),
+    _make_forecast(HIGHEST, HIGHEST, HIGHEST + " of the averages of all phenotypes"),
+    _make_forecast(LOWEST, LOWEST, LOWEST + " of the averages of all phenotypes"),
 )
 
 
@@ -108,7 +108,7 @@ def kinds_of(stays: Stays) -> tuple[Kind, ...]:
     return KINDS + OF_PHENOTYPES if stays.phenotypes else KINDS
 
 
-def members(group: str) -> str:
+def describe_members(group: str) -> str:
     """A group in the words of questions: "who survived", "with shock"."""
     return f"{'who' if group in GROUPS else 'with'} {group}"
 

@@ -7,7 +7,7 @@ from typing import final
 
 from thread_kit.dialect import QA, Dialect
 from thread_kit.envs.icu.env import IcuQA
-from thread_kit.envs.icu.questions import KINDS, OF_PHENOTYPES, OUTERMOST, members
+from thread_kit.envs.icu.questions import KINDS, OF_PHENOTYPES, OUTERMOST, describe_members
 from thread_kit.envs.qa.kinds import measure_code, read_question
 from thread_kit.envs.qa.rules import Script, Segments
 
@@ -31,12 +31,12 @@ class IcuScript(Script):
 
     def write(self, context: str, written: str) -> Segments:
         if match := _PATIENT.fullmatch(context):
-            return self._patient(*match.groups())
+            return self._write_patient(*match.groups())
         if match := _GROUP.fullmatch(context):
-            return self._group(*match.groups())
-        return self._question(self.read_figures(written))
+            return self._write_group(*match.groups())
+        return self._write_question(self.read_figures(written))
 
-    def _question(self, figures: tuple[float, ...]) -> Segments:
+    def _write_question(self, figures: tuple[float, ...]) -> Segments:
         fields, variable = self.fields, self.fields["variable"]
         first, last = fields.get("first", 0), fields.get("last", 48)
         measure = self.kind.measure.format(later=fields.get("later"))
@@ -44,7 +44,7 @@ class IcuScript(Script):
         requests = [f"{request} patient {self.patients[0]} is"]
         requests += [f" and of patient {patient} is" for patient in self.patients[1:]]
         requests += [
-            f".\nThe mean of the {variable} of all patients {members(group)} is"
+            f".\nThe mean of the {variable} of all patients {describe_members(group)} is"
             for group in self.groups
         ]
         answer = ""
@@ -54,7 +54,9 @@ class IcuScript(Script):
         end = f"{'' if self.is_async else '.'}\nFinal Answer: {answer}\n"
         return [*self.ask(*requests), end]
 
-    def _patient(self, measure: str, variable: str, first: str, last: str, who: str) -> Segments:
+    def _write_patient(
+        self, measure: str, variable: str, first: str, last: str, who: str
+    ) -> Segments:
         code = [
             f"table = pd.DataFrame(measurements({who!r}, {variable!r}))",
             f"table = table[(table['hour'] >= {first}) & (table['hour'] <= {last})]",
@@ -64,6 +66,6 @@ class IcuScript(Script):
         more = f"\nvalues = table['value']\n{before}print(round(float({figure}), 6))\n"
         return ["\n".join(code), more]
 
-    def _group(self, variable: str, group: str) -> Segments:
+    def _write_group(self, variable: str, group: str) -> Segments:
         code = f"means = group_means({group!r}, {variable!r})\n" + self.show("len(means)")
         return [code, "\nprint(round(float(np.mean(means)), 6))\n"]

@@ -129,7 +129,7 @@ class Kind:
         return (self.answers or names)[0 if is_first else 1]
 
 
-def higher_or_lower(name: str, measure: str, text: str) -> Iterator[Kind]:
+def make_higher_lower(name: str, measure: str, text: str) -> Iterator[Kind]:
     """Two kinds that ask which subject has the higher and the lower figure; `text` has {more}."""
     for more, sign in zip(HIGHER_LOWER, "><", strict=True):
         yield Kind(f"{name} {more}", measure, text.replace("{more}", more), sign=sign)
