@@ -15,7 +15,7 @@ from thread_kit.distill.examples import Jails, examples, play
 from thread_kit.distill.question_tasks import InventedStatistics, InventedStays, training_questions
 from thread_kit.distill.questions_teacher import QuestionsTeacher
 from thread_kit.distill.textcraft_teacher import OracleError
-from thread_kit.engines.models import EMBEDDED, MODELS, load_model
+from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.datacommons.questions import KINDS, MIDDLE, SPLITS
@@ -135,7 +135,7 @@ def test_examples_of_questions_learn_what_the_model_writes():
 
 @pytest.mark.jail
 def test_an_evaluation_counts_by_what_is_compared(tmp_path):
-    chosen = BENCHMARKS["datacommons"].listed("test")[:3]
+    chosen = BENCHMARKS["datacommons"].tasks("test")[:3]
     found = evaluate("thread", ScriptedEngine(QuestionsTeacher()), chosen, tmp_path)
     assert [one.solved for one in found] == [True] * 3
     assert [one.group for one in found] == ["minimum", "minimum", "maximum"]
@@ -145,7 +145,7 @@ def test_an_evaluation_counts_by_what_is_compared(tmp_path):
 
 @pytest.mark.jail
 def test_a_wrong_thread_is_named(tmp_path):
-    (task,) = BENCHMARKS["icu"].listed("test")[:1]
+    (task,) = BENCHMARKS["icu"].tasks("test")[:1]
     assert stays_here().name == task.arguments["stays"]
     teacher = oracle_of("thread", task)
     engine = ScriptedEngine(lambda seen: teacher(seen).replace(".max()", ".min()"))
@@ -195,7 +195,7 @@ def test_the_taught_model_answers_a_question_that_no_lesson_had(benchmark, tmp_p
         if benchmark == "datacommons"
         else IcuQA(made_up(tmp_path, patients=20), 3, split="test")
     )
-    with load_model(adapter=MODELS[EMBEDDED].taught[benchmark]) as engine:
+    with load_model(adapter=BENCHMARKS[benchmark].adapters[EMBEDDED]) as engine:
         session = Session(engine, env, dialect=QA, new_tokens=300, logprobs=True)
         episode = session.run(progress=False)
     assert episode.reward == 1

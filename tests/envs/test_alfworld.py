@@ -18,16 +18,16 @@ from pathlib import Path
 import pytest
 
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.envs.alfworld import process as alfworld_engine
+from thread_kit.envs.alfworld import process as game_process
 from thread_kit.envs.alfworld.bleu import bleu, nearest
 from thread_kit.envs.alfworld.env import LISTED, AlfWorld, data_folder, tasks
 from thread_kit.envs.alfworld.generator import KINDS, ROOMS, generated
 from thread_kit.envs.alfworld.planner import solve
-from thread_kit.envs.alfworld.process import Engine, EngineError
+from thread_kit.envs.alfworld.process import GameError, GameProcess
 from thread_kit.envs.alfworld.wording import goal_of, worded
 from thread_kit.envs.alfworld.worker import relevant
-from thread_kit.envs.registry import spread
-from thread_kit.experiments.method import Fitting, SessionMethod
+from thread_kit.envs.benchmark import spread_evenly
+from thread_kit.experiments.method import PerTaskMethod, SessionMethod
 from thread_kit.experiments.suite import Suite
 from thread_kit.prompts import EMPTY, load_prompt
 from thread_kit.session.session import Session
@@ -177,11 +177,11 @@ def test_a_seed_is_a_number_from_0(seed):
 
 
 def test_a_missing_engine_is_an_error_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(alfworld_engine, "NEEDED", ("no_such_package",))
+    monkeypatch.setattr(game_process, "NEEDED", ("no_such_package",))
     with pytest.raises(
         ImportError, match=re.escape('pip install -c constraints.txt ".[alfworld]"')
     ):
-        Engine()
+        GameProcess()
 
 
 def test_wording_changes_no_game_that_is_worded_already():
@@ -438,7 +438,7 @@ def test_in_a_suite_every_game_is_played_with_the_examples_of_its_type(tmp_path,
     suite = Suite(
         tmp_path / "results.jsonl",
         methods=[
-            Fitting("thread", lambda examples: SessionMethod("thread", load_prompt(examples)))
+            PerTaskMethod("thread", lambda examples: SessionMethod("thread", load_prompt(examples)))
         ],
         models={"silent": ScriptedEngine(speak)},
         environment=AlfWorld,
@@ -452,13 +452,17 @@ def test_in_a_suite_every_game_is_played_with_the_examples_of_its_type(tmp_path,
 
 def test_a_part_of_the_games_has_as_many_of_each_type_as_there_are():
     listed = tasks("generated")
-    chosen = spread(listed, 24)
+    chosen = spread_evenly(listed, 24)
     assert Counter(task.type for task in chosen) == dict.fromkeys(KINDS, 4)
     assert [task.name for task in chosen[:4]] == ["pick-0", "pick-2", "pick-5", "pick-7"]
     few = [*listed[:1], *listed[10:30]]  # one of them to pick
-    assert Counter(task.type for task in spread(few, 7)) == {"pick": 1, "clean": 3, "heat": 3}
+    assert Counter(task.type for task in spread_evenly(few, 7)) == {
+        "pick": 1,
+        "clean": 3,
+        "heat": 3,
+    }
     with pytest.raises(ValueError, match="this split has 1 to 60"):
-        spread(listed, 61)
+        spread_evenly(listed, 61)
 
 
 # The process
@@ -494,7 +498,7 @@ def test_the_process_ends_with_the_episode_with_close_and_with_its_last_holder()
         elif over == "closed":
             env.close()
             env.close()
-            with pytest.raises(EngineError, match="the engine is closed"):
+            with pytest.raises(GameError, match="the engine is closed"):
                 env.step("look")
         del env
         gc.collect()
@@ -505,8 +509,8 @@ def test_the_process_ends_with_the_episode_with_close_and_with_its_last_holder()
 @pytest.mark.skipif(not Path("/proc").exists(), reason="no /proc")
 def test_the_process_ends_when_its_host_is_killed():
     code = (
-        "from thread_kit.envs.alfworld.process import Engine\n"
-        "engine = Engine(); print(engine._process.pid, flush=True); input()"
+        "from thread_kit.envs.alfworld.process import GameProcess\n"
+        "engine = GameProcess(); print(engine._process.pid, flush=True); input()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -522,14 +526,14 @@ def test_a_process_that_dies_is_an_error_that_says_so():
     env = AlfWorld("generated", SMALL)
     start = env.reset()
     os.kill(env._engine._process.pid, signal.SIGKILL)
-    with pytest.raises(EngineError, match=r"died \(exit code -9\); it said last: "):
+    with pytest.raises(GameError, match=r"died \(exit code -9\); it said last: "):
         env.step("look")
     assert env.reset() == start  # and one can begin again
 
 
 @needs_engine
 def test_a_silent_process_is_ended_and_the_error_says_what_helps():
-    with Engine(seconds=0.01) as engine:  # it cannot even start in that time
+    with GameProcess(seconds=0.01) as engine:  # it cannot even start in that time
         with pytest.raises(TimeoutError, match=r"within 0\.01 seconds.*A larger `seconds`"):
             engine.ask(do="dance")
         assert not engine.is_open
@@ -538,10 +542,10 @@ def test_a_silent_process_is_ended_and_the_error_says_what_helps():
 @needs_engine
 def test_what_the_engine_refuses_is_an_error_with_its_reason_and_it_lives_on():
     game = json.loads(generated("look", 102).read_text())
-    with Engine() as engine:
-        with pytest.raises(EngineError, match="refuses: ValueError: not a request"):
+    with GameProcess() as engine:
+        with pytest.raises(GameError, match="refuses: ValueError: not a request"):
             engine.ask(do="dance")
-        with pytest.raises(EngineError, match="refuses: "):
+        with pytest.raises(GameError, match="refuses: "):
             engine.ask(do="start", game={**game, "grammar": "nonsense"})
         assert engine.ask(do="start", game=game)["won"] is False
 
@@ -550,7 +554,7 @@ def test_what_the_engine_refuses_is_an_error_with_its_reason_and_it_lives_on():
 def test_a_goal_that_nothing_reaches_is_refused_by_the_planner():
     game = json.loads(generated("look", 102).read_text())
     unreachable = re.sub(r"\(pickupable \S+\)\n", "", game["pddl_problem"])
-    with pytest.raises(EngineError, match="refuses: "):
+    with pytest.raises(GameError, match="refuses: "):
         solve({**game, "pddl_problem": unreachable})
 
 

