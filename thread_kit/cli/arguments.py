@@ -21,18 +21,24 @@ def register_own(arguments: Sequence[str] | None) -> None:
     """Register the benchmark of one's own that `--env module:name` names.
 
     Before the arguments are parsed, so that its splits and rules are among them. Raises what
-    `import_object` raises, and ValueError for what is no `Benchmark`.
+    `load_own` raises.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--env", nargs="?")
     name = parser.parse_known_args(arguments)[0].env
-    if not name or ":" not in name:
-        return
-    benchmark = import_object(name)
+    if name and ":" in name:
+        load_own(name)
+
+
+def load_own(path: str) -> Benchmark:
+    """The benchmark that "module:name" names, registered.
+
+    Raises what `import_object` raises, and ValueError for what is no `Benchmark`.
+    """
+    benchmark = import_object(path)
     if not isinstance(benchmark, Benchmark):
-        raise ValueError(f"--env {name}: this is no Benchmark but {benchmark!r}")
-    if BENCHMARKS.get(benchmark.name) is not benchmark:
-        register_benchmark(benchmark)
+        raise ValueError(f"{path} is no Benchmark but {benchmark!r}; see docs/howto")
+    return register_benchmark(benchmark)
 
 
 def import_object(path: str) -> Any:
@@ -70,9 +76,8 @@ def read_benchmark(options: argparse.Namespace) -> tuple[Benchmark, str]:
 
     Raises ValueError for a name that nobody has registered, or a split that it does not have.
     """
-    benchmark = BENCHMARKS.get(options.env)
-    if benchmark is None and ":" in options.env:
-        benchmark = import_object(options.env)
+    own = ":" in options.env
+    benchmark = load_own(options.env) if own else BENCHMARKS.get(options.env)
     if benchmark is None:
         raise ValueError(
             f"there is no benchmark {options.env!r}; known: {', '.join(BENCHMARKS)}. Or give "
@@ -135,14 +140,17 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
     """The engine of a model: a name, a GGUF file, or "module:name", a function that makes one.
 
     adapter: as in `load_model`; not for an engine of one's own. Raises what `load_model` and
-    `import_object` raise.
+    `import_object` raise, and ValueError for what makes no engine.
     """
     if is_own(model):
         if adapter:
             raise ValueError(
                 f"--adapter {adapter} is for a model of llama.cpp, and not for {model}"
             )
-        engine: Engine = import_object(model)()
+        make = import_object(model)
+        engine = make() if callable(make) else None
+        if not isinstance(engine, Engine):
+            raise ValueError(f"{model} makes no engine; give a function that returns one")
         return engine
     return load_model(
         model,

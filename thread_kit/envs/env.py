@@ -38,6 +38,10 @@ class Env(ABC):
     task: dict[str, Any]
     packages: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.task.items())
+        return f"{type(self).__name__}({arguments})"
+
     @property
     def examples(self) -> str:
         """The name of the few-shot prompts that fit the task; where all are alike, `name`."""
