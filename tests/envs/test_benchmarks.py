@@ -46,7 +46,7 @@ class DoorRules(Judge):
 class Door(Lock):
     """Opens at the first try; number 1 at the second."""
 
-    def __init__(self, split="test", number=0, stuck=False):
+    def __init__(self, split="test", number=0, stuck=False, at_night=False):
         super().__init__(number + 1 + 9 * stuck)
         self.task = {"split": split, "number": number} | ({"stuck": True} if stuck else {})
 
@@ -65,7 +65,7 @@ LOCK = Benchmark(
     "lock",
     Door,
     list_locks,
-    rules={"stuck": "it opens later"},
+    rules={"stuck": "it opens later", "at_night": "100% dark"},
     prompts={"thread/lock": THREAD, "react/lock": REACT},
     max_depth=2,
     error_rules=DoorRules,
@@ -73,8 +73,16 @@ LOCK = Benchmark(
 
 
 @pytest.fixture
-def registered(monkeypatch):
-    monkeypatch.setattr("thread_kit.envs.registry.BENCHMARKS", BENCHMARKS.copy())
+def _registry():
+    """The registry is afterwards as it was before."""
+    before = BENCHMARKS.copy()
+    yield
+    BENCHMARKS.clear()
+    BENCHMARKS.update(before)
+
+
+@pytest.fixture
+def registered(_registry):
     return register_benchmark(LOCK)
 
 
@@ -154,7 +162,7 @@ def test_what_is_no_number_chooses_no_task(text):
 def test_prompts_are_texts_by_name_or_files_in_a_folder_of_ones_own(tmp_path):
     (tmp_path / "thread").mkdir()
     (tmp_path / "thread" / "lock.txt").write_text(THREAD)
-    for prompts in (LOCK.prompts, tmp_path):
+    for prompts in (LOCK.prompts, tmp_path, str(tmp_path)):
         prompt = replace(LOCK, prompts=prompts).load_prompt("lock")
         assert (prompt.name, len(prompt.examples), prompt.dialect) == ("lock", 1, AGENT)
         assert replace(LOCK, prompts=prompts).load_prompt(
@@ -219,23 +227,23 @@ record, nothing = LOCK, None
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, _registry):
     """A folder of a person's own, with a module in it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
     for name in ("envs_of_mine", "my_lock"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "envs_of_mine", sys.modules[__name__])
-    monkeypatch.setattr("thread_kit.envs.registry.BENCHMARKS", BENCHMARKS.copy())
-    own = sys.modules["thread_kit.envs.registry"].BENCHMARKS
-    monkeypatch.setattr("thread_kit.cli.arguments.BENCHMARKS", own)
     (tmp_path / "my_lock.py").write_text(MODULE)
     return tmp_path
 
 
 def test_run_plays_ones_own_task_by_its_own_rules(folder, capsys):
     own = ["run", "--env", "my_lock:record", "--model", "my_lock:make_engine"]
-    assert main([*own, "--task", "1", "--stuck", "--calls", "3", "--out", "one.jsonl"]) == 0
+    assert (
+        main([*own, "--task", "1", "--stuck", "--at-night", "--calls", "3", "--out", "one.jsonl"])
+        == 0
+    )
     assert "status=out_of_calls reward=0" in capsys.readouterr().out.splitlines()[-1]
     header = Episode.load("one.jsonl").header
     assert header["task"] == {"split": "test", "number": 1, "stuck": True}
@@ -288,4 +296,4 @@ def test_the_help_has_ones_own_splits_and_rules(folder, capsys):
         main(["run", "--env", "my_lock:record", "--help"])
     out = " ".join(capsys.readouterr().out.split())
     assert "lock: test" in out
-    assert "--stuck lock: it opens later" in out
+    assert "--stuck lock: it opens later --at-night lock: 100% dark" in out

@@ -37,7 +37,7 @@ def load_own(path: str) -> Benchmark:
     """
     benchmark = import_object(path)
     if not isinstance(benchmark, Benchmark):
-        raise ValueError(f"{path} is no Benchmark but {benchmark!r}; see docs/howto")
+        raise ValueError(f"{path} is no Benchmark but {benchmark!r}; make one: tk.Benchmark(...)")
     return register_benchmark(benchmark)
 
 
@@ -94,7 +94,7 @@ def add_rules(command: Any) -> None:
     """By which rules a task is played, where there is a choice; `read_rules` reads them."""
     for rule in _all_rules():
         helps = "; ".join(f"{b.name}: {b.rules[rule]}" for b in _having(rule))
-        command.add_argument(f"--{rule}", action="store_true", help=helps)
+        command.add_argument(_flag(rule), action="store_true", help=helps.replace("%", "%%"))
 
 
 def read_rules(options: argparse.Namespace, benchmark: Benchmark) -> dict[str, Any]:
@@ -102,12 +102,16 @@ def read_rules(options: argparse.Namespace, benchmark: Benchmark) -> dict[str, A
 
     Raises ValueError for a rule that the benchmark does not have.
     """
-    rules = [rule for rule in _all_rules() if getattr(options, rule)]
+    rules = [rule for rule in _all_rules() if getattr(options, rule, False)]
     for rule in rules:
         if rule not in benchmark.rules:
             having = " and ".join(f"--env {other.name}" for other in _having(rule))
-            raise ValueError(f"--{rule} is for {having}; {benchmark.name} has no such rule")
+            raise ValueError(f"{_flag(rule)} is for {having}; {benchmark.name} has no such rule")
     return dict.fromkeys(rules, True)
+
+
+def _flag(rule: str) -> str:
+    return f"--{rule.replace('_', '-')}"
 
 
 def _all_rules() -> list[str]:

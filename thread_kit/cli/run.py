@@ -52,6 +52,7 @@ def run(options: argparse.Namespace) -> None:
     if prompt is None:
         prompt = benchmark.load_prompt(env.examples)
 
+    # The session, which checks all that it is given before it begins.
     engine = load_engine(options.model, adapter, options)
     session = Session(
         engine,
@@ -66,6 +67,7 @@ def run(options: argparse.Namespace) -> None:
         path=options.out,
     )
 
+    # The episode, and what came of it.
     print(f"{engine}\n{env}", flush=True)
     with engine:
         episode = session.run()

@@ -59,12 +59,15 @@ def run(options: argparse.Namespace) -> None:
     from thread_kit.experiments.results import Results
     from thread_kit.experiments.suite import Suite
 
+    # What is to be played.
     benchmark, split = read_benchmark(options)
     rules = read_rules(options, benchmark)
     tasks = spread_evenly(benchmark.tasks(split), options.tasks)
     chosen = [benchmark.arguments(task) | rules for task in tasks]
     examples = benchmark.environment(**chosen[0]).examples
     limits = {name: getattr(options, name) for name in ("calls", "new_tokens", "temperature")}
+
+    # One suite a model, all in one file: what teaches a model is its own.
     rows = []
     for model in options.models:
         adapter, prompt = choose_teaching(

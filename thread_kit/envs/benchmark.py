@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thread_kit.dialect import AGENT, Dialect
 from thread_kit.envs.env import Env
 from thread_kit.errors.rules import Judge
 from thread_kit.prompts import Prompt, load_prompt, parse_prompt
+
+if TYPE_CHECKING:
+    from thread_kit.methods.stateflow import Machine
 
 LISTED = 200
 """Generated questions have no end; so many of each split are listed."""
@@ -70,14 +73,14 @@ class Benchmark:
     rules: Mapping[str, str] = field(default_factory=dict)
 
     dialect: Dialect = AGENT
-    prompts: Path | Mapping[str, str] | None = None
+    prompts: str | Path | Mapping[str, str] | None = None
     methods: tuple[str, ...] = ()
     start: tuple[str, ...] = ()
     max_depth: int = 3
     executors: tuple[str, ...] = ()
     carry: bool = False
     handlers: tuple[str, ...] = ()
-    machines: Mapping[str, Any] = field(default_factory=dict)
+    machines: Mapping[str, Machine] = field(default_factory=dict)
 
     error_rules: type[Judge] = Judge
     adapters: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +96,7 @@ class Benchmark:
         """
         dialect = dialect or self.dialect
         if not isinstance(self.prompts, Mapping) or name.endswith(".txt"):
-            folder = self.prompts if isinstance(self.prompts, Path) else None
+            folder = None if isinstance(self.prompts, Mapping | None) else Path(self.prompts)
             return load_prompt(name, dialect, folder)
         path = name if "/" in name else f"thread/{name}"
         if path not in self.prompts:

@@ -66,7 +66,7 @@ class GameProcess:
         )
         theirs.close()
         # Runs at close, at garbage collection or at interpreter exit, whichever comes first.
-        self._close = weakref.finalize(self, _end, self._process, self._pipe, self._log)
+        self._close = weakref.finalize(self, _end_process, self._process, self._pipe, self._log)
 
     @property
     def is_open(self) -> bool:
@@ -92,11 +92,11 @@ class GameProcess:
                 reply = json.loads(self._pipe.recv_bytes())
             except (EOFError, ConnectionError):
                 code = self._process.wait()
-                said = _last_lines(self._log)
+                last = _read_last_lines(self._log)
                 self.close()
                 raise GameError(
                     f"the process of ALFWorld's engine died (exit code {code}); it said last: "
-                    f"{said or 'nothing'}"
+                    f"{last or 'nothing'}"
                 ) from None
         if "error" in reply:
             raise GameError(f"ALFWorld's engine refuses: {reply['error']}")
@@ -113,12 +113,12 @@ class GameProcess:
         self.close()
 
 
-def _last_lines(log: IO[bytes]) -> str:
+def _read_last_lines(log: IO[bytes]) -> str:
     log.seek(max(0, log.seek(0, os.SEEK_END) - 1000))
     return " / ".join(log.read().decode("utf-8", "replace").split("\n")[-4:]).strip(" /")
 
 
-def _end(process: subprocess.Popen[bytes], pipe: Connection, log: IO[bytes]) -> None:
+def _end_process(process: subprocess.Popen[bytes], pipe: Connection, log: IO[bytes]) -> None:
     pipe.close()
     process.kill()  # it holds nothing that would have to be saved
     process.wait()
