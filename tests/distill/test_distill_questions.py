@@ -19,7 +19,7 @@ from thread_kit.distill.question_tasks import (
 )
 from thread_kit.distill.questions_teacher import QuestionsTeacher
 from thread_kit.distill.textcraft_teacher import OracleError
-from thread_kit.engines.models import EMBEDDED, MODELS, load_model
+from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.datacommons.questions import KINDS, MIDDLE
@@ -140,7 +140,7 @@ def test_examples_of_questions_learn_what_the_model_writes():
 
 @pytest.mark.jail
 def test_an_evaluation_counts_by_what_is_compared(tmp_path):
-    chosen = BENCHMARKS["datacommons"].listed("test")[:3]
+    chosen = BENCHMARKS["datacommons"].tasks("test")[:3]
     outcomes = evaluate("thread", ScriptedEngine(QuestionsTeacher()), chosen, tmp_path)
     assert [outcome.solved for outcome in outcomes] == [True] * 3
     assert [outcome.group for outcome in outcomes] == ["minimum", "minimum", "maximum"]
@@ -150,7 +150,7 @@ def test_an_evaluation_counts_by_what_is_compared(tmp_path):
 
 @pytest.mark.jail
 def test_a_wrong_thread_is_named(tmp_path):
-    (task,) = BENCHMARKS["icu"].listed("test")[:1]
+    (task,) = BENCHMARKS["icu"].tasks("test")[:1]
     assert load_stays().name == task.arguments["stays"]
     teacher = oracle_of("thread", task)
     engine = ScriptedEngine(lambda seen: teacher(seen).replace(".max()", ".min()"))
@@ -200,7 +200,7 @@ def test_the_taught_model_answers_a_question_that_no_lesson_had(benchmark, tmp_p
         if benchmark == "datacommons"
         else IcuQA(write_synthetic_stays(tmp_path, patients=20), 3, split="test")
     )
-    with load_model(adapter=MODELS[EMBEDDED].taught[benchmark]) as engine:
+    with load_model(adapter=BENCHMARKS[benchmark].adapters[EMBEDDED]) as engine:
         session = Session(engine, env, dialect=QA, new_tokens=300, logprobs=True)
         episode = session.run(progress=False)
     assert episode.reward == 1

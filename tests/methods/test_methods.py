@@ -27,7 +27,7 @@ from thread_kit.envs.env import Env, Step
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.envs.textcraft.planner import solve
 from thread_kit.experiments.method import SessionMethod
-from thread_kit.experiments.method_registry import BUILDERS, named
+from thread_kit.experiments.method_registry import BUILDERS, load_method
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.suite import Suite
 from thread_kit.methods.adapt import adapt
@@ -387,7 +387,7 @@ def test_a_suite_plays_a_method_again_if_what_it_was_made_with_has_changed(tmp_p
 
 @pytest.mark.parametrize("name", BUILDERS)
 def test_a_method_travels_to_other_processes(name):
-    method = named(name, "textcraft")
+    method = load_method(name, "textcraft")
     assert pickle.loads(pickle.dumps(method)).name == name
     header = method(ScriptedEngine([]), world(), seed=0, path=None).episode.header
     assert " at 0x" not in str(header)
@@ -471,7 +471,7 @@ def fetch_and_craft(text: str) -> str:
     ],
 )
 def test_the_planners_examples_lead_to_the_goal(name, goal):
-    method = named(name, "textcraft")
+    method = load_method(name, "textcraft")
     planner = method.prompt if name == "plan-and-execute" else method.fixed["prompts"][0]
     examples = speak_examples([planner])
 

