@@ -13,6 +13,7 @@ from thread_kit.envs.benchmark import LISTED, spread_evenly
 from thread_kit.envs.datacommons.benchmark import DATACOMMONS
 from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.icu.env import IcuQA
+from thread_kit.envs.icu.stays import load_stays, write_synthetic_stays
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.experiments.method import PerTaskMethod
 from thread_kit.experiments.method_registry import load_method
