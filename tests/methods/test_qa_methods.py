@@ -19,7 +19,7 @@ from thread_kit.experiments.results_file import read_ledger
 from thread_kit.experiments.suite import Suite
 from thread_kit.methods.nlep import nlep
 from thread_kit.methods.react import react
-from thread_kit.methods.reflexion import LEARNT
+from thread_kit.methods.reflexion import HEADING
 from thread_kit.prompt_check import speak_examples
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
@@ -93,7 +93,7 @@ def test_reflexion_tries_again_as_long_as_there_is_no_answer(question, replies, 
     episode = play("reflexion", "datacommons", replies, question)
     restarted = [event for event in episode.events if isinstance(event, Restarted)]
     assert len(restarted) == trials - 1
-    assert [LEARNT in one.context.text for one in episode.threads.values()].count(
+    assert [HEADING in one.context.text for one in episode.threads.values()].count(
         True
     ) == trials - 1
     answered = [event for event in episode.events if isinstance(event, Acted)]

@@ -1,4 +1,4 @@
-"""ADaPT (Prasad et al. 2023, Algorithm 1): decompose a task only when the executor fails at it.
+"""ADaPT (Prasad et al. 2023, section 3, Algorithm 1): decompose only what the executor fails at.
 
     function ADAPT(T, k)
       if k > d_max then return False
@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from thread_kit.methods.common import ask, completed, judged, last_step, reply, subtask
+from thread_kit.methods.common import ask, completed, last_step, subtask, verdict, write_reply
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
@@ -51,16 +51,18 @@ def adapt(
     executed = yield from react(given, iterations=iterations, start=start, known=known)
     success = executed.status.is_end and completed(executed.printed or "")
     Y = executed.sequence
-    # ADAPT(T_sub, k + 1) would be False for each of them, so nothing has to be planned.
+    # if k > d_max then return False: each sub-task would, so none has to be planned.
     if success or k >= max_depth:
         known = last_step(Y) if success and carry else known
-        return replace(executed, variables={"known": known}, printed=judged(success))
+        return replace(executed, variables={"known": known}, printed=verdict(success))
 
     # P, logic = planner(T)
-    Y, text, _ = yield from ask(given, Y, "plan", given.context, program=reply, prompt=planner)
+    Y, text, _ = yield from ask(
+        given, Y, "plan", given.context, program=write_reply, prompt=planner
+    )
     plan = parse_plan(text)
     if plan is None:
-        return Finished(Y, Status.ENDED, {"known": known}, judged(False))
+        return Finished(Y, Status.ENDED, {"known": known}, verdict(False))
 
     def attempt(step: int) -> Generator[Request, Any, bool]:
         nonlocal Y, known
@@ -82,4 +84,4 @@ def adapt(
 
     # O = {ADAPT(T_sub, k + 1) | T_sub in P}; completed = logic(O)
     success = yield from combine(plan.logic, attempt)
-    return Finished(Y, Status.ENDED, {"known": known}, judged(success))
+    return Finished(Y, Status.ENDED, {"known": known}, verdict(success))

@@ -1,4 +1,4 @@
-"""What several methods have in common: asking a child, splitting a context, judging a reply."""
+"""What several methods have in common: asking a child, the context of a sub-task, success."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ COMPLETED = "Task completed!"
 FAILED = "Task failed!"
 """How an executor judges itself (ADaPT paper, section 3.1)."""
 
-_take = unless_replaced(psi_print)
+_psi = unless_replaced(psi_print)
 
 
 def completed(text: str) -> bool:
-    """Whether the last line of a text says so; one that says nothing has failed."""
+    """Whether the last line of a text says that the task is completed; an empty one does not."""
     last = text.strip().rpartition("\n")[2]
     return COMPLETED.removesuffix("!").casefold() in last.casefold()
 
 
-def judged(success: bool) -> str:
-    """The words for it."""
+def verdict(success: bool) -> str:
+    """What an executor says of itself."""
     return COMPLETED if success else FAILED
 
 
@@ -73,15 +73,15 @@ def listen(
     """`ask`, where Y ends with a listen mark already."""
     yield Show(Y)
     child: Finished = yield Spawn(context, program, prompt)
-    text = _take(child)
+    text = _psi(child)
     yield Define({})
     Y += given.returned(text)
     yield Show(Y)
     return Y, text, child
 
 
-def reply(given: Given, *, temperature: float | None = None) -> Steps:
-    """A program of one call: what the model writes is what it returns."""
+def write_reply(given: Given, *, temperature: float | None = None) -> Steps:
+    """A program of one call of the model: what it writes is what the thread returns."""
     generated: Generated = yield Generate(Sequence(), temperature)
     Y = Sequence((generated.span,))
     status = ENDS.get(generated.stop, Status.ENDED)  # a listen mark ends a reply as well
@@ -104,9 +104,9 @@ class Code:
             return
         lines = own_code(Y, stop, dialect)[self._executed :]
         self._executed += len(lines)
-        reply: Executed = yield Execute(tuple(lines))
-        if reply.printed is not None:
-            self.printed = reply.printed
+        executed: Executed = yield Execute(tuple(lines))
+        if executed.printed is not None:
+            self.printed = executed.printed
 
     def with_words(self, words: str) -> str:
         """What a thread returns: what it printed, and the line in which it ends."""
@@ -121,12 +121,12 @@ def own_text(Y: Sequence, dialect: Dialect) -> str:
 
 def last_step(Y: Sequence) -> str:
     """The last action of a sequence with its observation, as they stand there; "" if none is."""
-    text, found = "", ""
+    text = step = ""
     for span in Y:
         if span.provenance is Provenance.OBSERVED:
-            found = text.rpartition("\n")[2] + span.text
+            step = text.rpartition("\n")[2] + span.text
         text += span.text
-    return found
+    return step
 
 
 def subtask(context: str, task: str) -> str:
@@ -135,10 +135,10 @@ def subtask(context: str, task: str) -> str:
     The last line of a context asks ("Goal: craft note block.", "Your task is to: find a mug."); it
     asks for `task` instead.
     """
-    world, _, asked = context.rpartition("\n")
-    head, colon, _ = asked.partition(": ")
-    asked = f"{head}: {task}" if colon else task
-    return "\n".join(filter(None, [world, asked.rstrip(" .") + "."]))
+    world, _, question = context.rpartition("\n")
+    head, colon, _ = question.partition(": ")
+    question = f"{head}: {task}" if colon else task
+    return "\n".join(filter(None, [world, question.rstrip(" .") + "."]))
 
 
 def with_break(Y: Sequence, text: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from thread_kit.methods.common import ask, completed, judged
+from thread_kit.methods.common import ask, completed, verdict
 from thread_kit.methods.react import react
 from thread_kit.requests import Finished, Given, Program, Restart, Status, Steps
 from thread_kit.sequence import Sequence
@@ -34,15 +34,16 @@ def try_again(
     but the first. iterations, start: as in `react`.
     """
     executor = partial(react, iterations=iterations, start=start)
-    Y, said = Sequence(), ""
+    Y, answer = Sequence(), ""
     # for trial = 1 ... d_max do
     for trial in range(1, trials + 1):
         program: Program = executor
         if trial > 1:
             # if T is solved then return True
             if (yield Restart()) is None:
-                return Finished(Y, Status.ENDED, {}, judged(True))
+                return Finished(Y, Status.ENDED, {}, verdict(True))
             program = partial(executor, temperature=temperature)
         # executor(T), from the start of the environment
-        Y, said, _ = yield from ask(given, Y, f"trial {trial}", given.context, program=program)
-    return Finished(Y, Status.ENDED, {}, judged(completed(said)))
+        Y, answer, _ = yield from ask(given, Y, f"trial {trial}", given.context, program=program)
+    # return whether the last one says that T is completed
+    return Finished(Y, Status.ENDED, {}, verdict(completed(answer)))
