@@ -119,7 +119,8 @@ class Suite:
         mine: set[Key] = set()
         solved = errors = skipped = 0
         # smoothing=0: the time left comes from the mean of all that was played in this run.
-        with tqdm(total=len(self), unit="episode", smoothing=0, disable=not progress) as bar:
+        options = {"smoothing": 0, "miniters": 1, "disable": not progress}
+        with tqdm(total=len(self), unit="episode", **options) as bar:
             for key, row in self._episodes(done, at_once, executor):
                 mine.add(key)
                 if row is not None:
