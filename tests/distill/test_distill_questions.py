@@ -9,12 +9,11 @@ import pytest
 from helpers.episodes import least_lead
 
 from thread_kit.dialect import QA
-from thread_kit.distill.deviations import oracle_of
-from thread_kit.distill.evaluate import by_group, evaluate
-from thread_kit.distill.examples import Jails, examples, play
+from thread_kit.distill.evaluate import by_group, evaluate, teacher_for
+from thread_kit.distill.examples import QuestionSandboxes, examples, play
 from thread_kit.distill.question_tasks import InventedStatistics, InventedStays, training_questions
 from thread_kit.distill.questions_teacher import QuestionsTeacher
-from thread_kit.distill.textcraft_teacher import OracleError
+from thread_kit.distill.textcraft_teacher import TeacherError
 from thread_kit.engines.models import EMBEDDED, MODELS, load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.datacommons.env import DataCommonsQA
@@ -86,7 +85,7 @@ def test_the_teacher_answers_with_the_sandboxs_own_figures_about_patients(name):
 
 @pytest.mark.parametrize("context", ["I need 8 planks. =>", "Question: who are you?"])
 def test_another_form_is_refused(context):
-    with pytest.raises(OracleError, match="not a "):
+    with pytest.raises(TeacherError, match="not a "):
         QuestionsTeacher().threads(context.removesuffix(" =>"), "")
 
 
@@ -95,7 +94,7 @@ def test_only_threads_are_taught_about_questions():
         play("react", next(training_questions(0)))
 
 
-def test_invented_data_are_the_same_for_the_same_seed_and_nobodys():
+def test_synthetic_data_are_the_same_for_the_same_seed_and_nobodys():
     one, same, other = InventedStatistics(3), InventedStatistics(3), InventedStatistics(4)
     assert one.places == same.places != other.places
     assert one.observations(COUNTRY, "Q0") == same.observations(COUNTRY, "Q0")
@@ -127,8 +126,8 @@ def test_examples_of_questions_learn_what_the_model_writes():
     found = examples("thread", islice(training_questions(0), 2), engine, tokens=1_500, mains=1)
     assert len(found) == 6
     for example in found:
-        pairs = zip(example.tokens, example.learnt, strict=True)
-        learnt = "".join(chr(token) for token, is_learnt in pairs if is_learnt)
+        pairs = zip(example.tokens, example.loss_mask, strict=True)
+        learnt = "".join(chr(token) for token, counts in pairs if counts)
         assert learnt.endswith("#END#")
         assert "Response:" not in learnt
 
@@ -147,7 +146,7 @@ def test_an_evaluation_counts_by_what_is_compared(tmp_path):
 def test_a_wrong_thread_is_named(tmp_path):
     (task,) = BENCHMARKS["icu"].listed("test")[:1]
     assert stays_here().name == task.arguments["stays"]
-    teacher = oracle_of("thread", task)
+    teacher = teacher_for("thread", task)
     engine = ScriptedEngine(lambda seen: teacher(seen).replace(".max()", ".min()"))
     (found,) = evaluate("thread", engine, [task], tmp_path)
     if not found.solved:  # both patients' minimum can stand as their maximum does
@@ -160,14 +159,14 @@ def test_questions_share_a_jail_with_the_functions_of_the_one_that_is_on():
     first, second = (
         DataCommonsQA("train", number, source=InventedStatistics(number)) for number in (9, 10)
     )
-    with closing(Jails()) as jails:
-        assert jails.of(first) is jails.of(second)
+    with closing(QuestionSandboxes()) as sandboxes:
+        assert sandboxes.of(first) is sandboxes.of(second)
         place = second.question.needs[0][0]
-        said = jails.of(second).execute(
+        said = sandboxes.of(second).execute(
             None, f"print(find_places({second.source.places[place]!r}))"
         )
         assert repr(place) in said.printed
-        assert jails.of(IcuQA(InventedStays(0), 0, split="train")) is not jails.of(first)
+        assert sandboxes.of(IcuQA(InventedStays(0), 0, split="train")) is not sandboxes.of(first)
 
 
 @pytest.mark.jail

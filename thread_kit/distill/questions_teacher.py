@@ -40,7 +40,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from thread_kit.dialect import QA
-from thread_kit.distill.textcraft_teacher import OracleError
+from thread_kit.distill.textcraft_teacher import TeacherError
 from thread_kit.envs.datacommons import questions as datacommons_questions
 from thread_kit.envs.datacommons import rules as datacommons_script
 from thread_kit.envs.icu import questions as mimic_questions
@@ -79,7 +79,7 @@ class QuestionsTeacher(Script):
         try:
             return super().__call__(seen)
         except IndexError:
-            raise OracleError("more has been asked for than there is to ask") from None
+            raise TeacherError("more has been asked for than there is to ask") from None
 
     def threads(self, context: str, written: str) -> Segments:
         for form, reply in _FORMS:
@@ -87,14 +87,14 @@ class QuestionsTeacher(Script):
                 return reply(**found.groupdict())
         if context.startswith("Question: "):
             return _question(context.removeprefix("Question: "))
-        raise OracleError(f"not a request of this form: {context!r}")
+        raise TeacherError(f"not a request of this form: {context!r}")
 
 
 def _question(text: str) -> Segments:
     for kind, form, main in _templates():
         if found := re.fullmatch(form, text):
             return main(kind, **found.groupdict())
-    raise OracleError(f"not a question of these kinds: {text!r}")
+    raise TeacherError(f"not a question of these kinds: {text!r}")
 
 
 @cache
@@ -265,7 +265,7 @@ def _measured(measure: str, measures: Mapping[str, str], times: str) -> str:
     try:
         before, figure = figure_of(measure, measures, times)
     except KeyError:
-        raise OracleError(f"not a measure of this form: {measure!r}") from None
+        raise TeacherError(f"not a measure of this form: {measure!r}") from None
     return before + _returned(figure)
 
 
