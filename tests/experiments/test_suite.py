@@ -154,7 +154,7 @@ def test_where_and_how_fast_a_model_runs_makes_no_other_episode(tmp_path):
     assert len(read_ledger(path)) == 6
 
 
-def test_an_engine_that_was_given_stays_open_and_one_that_was_loaded_is_closed(tmp_path):
+def test_an_engine_stays_open_where_it_was_given_and_not_loaded(tmp_path):
     class Closing(ScriptedEngine):
         closed = 0
 

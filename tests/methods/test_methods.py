@@ -186,7 +186,7 @@ def test_a_plan_of_such_a_step_ends_the_episode_without_an_error(program, replie
 # Plan-and-Execute
 
 
-def test_plan_and_execute_gives_each_step_to_an_executor_and_never_plans_again():
+def test_plan_and_execute_gives_each_step_to_an_executor():
     program = partial(plan_and_execute, executor=EXECUTOR)
     said = {
         "Task: open it.": [plan("(Step 1 AND Step 2)", 2) + "\n#END#"],

@@ -158,7 +158,7 @@ def test_the_trials_to_learn_from_went_like_this_and_gave_no_answer(examples, be
 
 @pytest.mark.parametrize("benchmark", BOTH)
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_speaks_the_benchmarks_dialect_and_travels_to_other_processes(name, benchmark):
+def test_a_method_speaks_the_benchmarks_dialect_and_can_be_pickled(name, benchmark):
     method = named(name, benchmark)
     assert pickle.loads(pickle.dumps(method)).prompt == method.prompt
     assert method.prompt.dialect == (QA_ASYNC if name == "thread, async" else QA)
@@ -176,7 +176,7 @@ def test_methods_for_questions_are_not_played_elsewhere_and_others_not_here():
 
 
 @pytest.mark.parametrize("benchmark", BOTH)
-def test_so_many_questions_of_each_split_are_listed_and_a_choice_has_all_kinds(benchmark):
+def test_each_split_lists_its_questions_and_a_choice_has_all_kinds(benchmark):
     one = BENCHMARKS[benchmark]
     assert [len(one.listed(split)) for split in one.splits] == [QUESTIONS, QUESTIONS]
     chosen = [one.arguments(task) for task in spread(one.listed("test"), 40)]

@@ -102,7 +102,7 @@ def test_reflexion_stands_on_thread_as_well():
 # TextCraft
 
 
-def test_the_lessons_of_the_prompt_belong_to_trials_that_really_failed_like_this():
+def test_the_lessons_of_the_prompt_belong_to_trials_that_failed_like_this():
     prompt = load_prompt("reflexion/textcraft")
     for example in prompt.examples:
         context, _, trial = example.context.partition("\n> inventory")

@@ -105,11 +105,9 @@ class RunningJob:
             while self._interrupted and self._interrupted.past:
                 event = self._next()  # what is only repeated waits for nobody
             return event
-        except StopIteration:
-            self._close_env()
-            raise
         except Exception as error:
-            self.error = _describe_error(error)
+            if not isinstance(error, StopIteration):
+                self.error = _describe_error(error)
             self._close_env()
             raise StopIteration from error
 

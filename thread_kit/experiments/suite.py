@@ -77,10 +77,9 @@ class Suite:
         return len(self.methods) * len(self.models) * len(self.tasks) * len(self.seeds)
 
     def __repr__(self) -> str:
-        return (
-            f"Suite({str(self.path)!r}, methods x models x tasks x seeds = {len(self.methods)} x "
-            f"{len(self.models)} x {len(self.tasks)} x {len(self.seeds)})"
-        )
+        sizes = map(len, (self.methods, self.models, self.tasks, self.seeds))
+        product = " x ".join(map(str, sizes))
+        return f"Suite({str(self.path)!r}, methods x models x tasks x seeds = {product})"
 
     def run(
         self,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pickle
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +34,8 @@ def run_job(job: Job, load: Callable[[], Engine]) -> tuple[Key, dict[str, Any] |
         running = RunningJob(job, engine)
         if running.is_done:
             return running.key, None
-        try:
-            for _ in running:
-                pass
-        finally:
-            running.close()
+        with closing(running):
+            deque(running, maxlen=0)
         return running.key, running.row()
 
 

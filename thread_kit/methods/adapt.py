@@ -64,22 +64,16 @@ def adapt(
     if plan is None:
         return Finished(Y, Status.ENDED, {"known": known}, verdict(False))
 
+    child = partial(adapt, planner=planner, max_depth=max_depth, carry=carry, k=k + 1)
+
     def attempt(step: int) -> Generator[Request, Any, bool]:
         nonlocal Y, known
-        below = partial(
-            adapt,
-            planner=planner,
-            max_depth=max_depth,
-            iterations=iterations,
-            start=start,
-            carry=carry,
-            known=known,
-            k=k + 1,
-        )
         task = plan.steps[step]
-        Y, text, child = yield from ask(given, Y, task, subtask(given.context, task), program=below)
+        context = subtask(given.context, task)
+        program = partial(child, iterations=iterations, start=start, known=known)
+        Y, text, finished = yield from ask(given, Y, task, context, program=program)
         if completed(text):
-            known = child.variables.get("known", known)
+            known = finished.variables.get("known", known)
         return completed(text)
 
     # O = {ADAPT(T_sub, k + 1) | T_sub in P}; completed = logic(O)

@@ -7,7 +7,6 @@ from typing import Any
 
 from thread_kit.dialect import Dialect, Stop
 from thread_kit.exchange import psi_print, unless_replaced
-from thread_kit.prompts import Prompt
 from thread_kit.requests import (
     ENDS,
     Define,
@@ -17,7 +16,6 @@ from thread_kit.requests import (
     Generate,
     Generated,
     Given,
-    Program,
     Request,
     Show,
     Spawn,
@@ -45,39 +43,28 @@ def verdict(success: bool) -> str:
     return COMPLETED if success else FAILED
 
 
-def ask(
-    given: Given,
-    Y: Sequence,
-    line: str,
-    context: str,
-    *,
-    program: Program | None = None,
-    prompt: Prompt | None = None,
-) -> Generator[Request, Any, tuple[Sequence, str, Finished]]:
-    """Spawn a child and wait for it: Y with `line` and what came back, that text, the child.
+Answer = Generator[Request, Any, tuple[Sequence, str, Finished]]
+"""Y with the answer of a child behind it, the answer alone, the child."""
 
-    line: stands in Y for the spawn. program, prompt: as in `Spawn`.
+
+def ask(given: Given, Y: Sequence, line: str, context: str, **child: Any) -> Answer:
+    """Spawn a child and wait for it.
+
+    line: stands in Y for the spawn. child: its `program` and its `prompt`, as in `Spawn`.
     """
     Y += given.instruction(with_break(Y, f"{line} {given.dialect.listen}"))
-    return (yield from listen(given, Y, context, program=program, prompt=prompt))
+    return (yield from listen(given, Y, context, **child))
 
 
-def listen(
-    given: Given,
-    Y: Sequence,
-    context: str,
-    *,
-    program: Program | None = None,
-    prompt: Prompt | None = None,
-) -> Generator[Request, Any, tuple[Sequence, str, Finished]]:
+def listen(given: Given, Y: Sequence, context: str, **child: Any) -> Answer:
     """`ask`, where Y ends with a listen mark already."""
     yield Show(Y)
-    child: Finished = yield Spawn(context, program, prompt)
-    text = _psi(child)
+    finished: Finished = yield Spawn(context, **child)
+    text = _psi(finished)
     yield Define({})
     Y += given.returned(text)
     yield Show(Y)
-    return Y, text, child
+    return Y, text, finished
 
 
 def write_reply(given: Given, *, temperature: float | None = None) -> Steps:
@@ -107,10 +94,6 @@ class Code:
         executed: Executed = yield Execute(tuple(lines))
         if executed.printed is not None:
             self.printed = executed.printed
-
-    def with_words(self, words: str) -> str:
-        """What a thread returns: what it printed, and the line in which it ends."""
-        return "\n".join(filter(None, [self.printed, words]))
 
 
 def own_text(Y: Sequence, dialect: Dialect) -> str:

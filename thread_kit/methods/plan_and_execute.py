@@ -47,14 +47,9 @@ def plan_and_execute(
     def attempt(step: int) -> Generator[Request, Any, bool]:
         nonlocal Y, known
         task = plan.steps[step]
-        Y, text, child = yield from ask(
-            given,
-            Y,
-            task,
-            subtask(given.context, task),
-            program=partial(react, iterations=iterations, start=start, known=known),
-            prompt=executor,
-        )
+        context = subtask(given.context, task)
+        program = partial(react, iterations=iterations, start=start, known=known)
+        Y, text, child = yield from ask(given, Y, task, context, program=program, prompt=executor)
         if carry and completed(text):
             known = last_step(child.sequence)
         return completed(text)

@@ -58,7 +58,8 @@ def react(
         if generated.stop in ENDS:
             # if Y is over then return Y
             words = own_text(Sequence((generated.span,)), dialect)
-            return Finished(Y, ENDS[generated.stop], {}, code.with_words(words))
+            printed = "\n".join(filter(None, [code.printed, words]))
+            return Finished(Y, ENDS[generated.stop], {}, printed)
         # Y = Y + E(action)
         if Y.last_line_is_own and dialect.is_action(Y.last_line):
             Y += given.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())

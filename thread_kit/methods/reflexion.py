@@ -51,8 +51,8 @@ def reflexion(
         )
         lessons.append(lesson)
     # return whether the actor says that T is completed
-    answer = answer if given.dialect.code else verdict(completed(answer))
-    return Finished(Y, Status.ENDED, {}, answer)
+    words = verdict(completed(answer))
+    return Finished(Y, Status.ENDED, {}, answer if given.dialect.code else words)
 
 
 def with_lessons(context: str, lessons: list[str]) -> str:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.common import ask, with_break, write_reply
+from thread_kit.methods.common import Answer, ask, with_break, write_reply
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
@@ -218,9 +218,7 @@ class ModelCheck:
         return Y, next(states, self.otherwise)
 
 
-def _ask_model(
-    given: Given, Y: Sequence, line: str, question: str, prompt: Prompt
-) -> Generator[Request, Any, tuple[Sequence, str, Finished]]:
+def _ask_model(given: Given, Y: Sequence, line: str, question: str, prompt: Prompt) -> Answer:
     history = "\n".join(filter(None, [given.context, Y.text.rstrip(), question]))
     return (yield from ask(given, Y, line, history, program=write_reply, prompt=prompt))
 

@@ -44,6 +44,7 @@ def tdag(
     generator, executor: the prompts of the agent generator and of all agents. subtasks: at most.
     iterations, start: as in `react`, for each agent.
     """
+    agent = partial(react, iterations=iterations, start=start)
     Y = Sequence()
     # for i = 1 ... n do
     for _ in range(subtasks):
@@ -64,12 +65,6 @@ def tdag(
             given, Y, "agent", context, program=write_reply, prompt=generator
         )
         # r_i = agent(t_i)
-        Y, _, _ = yield from ask(
-            given,
-            Y,
-            "result",
-            f"{about}\n{context}",
-            program=partial(react, iterations=iterations, start=start),
-            prompt=executor,
-        )
+        context = f"{about}\n{context}"
+        Y, _, _ = yield from ask(given, Y, "result", context, program=agent, prompt=executor)
     return Finished(Y, Status.OUT_OF_CALLS, {})
