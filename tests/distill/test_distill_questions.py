@@ -90,7 +90,7 @@ def test_another_form_is_refused(context):
 
 
 def test_only_threads_are_taught_about_questions():
-    with pytest.raises(ValueError, match="answers questions as 'react'"):
+    with pytest.raises(ValueError, match="plays datacommons as 'react'"):
         play("react", next(training_questions(0)))
 
 
