@@ -14,8 +14,10 @@ from thread_kit.analysis.statistics import (
     compare,
     holm,
     mcnemar,
+    on_same_tasks,
     paired_bootstrap,
     repeats,
+    shared_out,
     success,
     wilson,
     within_budget,
@@ -261,3 +263,32 @@ def test_calls_are_averaged_over_episodes():
     assert list(table["maximum"]) == [12, 10]
     assert table["stderr"][0] == pytest.approx(1 / np.sqrt(3))
     assert np.isnan(table["stderr"][1])
+
+
+# Two methods on the same tasks
+
+
+def played(**changed) -> pd.DataFrame:
+    given = {
+        "method": ["a", "a", "b", "b"],
+        "model": "m",
+        "task": ["1", "2", "2", "3"],
+        "seed": 0,
+        "solved": [True, False, True, True],
+        "generated": [10, 20, 40, 80],
+        "evaluated": 5,
+        "calls": 1,
+        "seconds": [1.0, 2.0, 3.0, 4.0],
+    }
+    return pd.DataFrame({**given, **changed})
+
+
+def test_only_tasks_that_both_have_played_are_compared():
+    both = on_same_tasks(played(), "a", "b")
+    assert both.index.get_level_values("task").tolist() == ["2"]
+    assert both["generated"].to_dict("records") == [{"a": 20, "b": 40}]
+    short = shared_out(both).set_index("method")
+    assert short["solved"].to_dict() == {"a": 0, "b": 1}
+    assert short["seconds"].to_dict() == {"a": 2.0, "b": 3.0}
+    with pytest.raises(ValueError, match="no episode of 'c' is here; known: a, b"):
+        on_same_tasks(played(), "a", "c")

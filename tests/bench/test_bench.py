@@ -9,11 +9,11 @@ import pytest
 from thread_kit.bench import tables
 from thread_kit.bench.__main__ import main
 from thread_kit.bench.contenders import (
-    apart,
     create_completion,
     kv_true,
     nothing_cached,
     prompt_cached,
+    run_in_process,
 )
 from thread_kit.bench.exactness import drift
 from thread_kit.bench.figures import contenders_figure, growth_figure, rates_figure
@@ -30,7 +30,7 @@ from thread_kit.bench.growth import (
     growth,
     tree,
 )
-from thread_kit.bench.rates import keeping, rate
+from thread_kit.bench.rates import rate, rate_beside_cells
 from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Forced, Weights, Workload, workload
 from thread_kit.engines.models import load_model
@@ -43,7 +43,7 @@ from thread_kit.trace.episode import Episode
 
 @pytest.mark.parametrize("shape", TREES)
 @pytest.mark.parametrize("threads", [1, 2, 5, 21, 40])
-def test_a_tree_has_its_threads_and_every_parent_calls_once_more_than_it_spawns(shape, threads):
+def test_a_tree_has_its_threads_and_the_calls_that_they_need(shape, threads):
     children = TREES[shape](threads)
     assert len(children) == threads
     assert sum(children) == threads - 1
@@ -158,11 +158,11 @@ def work():
 @pytest.mark.model
 def test_every_contender_evaluates_what_its_cache_does_not_hold(weights, work):
     every = sum(len(call.seen) + len(call.written) - 1 for call in work.calls)
-    assert apart(kv_true, weights, work).evaluated == distinct_tokens(work)
-    assert apart(nothing_cached, weights, work).evaluated == every
+    assert run_in_process(kv_true, weights, work).evaluated == distinct_tokens(work)
+    assert run_in_process(nothing_cached, weights, work).evaluated == every
     kept = len(work.prompt) * (len(work.calls) - 1)
-    assert apart(prompt_cached, weights, work).evaluated == every - kept
-    one = apart(create_completion, weights, work)
+    assert run_in_process(prompt_cached, weights, work).evaluated == every - kept
+    one = run_in_process(create_completion, weights, work)
     assert one.evaluated == SCHEMES["one sequence"](work)
     assert one.as_recorded < len(work.calls), "the texts are not this model's own"
     assert one.peak > 10**8, "the model's file is mapped"
@@ -171,7 +171,7 @@ def test_every_contender_evaluates_what_its_cache_does_not_hold(weights, work):
 @pytest.mark.model
 def test_the_server_has_a_slot_for_each_thread_and_keeps_what_it_read(weights, work):
     pytest.importorskip("xllamacpp")
-    played = apart(llama_server, weights, work)
+    played = run_in_process(llama_server, weights, work)
     every = sum(len(call.seen) + len(call.written) - 1 for call in work.calls)
     assert distinct_tokens(work) <= played.evaluated < every
     assert played.seconds > 0
@@ -193,15 +193,15 @@ def test_drift_is_measured_at_every_token_and_nothing_differs_from_itself(weight
 @pytest.mark.model
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_sessions_and_the_bare_loop_write_in_turns(weights, at_once):
-    found = rate(weights, at_once, turns=2, tokens=3)
-    assert found.at_once == at_once
-    assert 0 < found.low <= found.share <= found.high
-    assert 0 <= found.outside < 1
+    measured = rate(weights, at_once, turns=2, tokens=3)
+    assert measured.at_once == at_once
+    assert 0 < measured.low <= measured.share <= measured.high
+    assert 0 <= measured.outside < 1
 
 
 @pytest.mark.model
 def test_kept_cells_stay_where_they_are_while_a_session_writes(weights):
-    assert 0 < keeping(weights, 200, turns=2, tokens=3) < 3
+    assert 0 < rate_beside_cells(weights, 200, turns=2, tokens=3) < 3
 
 
 # Results

@@ -1,4 +1,4 @@
-"""Distillation: oracles, invented tasks, examples, reports; training and export with torch."""
+"""Distillation: teachers, synthetic tasks, examples, results; training and export with torch."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ from hypothesis import strategies as st
 from thread_kit.analysis.published import beside
 from thread_kit.distill.__main__ import main
 from thread_kit.distill.evaluate import (
-    Outcome,
+    TaskResult,
     by_group,
     evaluate,
-    frame_of,
-    load_outcomes,
-    outcome,
+    evaluate_episode,
+    load_results,
+    to_frame,
 )
-from thread_kit.distill.examples import Example, Kept, examples, play
-from thread_kit.distill.textcraft_tasks import MAX_ACTIONS, invent, rename, training_tasks
-from thread_kit.distill.textcraft_teacher import OracleError, react_script, speak_thread
+from thread_kit.distill.examples import Example, ExampleFile, examples, play
+from thread_kit.distill.textcraft_tasks import (
+    MAX_ACTIONS,
+    generate_task,
+    rename_items,
+    training_tasks,
+)
+from thread_kit.distill.textcraft_teacher import TeacherError, react_script, speak_thread
 from thread_kit.engines.models import (
     EMBEDDED,
     MODELS,
@@ -85,7 +90,7 @@ def test_a_custom_task_that_makes_no_sense_is_refused(goal, commands, message):
 
 
 @pytest.mark.parametrize("number", range(0, 200, 10))
-def test_a_task_made_anew_from_its_printed_commands_plays_like_the_packages_own(number):
+def test_a_task_made_from_its_printed_commands_plays_like_the_packages_own(number):
     own = TextCraft("test", number)
     custom = TextCraft.custom(own.goal, own.commands)
     assert custom.reset() == own.reset()
@@ -118,11 +123,11 @@ def test_the_commands_are_a_variable_of_the_main_thread_in_both_scopes():
         assert line.printed == SIGN[1][0]
 
 
-# Oracles
+# Teachers
 
 
 @pytest.mark.parametrize("split", ["test", "dev", "train"])
-def test_the_thread_oracle_solves_every_task_within_the_papers_budget(split):
+def test_the_thread_teacher_solves_every_task_within_the_papers_budget(split):
     for task in tasks(split):
         with Session(ScriptedEngine(speak_thread), TextCraft(split, task.number)) as session:
             episode = session.run(progress=False)
@@ -131,7 +136,7 @@ def test_the_thread_oracle_solves_every_task_within_the_papers_budget(split):
 
 
 @pytest.mark.parametrize("split", ["test", "dev", "train"])
-def test_the_react_oracle_solves_every_task_in_one_thread(split):
+def test_the_react_teacher_solves_every_task_in_one_thread(split):
     for task in tasks(split):
         engine = ScriptedEngine(react_script(task.goal, task.commands))
         env = TextCraft(split, task.number)
@@ -140,7 +145,7 @@ def test_the_react_oracle_solves_every_task_in_one_thread(split):
         assert (episode.reward, len(episode.threads)) == (1, 1), task
 
 
-def test_the_thread_oracle_speaks_the_form_that_it_documents():
+def test_the_thread_teacher_speaks_the_form_that_it_documents():
     episode = play("thread", SIGN)
     texts = [thread.sequence.text for thread in episode.threads.values()]
     assert texts[0] == (
@@ -167,18 +172,18 @@ def test_what_is_not_of_the_form_is_refused(text):
         while True:
             text += speak_thread(text) + "Hello.<=\n"
 
-    with pytest.raises(OracleError):
+    with pytest.raises(TeacherError):
         talk(text)
 
 
-# Invented tasks
+# Synthetic tasks
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4))
 @settings(max_examples=40, deadline=None)
-def test_an_invented_task_is_solved_by_the_oracles_and_by_the_planner(seed, depth):
-    goal, commands = invent(seed, depth)
-    assert (goal, commands) == invent(seed, depth)
+def test_a_synthetic_task_is_solved_by_the_teachers_and_by_the_planner(seed, depth):
+    goal, commands = generate_task(seed, depth)
+    assert (goal, commands) == generate_task(seed, depth)
     assert len(solve(goal, commands)) <= MAX_ACTIONS
     for method in ("thread", "react"):
         assert play(method, (goal, commands)).reward == 1
@@ -188,14 +193,14 @@ def test_training_never_meets_a_goal_that_is_held_out():
     held_out = {task.goal for split in ("test", "dev") for task in tasks(split)}
     goals = [goal for goal, _ in training_tasks(1, 1500)]
     assert not held_out & set(goals)
-    invented = [commands for _, commands in list(training_tasks(1, 400))[2::4]]
-    made = {Recipe.parse(command).output for commands in invented for command in commands}
+    generated = [commands for _, commands in list(training_tasks(1, 400))[2::4]]
+    made = {Recipe.parse(command).output for commands in generated for command in commands}
     assert not held_out & made
 
 
 def test_renaming_keeps_everything_but_the_names():
     for task in tasks("train")[:60]:
-        goal, commands = rename(7, task.goal, task.commands)
+        goal, commands = rename_items(7, task.goal, task.commands)
         old = sorted(re.sub(r"[a-z ]+", "", command) for command in task.commands)
         assert sorted(re.sub(r"[a-z ]+", "", command) for command in commands) == old
         assert len(solve(goal, commands)) == len(solve(task.goal, task.commands))
@@ -206,20 +211,19 @@ def test_renaming_keeps_everything_but_the_names():
 # Examples
 
 
-def test_only_what_the_thread_itself_wrote_is_learnt():
+def test_the_loss_mask_covers_what_the_thread_itself_wrote():
     found = examples("thread", [SIGN], Letters(), tokens=100)
     text = "".join(map(chr, next(e for e in found if len(e) > 200).tokens))
     for example in found:
         text = "".join(map(chr, example.tokens))
-        learnt = "".join(
-            chr(t) for t, one in zip(example.tokens, example.learnt, strict=True) if one
-        )
+        pairs = zip(example.tokens, example.loss_mask, strict=True)
+        learnt = "".join(chr(token) for token, counts in pairs if counts)
         _, Y = text.split("#START#\n")
         assert learnt == re.sub(r"(?<==>)[^\n]*<=\n", "", Y)
         assert "Prompt:" not in learnt
 
 
-def test_examples_are_drawn_until_there_are_enough_tokens_and_each_is_there_once():
+def test_examples_are_drawn_until_there_are_enough_tokens_each_once():
     found = examples("thread", training_tasks(1, 50), Letters(), tokens=20_000, seed=3)
     assert found == examples("thread", training_tasks(1, 50), Letters(), tokens=20_000, seed=3)
     assert 20_000 <= sum(map(len, found)) < 30_000
@@ -242,22 +246,22 @@ def test_what_a_kill_has_interrupted_goes_on_behind_the_last_whole_task(tmp_path
     def draw(tokens, **more):
         return examples("thread", tasks(), Letters(), tokens=tokens, **more)
 
-    draw(5_000, kept=Kept(path, about))
+    draw(5_000, file=ExampleFile(path, about))
     whole = path.read_bytes()
-    first = len(Kept(path, about).tasks)
+    first = len(ExampleFile(path, about).tasks)
     assert first == len(played) < 50
     path.write_bytes(whole[: whole.rfind(b"\n", 0, -1) + 20])  # in the middle of the last task
-    again = Kept(path, about)
+    again = ExampleFile(path, about)
     assert len(again.tasks) == first - 1
-    assert draw(5_000, kept=again) == draw(5_000)
+    assert draw(5_000, file=again) == draw(5_000)
     assert path.read_bytes() == whole
     # More tokens: the tasks that are there are not played again.
-    lessons = Kept(path, about)
-    lessons.tasks[0] = [Example((1, 2), (True, False))]
-    assert Example((1, 2), (True, False)) in draw(9_000, kept=lessons)
-    assert draw(9_000, kept=Kept(path, about)) == draw(9_000)
+    there = ExampleFile(path, about)
+    there.tasks[0] = [Example((1, 2), (True, False))]
+    assert Example((1, 2), (True, False)) in draw(9_000, file=there)
+    assert draw(9_000, file=ExampleFile(path, about)) == draw(9_000)
     with pytest.raises(ValueError, match="holds other examples"):
-        Kept(path, {**about, "seed": 2})
+        ExampleFile(path, {**about, "seed": 2})
 
 
 # Reports
@@ -268,7 +272,7 @@ def a_task(number=47):
 
 
 class Mistaken:
-    """The oracle, with one mistake."""
+    """The teacher, with one mistake."""
 
     def __init__(self, right: str, wrong: str):
         self.right, self.wrong = right, wrong
@@ -276,7 +280,7 @@ class Mistaken:
     def __call__(self, text: str) -> str:
         try:
             return speak_thread(text).replace(self.right, self.wrong)
-        except OracleError:
+        except TeacherError:
             return "#END#"
 
 
@@ -292,7 +296,7 @@ def test_a_failure_is_explained_by_its_first_mistake(right, wrong, cause, said):
     engine = ScriptedEngine(Mistaken(right, wrong))
     with Session(engine, TextCraft("dev", 47), calls=40) as session:
         episode = session.run(progress=False)
-    found = outcome("thread", a_task(), episode)
+    found = evaluate_episode("thread", a_task(), episode)
     if right == "1 of 1\n":  # a slip that does no harm
         assert found.solved
         assert found.cause == ""
@@ -307,7 +311,7 @@ def test_a_failure_of_react_is_explained_too():
     replies = [reply.replace("get 9", "get 3") for reply in script]
     with Session(ScriptedEngine(replies), TextCraft("dev", 47), scope="none") as session:
         episode = session.run(progress=False)
-    found = outcome("react", task, episode)
+    found = evaluate_episode("react", task, episode)
     assert (found.cause, found.said) == ("a wrong number", "> get 3 emerald =>")
 
 
@@ -323,12 +327,14 @@ def test_an_evaluation_goes_on_where_it_was_interrupted(tmp_path):
     assert [f"Goal: craft {task.goal}." in text for task in chosen] == [False, False, True]
     assert [one.solved for one in again] == [True, True, True]  # the second stood in its trace
     assert again[0] == first[0]
-    assert load_outcomes(tmp_path / "results.jsonl") == again
+    assert load_results(tmp_path / "results.jsonl") == again
 
 
 def test_the_table_has_wilson_intervals():
     def one(depth, solved):
-        return Outcome("textcraft", {}, "g", f"depth {depth}", solved, "ended", 1, 1, 10, 20, 1.0)
+        return TaskResult(
+            "textcraft", {}, "g", f"depth {depth}", solved, "ended", 1, 1, 10, 20, 1.0
+        )
 
     rows = by_group([one(2, True)] * 9 + [one(2, False)] + [one(3, True)] * 10)
     assert [(row["tasks"], row["solved"], row["n"]) for row in rows] == [
@@ -443,7 +449,7 @@ def test_a_rare_kind_is_spread_over_the_batches_and_little_is_padded():
 
 @distill
 @model
-def test_the_loss_is_the_mean_over_learnt_tokens_whatever_the_padding(fresh, some_examples):
+def test_the_loss_is_the_mean_over_the_masked_tokens_whatever_the_padding(fresh, some_examples):
     import torch
 
     from thread_kit.distill.train import loss_of
@@ -453,7 +459,7 @@ def test_the_loss_is_the_mean_over_learnt_tokens_whatever_the_padding(fresh, som
     with torch.no_grad():
         one, other = (loss_of(adapted, [example]).item() for example in pair)
         both = loss_of(adapted, pair).item()
-    n, m = (sum(example.learnt) for example in pair)
+    n, m = (sum(example.loss_mask) for example in pair)
     assert both == pytest.approx((n * one + m * other) / (n + m), rel=0.02)
 
 
@@ -476,7 +482,7 @@ def test_a_machine_computes_in_the_precision_that_it_has(name, fresh, some_examp
 
 @distill
 @model
-def test_training_lowers_the_loss_and_an_interrupted_run_goes_on_as_if_it_were_not(
+def test_training_lowers_the_loss_and_an_interrupted_run_goes_on(
     fresh, some_examples, tmp_path, monkeypatch
 ):
     from thread_kit.distill import train
@@ -507,12 +513,12 @@ def test_training_lowers_the_loss_and_an_interrupted_run_goes_on_as_if_it_were_n
 def test_rows_are_interleaved_as_llama_cpp_wants_them_and_back():
     import numpy as np
 
-    from thread_kit.distill.export import apart, interleaved
+    from thread_kit.distill.export import deinterleave, interleave
 
     rows = np.arange(12).reshape(12, 1)  # 2 heads of 6 rows: halves 0 1 2 and 3 4 5
-    assert interleaved(rows, 2).ravel().tolist() == [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11]
-    assert (apart(interleaved(rows, 2), 2) == rows).all()
-    assert (interleaved(rows, None) == rows).all()
+    assert interleave(rows, 2).ravel().tolist() == [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11]
+    assert (deinterleave(interleave(rows, 2), 2) == rows).all()
+    assert (interleave(rows, None) == rows).all()
 
 
 @distill
@@ -613,9 +619,9 @@ def test_torch_and_llama_cpp_say_the_same_with_the_adapter(fresh):
 
 
 def test_committed_outcomes_stand_beside_the_published_ones():
-    outcomes = load_outcomes(resource("data/adapters/results-thread.jsonl"))
+    outcomes = load_results(resource("data/adapters/results-thread.jsonl"))
     assert (outcomes[12].task, outcomes[12].group) == ({"split": "test", "number": 12}, "depth 3")
-    table = beside(frame_of(outcomes, method="thread", model="taught"))
+    table = beside(to_frame(outcomes, method="thread", model="taught"))
     ours = table[table["kind"] == "own run"].iloc[0]
     assert (ours["n"], ours["success"]) == (200, 94.5)
     assert not (table["kind"] == "reproduction").any()

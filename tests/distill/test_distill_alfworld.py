@@ -12,11 +12,11 @@ from helpers.episodes import least_lead
 from thread_kit.analysis.published import by_type
 from thread_kit.distill import __main__ as command
 from thread_kit.distill import alfworld_tasks as alfworld_games
-from thread_kit.distill.alfworld_tasks import FIRST, FLOOR_PLANS, rolled, training_games
+from thread_kit.distill.alfworld_tasks import FIRST, FLOOR_PLANS, count_places, training_games
 from thread_kit.distill.alfworld_teacher import OPEN_FIRST, speak_alfworld
-from thread_kit.distill.evaluate import by_group, evaluate, frame_of, load_outcomes, outcome
+from thread_kit.distill.evaluate import by_group, evaluate, evaluate_episode, load_results, to_frame
 from thread_kit.distill.examples import examples, play
-from thread_kit.distill.textcraft_teacher import OracleError
+from thread_kit.distill.textcraft_teacher import TeacherError
 from thread_kit.engines.models import EMBEDDED, MODELS, load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import AlfWorld, Task
@@ -28,7 +28,7 @@ needs_engine = pytest.mark.alfworld
 
 
 def says(context, *returned):
-    """What the oracle writes in a thread, from its start to its end."""
+    """What the teacher writes in a thread, from its start to its end."""
     text = f"Prompt:\n{context} =>\n\nResponse:\n#START#\n"
     begin = len(text)
     for back in returned:
@@ -147,7 +147,7 @@ def test_at_a_place_where_the_thread_before_stands_already_it_looks_again():
     "context", ["Your task is to: dance.", "I need to dance.", "Goal: craft torch."]
 )
 def test_what_is_not_of_the_form_is_refused(context):
-    with pytest.raises(OracleError):
+    with pytest.raises(TeacherError):
         says(context)
 
 
@@ -166,7 +166,7 @@ def test_a_game_of_each_type_is_won_by_what_is_taught(one_process):
     assert {game["generated"]["seed"] for game in games} == {FIRST + 4}
     for game in games:
         assert play("thread", game).reward == 1
-    with pytest.raises(ValueError, match="nobody has written an oracle"):
+    with pytest.raises(ValueError, match="nobody has written a teacher"):
         play("react", games[0])
 
 
@@ -176,7 +176,8 @@ def test_the_lessons_are_what_the_threads_wrote_themselves(one_process):
     found = examples("thread", training_games(5), engine, tokens=1000, mains=1)
     for one in found:
         text = "".join(map(chr, one.tokens))
-        learnt = "".join(chr(t) for t, is_own in zip(one.tokens, one.learnt, strict=True) if is_own)
+        pairs = zip(one.tokens, one.loss_mask, strict=True)
+        learnt = "".join(chr(token) for token, counts in pairs if counts)
         _, Y = text.split("#START#\n")
         assert learnt == re.sub(r"(?<==>)[^\n]*<=\n", "", Y)
     assert sum("Your task is to" in "".join(map(chr, one.tokens)) for one in found) >= 1
@@ -185,7 +186,7 @@ def test_the_lessons_are_what_the_threads_wrote_themselves(one_process):
 @needs_engine
 def test_a_floor_plan_of_the_official_games_is_never_trained_on(one_process, monkeypatch):
     first, second = itertools.islice(training_games(3), 2)
-    plan = ", ".join(f"{kind} {count}" for kind, count in rolled(first))
+    plan = ", ".join(f"{kind} {count}" for kind, count in count_places(first))
     monkeypatch.setitem(alfworld_games.FLOOR_PLANS, 0, plan)
     assert next(training_games(3)) == second
     assert set(FLOOR_PLANS) == {0, 10, 219, 308, 424}
@@ -206,7 +207,7 @@ def test_places_are_a_variable_so_that_a_thread_copies_no_list(alfworld_process)
 
 
 class Mistaken:
-    """The oracle, with one mistake."""
+    """The teacher, with one mistake."""
 
     def __init__(self, right: str, wrong: str):
         self.right, self.wrong = right, wrong
@@ -214,7 +215,7 @@ class Mistaken:
     def __call__(self, text: str) -> str:
         try:
             return speak_alfworld(text).replace(self.right, self.wrong)
-        except OracleError:
+        except TeacherError:
             return "#END#"
 
 
@@ -240,7 +241,7 @@ def test_games_are_played_to_a_report_that_goes_on_where_it_was_interrupted(
     again = evaluate("thread", engine, [PICK, LOOK], tmp_path)
     assert not engine.seen  # all of it stands in the traces
     assert again[0] == first[0]
-    assert again == load_outcomes(tmp_path / "results.jsonl")
+    assert again == load_results(tmp_path / "results.jsonl")
     one = again[1]
     assert (one.environment, one.group) == ("alfworld", "look")
     assert one.task == {"split": "generated", "game": "look-102"}
@@ -248,7 +249,7 @@ def test_games_are_played_to_a_report_that_goes_on_where_it_was_interrupted(
     assert (one.cause, one.said, one.expected) == ("", "", "")
     rows = [(row["tasks"], row["solved"], row["n"]) for row in by_group(again[::-1])]
     assert rows == [("pick", 1, 1), ("look", 1, 1), ("all", 2, 2)]
-    table = by_type(frame_of(again, method="thread", model="taught"))
+    table = by_type(to_frame(again, method="thread", model="taught"))
     assert (table.iloc[0]["Pick"], table.iloc[0]["n"]) == (100, 2)
 
 
@@ -271,18 +272,18 @@ def test_a_lost_game_is_explained_by_its_first_mistake(
 
 
 @needs_engine
-def test_a_game_that_the_oracle_loses_too_is_no_mistake(alfworld_process):
+def test_a_game_that_the_teacher_loses_too_is_no_mistake(alfworld_process):
     env = AlfWorld("generated", "look-102", max_actions=3)
     episode = Session(ScriptedEngine(speak_alfworld), env).run(progress=False)
-    found = outcome("thread", LOOK, episode)
+    found = evaluate_episode("thread", LOOK, episode)
     assert (found.solved, found.cause) == (
         False,
         "no mistake in the form; the budget was used up",
     )
 
 
-def test_a_form_without_an_oracle_is_refused_before_anything_is_played(tmp_path):
-    with pytest.raises(ValueError, match=r"nobody has written an oracle that plays .* as 'react'"):
+def test_a_form_without_a_teacher_is_refused_before_anything_is_played(tmp_path):
+    with pytest.raises(ValueError, match=r"nobody has written a teacher that plays .* as 'react'"):
         evaluate("react", ScriptedEngine([]), [LOOK], tmp_path)
     assert not list(tmp_path.iterdir())
 

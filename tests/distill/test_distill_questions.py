@@ -9,16 +9,15 @@ import pytest
 from helpers.episodes import least_lead
 
 from thread_kit.dialect import QA
-from thread_kit.distill.deviations import oracle_of
-from thread_kit.distill.evaluate import by_group, evaluate
-from thread_kit.distill.examples import Jails, examples, play
+from thread_kit.distill.evaluate import by_group, evaluate, teacher_for
+from thread_kit.distill.examples import QuestionSandboxes, examples, play
 from thread_kit.distill.question_tasks import (
     SyntheticStatistics,
     SyntheticStays,
     training_questions,
 )
 from thread_kit.distill.questions_teacher import QuestionsTeacher
-from thread_kit.distill.textcraft_teacher import OracleError
+from thread_kit.distill.textcraft_teacher import TeacherError
 from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.datacommons.env import DataCommonsQA
@@ -91,26 +90,26 @@ def test_the_teacher_answers_with_the_sandboxs_own_figures_about_patients(name):
 
 @pytest.mark.parametrize("context", ["I need 8 planks. =>", "Question: who are you?"])
 def test_another_form_is_refused(context):
-    with pytest.raises(OracleError, match="not a "):
+    with pytest.raises(TeacherError, match="not a "):
         QuestionsTeacher().write(context.removesuffix(" =>"), "")
 
 
 def test_only_threads_are_taught_about_questions():
-    with pytest.raises(ValueError, match="answers questions as 'react'"):
+    with pytest.raises(ValueError, match="plays datacommons as 'react'"):
         play("react", next(training_questions(0)))
 
 
 def test_synthetic_data_are_the_same_for_the_same_seed_and_nobodys():
-    source, same, other = SyntheticStatistics(3), SyntheticStatistics(3), SyntheticStatistics(4)
-    assert source.places == same.places != other.places
-    assert source.observations(COUNTRY, "Q0") == same.observations(COUNTRY, "Q0")
+    one, same, other = SyntheticStatistics(3), SyntheticStatistics(3), SyntheticStatistics(4)
+    assert one.places == same.places != other.places
+    assert one.observations(COUNTRY, "Q0") == same.observations(COUNTRY, "Q0")
     real = OpenStatistics()
     synthetic = {name for seed in range(200) for name in SyntheticStatistics(seed).places.values()}
     asked_in_tests = sorted(set(real.places) - {COUNTRY})[SPLITS.index("test") :: 2]
     assert not synthetic & {real.places[place] for place in asked_in_tests}
     asked = {name for seed in range(200) for name in SyntheticStatistics(seed).variables.values()}
     assert not asked & set(real.variables.values())
-    assert max(int(row["date"]) for row in source.observations(COUNTRY, "Q0")) < MIDDLE
+    assert max(int(row["date"]) for row in one.observations(COUNTRY, "Q0")) < MIDDLE
     stays = SyntheticStays(3)
     assert list(stays.expired) == list(SyntheticStays(3).expired) != list(SyntheticStays(4).expired)
     patient = next(iter(stays.expired))
@@ -129,11 +128,11 @@ def test_training_questions_are_of_both_benchmarks_in_turn():
 @pytest.mark.jail
 def test_examples_of_questions_learn_what_the_model_writes():
     engine = ScriptedEngine([])
-    lessons = examples("thread", islice(training_questions(0), 2), engine, tokens=1_500, mains=1)
-    assert len(lessons) == 6
-    for example in lessons:
-        pairs = zip(example.tokens, example.learnt, strict=True)
-        learnt = "".join(chr(token) for token, is_learnt in pairs if is_learnt)
+    found = examples("thread", islice(training_questions(0), 2), engine, tokens=1_500, mains=1)
+    assert len(found) == 6
+    for example in found:
+        pairs = zip(example.tokens, example.loss_mask, strict=True)
+        learnt = "".join(chr(token) for token, counts in pairs if counts)
         assert learnt.endswith("#END#")
         assert "Response:" not in learnt
 
@@ -152,7 +151,7 @@ def test_an_evaluation_counts_by_what_is_compared(tmp_path):
 def test_a_wrong_thread_is_named(tmp_path):
     (task,) = BENCHMARKS["icu"].tasks("test")[:1]
     assert load_stays().name == task.arguments["stays"]
-    teacher = oracle_of("thread", task)
+    teacher = teacher_for("thread", task)
     engine = ScriptedEngine(lambda seen: teacher(seen).replace(".max()", ".min()"))
     (outcome,) = evaluate("thread", engine, [task], tmp_path)
     if not outcome.solved:  # both patients' minimum can stand as their maximum does
@@ -165,14 +164,14 @@ def test_questions_share_a_jail_with_the_functions_of_the_one_that_is_on():
     first, second = (
         DataCommonsQA("train", number, source=SyntheticStatistics(number)) for number in (9, 10)
     )
-    with closing(Jails()) as jails:
-        assert jails.of(first) is jails.of(second)
+    with closing(QuestionSandboxes()) as sandboxes:
+        assert sandboxes.of(first) is sandboxes.of(second)
         place = second.question.needs[0][0]
-        outcome = jails.of(second).execute(
+        said = sandboxes.of(second).execute(
             None, f"print(find_places({second.source.places[place]!r}))"
         )
-        assert repr(place) in outcome.printed
-        assert jails.of(IcuQA(SyntheticStays(0), 0, split="train")) is not jails.of(first)
+        assert repr(place) in said.printed
+        assert sandboxes.of(IcuQA(SyntheticStays(0), 0, split="train")) is not sandboxes.of(first)
 
 
 @pytest.mark.jail

@@ -20,13 +20,13 @@ from thread_kit.envs.registry import BENCHMARKS, OWN, find_benchmark, register_b
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.errors.error_types import ErrorType
 from thread_kit.errors.first_error import propose
+from thread_kit.errors.review_widget import described
 from thread_kit.errors.rules import Judge
 from thread_kit.experiments.method_registry import BUILDERS, VARIANTS, load_method
 from thread_kit.experiments.results import Results
 from thread_kit.paths import resource
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.header import described
 
 ENVS = Path(tk.__file__).parent / "envs"
 MAIN = "Prompt:\nTask: open it.\n\nResponse:\n#START#\n"

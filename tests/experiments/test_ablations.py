@@ -76,7 +76,7 @@ def test_with_the_whole_sequence_a_child_reads_all_that_its_parent_wrote():
     assert "items = [c.split(" not in run("thread, as observed").threads[1].context.text
 
 
-def test_with_a_separate_prompt_the_main_thread_reads_others_examples_than_its_children():
+def test_with_a_separate_prompt_the_main_thread_reads_other_examples():
     episode = run(SEPARATE)
     main, others = split_prompt(load_prompt("textcraft"))
     prompts = [one.prompt for one in episode.threads.values()]

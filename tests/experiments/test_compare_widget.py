@@ -10,7 +10,7 @@ from helpers.suites import speak
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.experiments.ablations import ABLATIONS
-from thread_kit.experiments.compare_widget import Switches
+from thread_kit.experiments.compare_widget import CompareWidget
 from thread_kit.experiments.method_registry import TAUGHT, load_method
 from thread_kit.methods.react import react
 from thread_kit.session.session import Session
@@ -20,11 +20,11 @@ from thread_kit.views.text import episode_text
 NAMES = ["thread", "thread, depth 2", "thread, shared scope"]
 
 
-def switches(**options) -> Switches:
+def switches(**options) -> CompareWidget:
     methods = {name: load_method(name, "textcraft", taught=True) for name in NAMES}
     about = {name: one.about for name, one in ABLATIONS.items()}
     engine = ScriptedEngine(speak)
-    return Switches(engine, TextCraft("dev", 47), methods, about=about, **options)
+    return CompareWidget(engine, TextCraft("dev", 47), methods, about=about, **options)
 
 
 def test_both_episodes_are_played_from_the_start_of_the_same_task():
@@ -44,7 +44,9 @@ def test_a_switch_says_what_it_takes_away_and_chooses_what_is_played():
     seen.button.click()
     both = seen.wait()
     assert both.episodes["thread, shared scope"].header["scope"] == "shared"
-    assert repr(seen).startswith("Switches('thread' beside 'thread, shared scope' on TextCraft")
+    assert repr(seen).startswith(
+        "CompareWidget('thread' beside 'thread, shared scope' on TextCraft"
+    )
 
 
 def test_playing_again_begins_anew():
@@ -64,7 +66,7 @@ def test_the_same_method_on_both_sides_is_played_once():
 
 def test_switches_need_two_methods():
     with pytest.raises(ValueError, match="at least two"):
-        Switches(ScriptedEngine([]), Lock(), {"thread": TAUGHT["thread"]()})
+        CompareWidget(ScriptedEngine([]), Lock(), {"thread": TAUGHT["thread"]()})
 
 
 def test_trees_stand_in_columns_and_as_text_below_one_another():

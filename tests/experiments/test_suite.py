@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import multiprocessing
 import shutil
@@ -20,6 +21,7 @@ from helpers import suites
 from helpers.suites import SHOWN, THREAD, speak, suite, tasks
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tqdm import tqdm
 
 from thread_kit.__main__ import main
 from thread_kit.analysis.statistics import success
@@ -152,7 +154,7 @@ def test_where_and_how_fast_a_model_runs_makes_no_other_episode(tmp_path):
     assert len(read_ledger(path)) == 6
 
 
-def test_an_engine_that_was_given_stays_open_and_one_that_was_loaded_is_closed(tmp_path):
+def test_an_engine_stays_open_where_it_was_given_and_not_loaded(tmp_path):
     class Closing(ScriptedEngine):
         closed = 0
 
@@ -536,6 +538,45 @@ def once_more() -> ScriptedEngine:
 def test_what_cannot_go_to_another_process_is_refused(tmp_path, changed, at_once, message):
     with ThreadPoolExecutor(1) as executor, pytest.raises(ValueError, match=message):
         suite(tmp_path / "r.jsonl", **changed).run(executor=executor, at_once=at_once)
+
+
+# Progress
+
+
+class Clock:
+    """A hundred seconds go by whenever an environment is made."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def environment(self, **task) -> TextCraft:
+        self.now += 100
+        return TextCraft(**task)
+
+
+def test_the_time_left_comes_from_what_was_played_in_this_run(tmp_path, monkeypatch):
+    path, clock = tmp_path / "r.jsonl", Clock()
+    last = {}
+
+    class Bar(tqdm):
+        def __init__(self, **options):
+            super().__init__(**options, file=io.StringIO())
+
+        def close(self):
+            if not self.disable:  # tqdm closes once more when it is forgotten
+                last.update(self.format_dict)
+            super().close()
+
+    monkeypatch.setattr("thread_kit.experiments.suite.tqdm", Bar)
+    monkeypatch.setattr("tqdm.std.time", clock)
+    for numbers in ((40, 47), (40, 47, 55)):
+        suite(path, tasks=tasks(*numbers), environment=clock.environment).run()
+    assert (last["initial"], last["n"], last["total"]) == (4, 6, 6)
+    # Two episodes, and one environment more for the question whether the task can be solved.
+    assert last["elapsed"] == 300
+    assert last["rate"] is None, "no moving average: tqdm divides what was played by the time"
 
 
 # Results, solvability

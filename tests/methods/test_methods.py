@@ -160,10 +160,33 @@ def test_a_text_without_steps_is_no_plan():
     assert parse_plan("I would fetch it.\nExecution order: (Step 1)") is None
 
 
+LONG = f"Step {'9' * 5000}: open it."
+
+
+def test_a_step_with_a_number_of_thousands_of_digits_is_none():
+    assert parse_plan(LONG) is None
+    found = parse_plan(f"{LONG}\nStep 1: push.\nExecution order: (Step 1 AND {LONG[:5005]})")
+    assert found
+    assert (found.steps, found.logic) == ({1: "push."}, ("AND", (1,)))
+
+
+@pytest.mark.parametrize(
+    ("program", "replies"),
+    [
+        (partial(plan_and_execute, executor=EXECUTOR), [f"{LONG}\n#END#"]),
+        (partial(adapt, planner=PLANNER), [NO, f"{LONG}\n#END#"]),
+    ],
+)
+def test_a_plan_of_such_a_step_ends_the_episode_without_an_error(program, replies):
+    episode = play(program, replies, prompts=[PLANNER, EXECUTOR], new_tokens=6000)
+    assert episode.status is Status.ENDED
+    assert len(episode.threads) == len(replies)
+
+
 # Plan-and-Execute
 
 
-def test_plan_and_execute_gives_each_step_to_an_executor_and_never_plans_again():
+def test_plan_and_execute_gives_each_step_to_an_executor():
     program = partial(plan_and_execute, executor=EXECUTOR)
     said = {
         "Task: open it.": [plan("(Step 1 AND Step 2)", 2) + "\n#END#"],

@@ -21,7 +21,7 @@ from thread_kit.experiments.results_file import read_ledger
 from thread_kit.experiments.suite import Suite
 from thread_kit.methods.nlep import nlep
 from thread_kit.methods.react import react
-from thread_kit.methods.reflexion import LEARNT
+from thread_kit.methods.reflexion import HEADING
 from thread_kit.prompt_check import speak_examples
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
@@ -95,7 +95,7 @@ def test_reflexion_tries_again_as_long_as_there_is_no_answer(question, replies, 
     episode = play("reflexion", "datacommons", replies, question)
     restarted = [event for event in episode.events if isinstance(event, Restarted)]
     assert len(restarted) == trials - 1
-    assert [LEARNT in one.context.text for one in episode.threads.values()].count(
+    assert [HEADING in one.context.text for one in episode.threads.values()].count(
         True
     ) == trials - 1
     answered = [event for event in episode.events if isinstance(event, Acted)]
@@ -160,7 +160,7 @@ def test_the_trials_to_learn_from_went_like_this_and_gave_no_answer(examples, be
 
 @pytest.mark.parametrize("benchmark", BOTH)
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_speaks_the_benchmarks_dialect_and_travels_to_other_processes(name, benchmark):
+def test_a_method_speaks_the_benchmarks_dialect_and_can_be_pickled(name, benchmark):
     method = load_method(name, benchmark)
     assert pickle.loads(pickle.dumps(method)).prompt == method.prompt
     assert method.prompt.dialect == (QA_ASYNC if name == "thread, async" else QA)
@@ -178,7 +178,7 @@ def test_methods_for_questions_are_not_played_elsewhere_and_others_not_here():
 
 
 @pytest.mark.parametrize("benchmark", BOTH)
-def test_so_many_questions_of_each_split_are_listed_and_a_choice_has_all_kinds(benchmark):
+def test_each_split_lists_its_questions_and_a_choice_has_all_kinds(benchmark):
     one = BENCHMARKS[benchmark]
     assert [len(one.tasks(split)) for split in one.splits] == [LISTED, LISTED]
     chosen = [one.arguments(task) for task in spread_evenly(one.tasks("test"), 40)]

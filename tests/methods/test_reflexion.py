@@ -11,7 +11,7 @@ from thread_kit.distill.textcraft_teacher import speak_thread
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.methods.react import react
-from thread_kit.methods.reflexion import LEARNT, reflexion, remembering
+from thread_kit.methods.reflexion import HEADING, reflexion, with_lessons
 from thread_kit.program import threads
 from thread_kit.prompt_check import speak_examples
 from thread_kit.prompts import Example, Prompt, load_prompt
@@ -47,8 +47,8 @@ def test_lessons_come_into_the_next_trials_in_order():
     replies = ["> push =>", NO, "Pushing is no use.#END#", NO, "I gave up\ntoo early.#END#"]
     episode = played([*replies, "> open =>", YES], trials=3)
     first, second, third = contexts(episode, lessons=False)
-    assert LEARNT not in first
-    assert f"{LEARNT}\n- Pushing is no use.\nA lock.\nTask: open it." in second
+    assert HEADING not in first
+    assert f"{HEADING}\n- Pushing is no use.\nA lock.\nTask: open it." in second
     assert "- Pushing is no use.\n- I gave up too early.\nA lock." in third
     assert episode.reward == 1
     assert "trial 3 =>Task completed!<=" in episode.threads[0].sequence.text
@@ -75,7 +75,7 @@ def test_after_the_last_trial_nobody_looks_back():
 
 
 def test_a_task_without_lessons_is_the_task():
-    assert remembering("T", []) == "T"
+    assert with_lessons("T", []) == "T"
 
 
 def test_reflexion_stands_on_thread_as_well():
@@ -102,7 +102,7 @@ def test_reflexion_stands_on_thread_as_well():
 # TextCraft
 
 
-def test_the_lessons_of_the_prompt_belong_to_trials_that_really_failed_like_this():
+def test_the_lessons_of_the_prompt_belong_to_trials_that_failed_like_this():
     prompt = load_prompt("reflexion/textcraft")
     for example in prompt.examples:
         context, _, trial = example.context.partition("\n> inventory")

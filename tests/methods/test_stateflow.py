@@ -13,17 +13,17 @@ from thread_kit.methods.react import NO_ACTION
 from thread_kit.methods.state_machines import MACHINES
 from thread_kit.methods.stateflow import (
     Agent,
-    Always,
-    Asking,
     Machine,
-    Matching,
-    Say,
+    ModelCheck,
+    Prompter,
     State,
+    StringMatching,
+    ToolCall,
+    acknowledge,
     execute,
-    goes_to,
-    heard,
+    go_to,
+    respond,
     stateflow,
-    write,
 )
 from thread_kit.prompt_check import speak_examples
 from thread_kit.prompts import Example, Prompt, load_prompt
@@ -35,12 +35,12 @@ JUDGE = Prompt("judge", (Example("judge", "#END#"),))
 
 OPENING = Machine(
     {
-        "Init": State((Always("look"),), goes_to("Try")),
+        "Init": State((ToolCall("look"),), go_to("Try")),
         "Try": State(
-            (Say("[Try] Open it."), write, execute),
-            Matching({"opens": "End", "Nothing": "Error"}, "Try"),
+            (Prompter("[Try] Open it."), respond, execute),
+            StringMatching({"opens": "End", "Nothing": "Error"}, "Try"),
         ),
-        "Error": State((Say("[Error] Why?"), write, heard), goes_to("Try")),
+        "Error": State((Prompter("[Error] Why?"), respond, acknowledge), go_to("Try")),
     }
 )
 
@@ -73,10 +73,10 @@ def test_a_machine_goes_by_strings_from_state_to_state():
 def test_the_first_pattern_that_the_last_message_has_decides():
     machine = Machine(
         {
-            "Init": State((write,), Matching({"b": "B", "a": "A"}, "C")),
-            "A": State((Say("in A"),), goes_to("End")),
-            "B": State((Say("in B"),), goes_to("End")),
-            "C": State((Say("in C"),), goes_to("End")),
+            "Init": State((respond,), StringMatching({"b": "B", "a": "A"}, "C")),
+            "A": State((Prompter("in A"),), go_to("End")),
+            "B": State((Prompter("in B"),), go_to("End")),
+            "C": State((Prompter("in C"),), go_to("End")),
         }
     )
     for said, state in (("ab =>", "B"), ("a =>", "A"), ("else =>", "C")):
@@ -86,7 +86,7 @@ def test_the_first_pattern_that_the_last_message_has_decides():
 def test_instructions_of_the_machine_are_no_message():
     """Else the pattern would be found in what the machine itself said."""
     machine = Machine(
-        {"Init": State((write, Say("an Error?")), Matching({"Error": "Init"}, "End"))}
+        {"Init": State((respond, Prompter("an Error?")), StringMatching({"Error": "Init"}, "End"))}
     )
     assert played(machine, ["fine =>"]).usage.calls == 1
 
@@ -103,8 +103,8 @@ def test_the_last_turn_may_still_end_the_machine(turns, status):
 
 
 def test_a_model_with_a_prompt_of_its_own_decides_where_to_go():
-    asks = Asking("Is it open?", {"yes": "End", "no": "Try"}, "Try", JUDGE)
-    machine = Machine({"Try": State((write, execute), asks)}, start="Try")
+    asks = ModelCheck("Is it open?", {"yes": "End", "no": "Try"}, "Try", JUDGE)
+    machine = Machine({"Try": State((respond, execute), asks)}, start="Try")
     replies = ["> push =>", "No, it is not.#END#", "> open =>", "YES.#END#"]
     episode = played(machine, replies, prompts=[JUDGE])
     assert [one.prompt == JUDGE.sha256 for one in episode.threads.values()] == [False, True, True]
@@ -115,7 +115,11 @@ def test_a_model_with_a_prompt_of_its_own_decides_where_to_go():
 
 def test_an_agent_reads_the_history_with_a_prompt_that_nobody_else_sees():
     machine = Machine(
-        {"Init": State((Always("look"), Agent(JUDGE), execute), Matching({"opens": "End"}, "Init"))}
+        {
+            "Init": State(
+                (ToolCall("look"), Agent(JUDGE), execute), StringMatching({"opens": "End"}, "Init")
+            )
+        }
     )
     episode = played(machine, ["think: locked.\n> open =>"], prompts=[JUDGE])
     assert "Task: open it.\n> look =>Nothing happens.<=" in episode.threads[1].context.text
@@ -139,9 +143,9 @@ def test_a_reply_that_is_cut_ends_the_machine_with_its_reason():
 
 def test_a_machine_names_the_state_that_it_lacks():
     with pytest.raises(ValueError, match="'Start', which is none"):
-        Machine({"Init": State((), goes_to("End"))}, start="Start")
+        Machine({"Init": State((), go_to("End"))}, start="Start")
     with pytest.raises(ValueError, match="went to 'Elsewhere'"):
-        played(Machine({"Init": State((), goes_to("Elsewhere"))}), [])
+        played(Machine({"Init": State((), go_to("Elsewhere"))}), [])
 
 
 # TextCraft
@@ -161,7 +165,7 @@ def test_the_examples_visit_every_state():
         output.text
         for state in MACHINES["textcraft"].states.values()
         for output in state.outputs
-        if isinstance(output, Say)
+        if isinstance(output, Prompter)
     ]
     assert len(texts) == 4
     assert all(text in shown for text in texts)
@@ -171,5 +175,5 @@ def test_a_machine_is_described_in_the_trace_by_what_it_says():
     program = partial(stateflow, machine=MACHINES["textcraft"])
     session = Session(ScriptedEngine([]), world(), program=program, scope="none")
     states = session.episode.header["program"]["machine"]["states"]
-    assert states["Init"]["outputs"] == [{"name": "Always", "action": "inventory"}]
+    assert states["Init"]["outputs"] == [{"name": "ToolCall", "action": "inventory"}]
     assert states["Verify"]["next"]["otherwise"] == "Solve"

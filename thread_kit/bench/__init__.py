@@ -8,7 +8,6 @@ server.py      the contender that is a server of its own
 exactness.py   how far its logits are from those of an evaluation from scratch
 rates.py       how close to llama.cpp's own loop the kit writes, one episode and several at once
 growth.py      how the work grows with the depth and with the number of threads: counts, no model
-snippets.py    what models wrote, run again in the jail: does anything hang?
 player.py      how long the player takes for a large episode, in a headless Chromium
 tables.py      what was measured, as tables; figures.py: as pictures
 """

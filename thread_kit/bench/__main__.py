@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
 import platform
 import random
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from thread_kit.bench import growth, tables
-from thread_kit.bench.contenders import CONTENDERS, apart
+from thread_kit.bench.contenders import CONTENDERS, run_in_process
 from thread_kit.bench.exactness import drift
-from thread_kit.bench.rates import keeping, rate
+from thread_kit.bench.rates import rate, rate_beside_cells
 from thread_kit.bench.server import llama_server
-from thread_kit.bench.workload import Played, Weights, Workload, workload
+from thread_kit.bench.workload import Measurement, Weights, Workload, workload
 from thread_kit.cli.arguments import choose_teaching
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.llama import cores
@@ -31,8 +32,8 @@ from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode, TraceError
 
 AT_ONCE = (1, 2, 4, 8)
-KEPT = (1000, 2000, 4000)  # cells
-BIG = 1000  # threads of the episodes whose bookkeeping is measured
+KEPT_CELLS = (1000, 2000, 4000)
+THREADS = 1000  # of the episodes whose bookkeeping is measured
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,27 +73,22 @@ def _measure(options: argparse.Namespace) -> None:
         options.model, TEXTCRAFT, adapter=options.adapter, prompt=options.prompt
     )
     cpu_threads = cores()
-    weights = Weights.of(
-        options.model,
-        adapter,
-        context=options.context,
-        gpu_layers=options.gpu_layers,
-        cpu_threads=cpu_threads,
-    )
-    given = {"adapter": adapter, "context": options.context, "gpu_layers": options.gpu_layers}
-    with load_model(options.model, **given) as engine:
+    size = {"context": options.context, "gpu_layers": options.gpu_layers}
+    weights = Weights.of(options.model, adapter, cpu_threads=cpu_threads, **size)
+    with load_model(options.model, adapter=adapter, **size) as engine:
         if options.trace:
             name, episode = Path(options.trace).stem, Episode.load(options.trace)
         else:
             name = f"TextCraft test {options.task}"
             task = TextCraft("test", options.task)
-            shown = load_prompt(task.examples) if prompt is None else prompt
-            episode = Session(engine, task, prompt=shown, calls=options.calls).run()
+            few_shot = load_prompt(task.examples) if prompt is None else prompt
+            episode = Session(engine, task, prompt=few_shot, calls=options.calls).run()
         work = workload(episode, engine, name)
         offloaded = engine.offloaded
     print(f"{episode!r}\n{work.name}, forced through {weights}: {len(work.calls)} calls\n")
 
-    played = _contenders(weights, work, options.rounds)
+    packages = ("llama-cpp-python", *(["xllamacpp"] if find_spec("xllamacpp") else []))
+    # Each part is printed when it is there: the whole takes minutes.
     result: dict[str, Any] = {
         "workload": {
             "name": work.name,
@@ -104,58 +100,38 @@ def _measure(options: argparse.Namespace) -> None:
             "reward": episode.reward,
         },
         "model": str(weights),
-        "machine": _machine(cpu_threads, offloaded),
-        "contenders": [one.row() for one in played],
+        "machine": {
+            "system": f"{platform.system()} {platform.machine()}",
+            "cpu_threads": cpu_threads,
+            "layers_offloaded": list(offloaded),
+            **{name: version(name) for name in packages},
+        },
+        "contenders": [run._asdict() for run in _contenders(weights, work, options.rounds)],
     }
     print(f"{tables.contenders(result).to_string(index=False)}\n")
-    result["exactness"] = [one.row() for one in drift(weights, work)]
+    result["exactness"] = [row._asdict() for row in drift(weights, work)]
     print(f"{tables.exactness(result).to_string(index=False)}\n")
-    result["rates"] = [rate(weights, n).row() for n in tqdm(AT_ONCE, "rates", leave=False)]
+    result["rates"] = [rate(weights, n)._asdict() for n in tqdm(AT_ONCE, "rates", leave=False)]
     print(f"{tables.rates(result).to_string(index=False)}\n")
-    kept = {str(cells): keeping(weights, cells) for cells in KEPT if cells < options.context // 2}
-    result["keeping"] = kept
-    for cells, share in kept.items():
+    sizes = [cells for cells in KEPT_CELLS if cells < options.context // 2]
+    result["keeping"] = {str(cells): rate_beside_cells(weights, cells) for cells in sizes}
+    for cells, share in result["keeping"].items():
         print(f"beside {cells} kept cells of ended threads: {share:.1%} of the rate without")
     print()
-    result["bookkeeping"] = {shape: growth.bookkeeping(shape, BIG) for shape in growth.TREES}
+    result["bookkeeping"] = {shape: growth.bookkeeping(shape, THREADS) for shape in growth.TREES}
     print(f"{tables.bookkeeping(result).to_string(index=False)}\n")
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
-def _contenders(weights: Weights, work: Workload, rounds: int) -> list[Played]:
-    played: list[Played] = []
-    bar = tqdm(total=rounds * len(CONTENDERS), unit="run", leave=False)
+def _contenders(weights: Weights, work: Workload, rounds: int) -> list[Measurement]:
+    contenders = [run for run in CONTENDERS if run is not llama_server or find_spec("xllamacpp")]
+    if len(contenders) < len(CONTENDERS):
+        print("llama-server is left out: pip install xllamacpp")
     order = random.Random(0)
-    for _ in range(rounds):
-        for contender in order.sample(CONTENDERS, len(CONTENDERS)):
-            bar.set_description(contender.__name__)
-            if contender is llama_server and not _has("xllamacpp"):
-                bar.write("llama-server is left out: pip install xllamacpp")
-            else:
-                played.append(apart(contender, weights, work))
-            bar.update()
-    bar.close()
-    return played
-
-
-def _has(package: str) -> bool:
-    try:
-        importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def _machine(cpu_threads: int, offloaded: tuple[int, int]) -> dict[str, Any]:
-    packages = ("llama-cpp-python", "xllamacpp")
-    return {
-        "system": f"{platform.system()} {platform.machine()}",
-        "cpu_threads": cpu_threads,
-        "layers_offloaded": list(offloaded),
-        **{name: importlib.metadata.version(name) for name in packages if _has(name)},
-    }
+    runs = [run for _ in range(rounds) for run in order.sample(contenders, len(contenders))]
+    return [run_in_process(run, weights, work) for run in tqdm(runs, unit="run", leave=False)]
 
 
 if __name__ == "__main__":

@@ -12,12 +12,12 @@ import itertools
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
-from thread_kit.bench.memory import peak_memory
 from thread_kit.bench.server import llama_server
-from thread_kit.bench.workload import Contender, Forced, Played, Weights, Workload
+from thread_kit.bench.workload import Contender, Forced, Measurement, Weights, Workload, peak_memory
 from thread_kit.engines.engine import Completion
 from thread_kit.engines.llama import LlamaEngine
 
@@ -25,7 +25,7 @@ WARM_UP = 64  # tokens evaluated before the clock starts
 
 
 class ForcedEngine(LlamaEngine):
-    """A LlamaEngine that writes what it is told; what it would have written is counted."""
+    """A LlamaEngine that writes the recorded tokens; `differs` if its own were others."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, sequences=256, **options)
@@ -40,35 +40,20 @@ class ForcedEngine(LlamaEngine):
             self.begin(key, call.seen, stops={}, max_tokens=len(call.written))
         ended: list[Completion] = []
         while len(ended) < len(calls):
-            ended += [news for news in self.step() if isinstance(news, Completion)]
+            ended += [result for result in self.step() if isinstance(result, Completion)]
         return ended
 
     def _sample(self, row: int, call: Any) -> int:
-        own, told = super()._sample(row, call), next(self._scripts[call.growing.thread])
-        self.differs |= own != told
-        return told
-
-
-def kv_true(weights: Weights, work: Workload) -> Played:
-    """This kit's engine: each thread keeps its cells while it waits."""
-    return _in_process("KV-true", weights, work, keep_threads=True, keep_prompt=True)
-
-
-def prompt_cached(weights: Weights, work: Workload) -> Played:
-    """The papers' own scheme: the few-shot prompt is kept, the rest is evaluated at each call."""
-    return _in_process("prompt cached", weights, work, keep_threads=False, keep_prompt=True)
-
-
-def nothing_cached(weights: Weights, work: Workload) -> Played:
-    """Everything that a thread sees is evaluated at each of its calls."""
-    return _in_process("nothing cached", weights, work, keep_threads=False, keep_prompt=False)
+        own, forced = super()._sample(row, call), next(self._scripts[call.growing.thread])
+        self.differs |= own != forced
+        return forced
 
 
 def _in_process(
     name: str, weights: Weights, work: Workload, *, keep_threads: bool, keep_prompt: bool
-) -> Played:
+) -> Measurement:
     evaluated = same = 0
-    own_keys = itertools.count(10**9)
+    fresh_keys = itertools.count(10**9)
     with weights.load(ForcedEngine) as engine:
         engine.play((0, Forced(0, (1,) * WARM_UP, (1,))))
         engine.release(0)
@@ -78,24 +63,34 @@ def _in_process(
                 engine.release(step)
                 continue
             if keep_prompt and work.prompt:  # costs nothing when it is there
-                done = [news.done for news in engine.prefill(work.prompt)]
+                done = [progress.done for progress in engine.prefill(work.prompt)]
                 evaluated += done[-1] - done[0]
-            thread = step.thread if keep_threads else next(own_keys)
+            thread = step.thread if keep_threads else next(fresh_keys)
             (call,) = engine.play((thread, step))
             evaluated += call.evaluated
             same += not engine.differs
             if not keep_threads:
                 engine.release(thread)
         seconds = time.perf_counter() - begun
-    return Played(name, evaluated, seconds, same, peak_memory())
+    return Measurement(name, evaluated, seconds, same, peak_memory())
 
 
-def create_completion(weights: Weights, work: Workload) -> Played:
+kv_true = partial(_in_process, "KV-true", keep_threads=True, keep_prompt=True)
+"""This kit's engine: each thread keeps its cells while it waits."""
+
+prompt_cached = partial(_in_process, "prompt cached", keep_threads=False, keep_prompt=True)
+"""The papers' own scheme: the few-shot prompt is kept, the rest is evaluated at each call."""
+
+nothing_cached = partial(_in_process, "nothing cached", keep_threads=False, keep_prompt=False)
+"""Everything that a thread sees is evaluated at each of its calls."""
+
+
+def create_completion(weights: Weights, work: Workload) -> Measurement:
     """llama-cpp-python's `Llama.create_completion`: one sequence, which keeps the last prefix."""
     from llama_cpp import Llama
 
     class ForcedLlama(Llama):
-        """Writes what it is told, and counts what it evaluates."""
+        """Writes the recorded tokens, and counts what it evaluates."""
 
         script: Iterator[int] = iter(())
         differs = False
@@ -106,9 +101,9 @@ def create_completion(weights: Weights, work: Workload) -> Played:
             super().eval(tokens)
 
         def sample(self, *arguments: Any, **options: Any) -> int:
-            own, told = super().sample(*arguments, **options), next(self.script)
-            self.differs |= own != told
-            return told
+            own, forced = super().sample(*arguments, **options), next(self.script)
+            self.differs |= own != forced
+            return forced
 
     llama = ForcedLlama(
         str(weights.path),
@@ -129,19 +124,13 @@ def create_completion(weights: Weights, work: Workload) -> Played:
         same += not llama.differs
     seconds = time.perf_counter() - begun
     llama.close()
-    return Played("create_completion", llama.evaluated, seconds, same, peak_memory())
+    return Measurement("create_completion", llama.evaluated, seconds, same, peak_memory())
 
 
-def apart(contender: Contender, weights: Weights, work: Workload) -> Played:
-    """Run a contender in a process of its own."""
+def run_in_process(contender: Contender, weights: Weights, work: Workload) -> Measurement:
+    """Run a contender in a process of its own, whose peak memory is its own, too."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(contender, weights, work).result()
 
 
-CONTENDERS: tuple[Contender, ...] = (
-    kv_true,
-    create_completion,
-    llama_server,
-    prompt_cached,
-    nothing_cached,
-)
+CONTENDERS = (kv_true, create_completion, llama_server, prompt_cached, nothing_cached)

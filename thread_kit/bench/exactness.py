@@ -10,8 +10,7 @@ is measured how much it is, on the calls of a workload, with the recorded tokens
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
@@ -19,12 +18,11 @@ from tqdm import tqdm
 from thread_kit.bench.contenders import ForcedEngine
 from thread_kit.bench.workload import Forced, Weights, Workload
 
-CROWD = 8  # sequences in one batch
-MATES = 10**9  # keys of those that are in the batch only to be there
+BATCH = 8  # sequences in one batch
+OTHERS = 10**9  # keys of the calls that are in the batch only to be there
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(NamedTuple):
     """How logits differ from those of the same context, evaluated alone and from scratch.
 
     where: what is different. places: generated tokens that were compared. equal: share of places
@@ -41,13 +39,9 @@ class Drift:
     other: int
     gap: float
 
-    def row(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
 
-
-class _Watched(ForcedEngine):
-    """Keeps the logits of one thread."""
+class _WatchedEngine(ForcedEngine):
+    """Records the logits of one thread."""
 
     watched = -1
 
@@ -60,13 +54,19 @@ class _Watched(ForcedEngine):
             self.rows.append(self._logits(row).copy())
         return super()._sample(row, call)
 
-    def logits(self, key: int, call: Forced, *mates: Forced) -> list[Any]:
+    def logits(self, key: int, call: Forced, *others: Forced) -> list[Any]:
         """The logits at each token of a call, with other calls in the batch."""
         self.watched, self.rows = key, []
-        self.play((key, call), *((MATES + n, mate) for n, mate in enumerate(mates)))
-        for n in range(len(mates)):
-            self.release(MATES + n)
+        self.play((key, call), *((OTHERS + n, other) for n, other in enumerate(others)))
+        for n in range(len(others)):
+            self.release(OTHERS + n)
         return self.rows
+
+    def alone(self, call: Forced, *others: Forced) -> list[Any]:
+        """The same of a call whose thread is over then."""
+        rows = self.logits(0, call, *others)
+        self.release(0)
+        return rows
 
 
 def drift(weights: Weights, work: Workload) -> list[Drift]:
@@ -74,44 +74,38 @@ def drift(weights: Weights, work: Workload) -> list[Drift]:
 
     Of the batches only every eighth call is looked at: the others are in the batch with it.
     """
-    with weights.load(_Watched) as ours, weights.load(_Watched) as scratch:
-        kept = list(_kept(ours, scratch, work))
+    with weights.load(_WatchedEngine) as ours, weights.load(_WatchedEngine) as scratch:
+        kept = list(_compare_kept(ours, scratch, work))
         for thread in range(len(work.steps)):
             ours.release(thread)
-        batched = list(_batched(ours, scratch, work))
-    return [_compared("cells kept", kept), _compared(f"{CROWD} in a batch", batched)]
+        batched = list(_compare_batched(ours, scratch, work))
+    return [_summarize("cells kept", kept), _summarize(f"{BATCH} in a batch", batched)]
 
 
 Pair = tuple[Any, Any]
 
 
-def _kept(ours: _Watched, scratch: _Watched, work: Workload) -> Iterator[Pair]:
+def _compare_kept(ours: _WatchedEngine, scratch: _WatchedEngine, work: Workload) -> Iterator[Pair]:
     for step in tqdm(work.steps, "exactness", leave=False):
         if isinstance(step, int):
             ours.release(step)
-            continue
-        yield from zip(ours.logits(step.thread, step), _alone(scratch, step), strict=True)
+        else:
+            yield from zip(ours.logits(step.thread, step), scratch.alone(step), strict=True)
 
 
-def _batched(ours: _Watched, scratch: _Watched, work: Workload) -> Iterator[Pair]:
+def _compare_batched(
+    ours: _WatchedEngine, scratch: _WatchedEngine, work: Workload
+) -> Iterator[Pair]:
     calls = work.calls
-    for at in tqdm(range(0, len(calls), CROWD), "batches", leave=False):
-        mates = [calls[(at + n) % len(calls)] for n in range(1, CROWD)]
-        in_crowd = ours.logits(0, calls[at], *mates)
-        ours.release(0)
-        yield from zip(in_crowd, _alone(scratch, calls[at]), strict=True)
+    for at in tqdm(range(0, len(calls), BATCH), "batches", leave=False):
+        others = [calls[(at + n) % len(calls)] for n in range(1, BATCH)]
+        yield from zip(ours.alone(calls[at], *others), scratch.alone(calls[at]), strict=True)
 
 
-def _alone(scratch: _Watched, call: Forced) -> list[Any]:
-    rows = scratch.logits(0, call)
-    scratch.release(0)
-    return rows
-
-
-def _compared(where: str, pairs: list[Pair]) -> Drift:
-    furthest = [float(np.abs(one - other).max()) for one, other in pairs]
-    changed = [(one.argmax(), other) for one, other in pairs if one.argmax() != other.argmax()]
-    gaps = [float(other.max() - other[token]) for token, other in changed]
+def _summarize(where: str, pairs: list[Pair]) -> Drift:
+    furthest = [float(np.abs(ours - scratch).max()) for ours, scratch in pairs]
+    changed = [(a.argmax(), b) for a, b in pairs if a.argmax() != b.argmax()]
+    gaps = [float(scratch.max() - scratch[token]) for token, scratch in changed]
     return Drift(
         where,
         len(pairs),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from itertools import cycle
+from typing import Any
 
+import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
@@ -12,6 +14,11 @@ from thread_kit.bench.growth import TREES
 from thread_kit.bench.tables import Result
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress
+
+
+def _whiskers(table: pd.DataFrame, values: pd.Series) -> dict[str, Any]:
+    ends = {"array": table["high"] - values, "arrayminus": values - table["low"]}
+    return {"type": "data", "symmetric": False, "color": NEUTRAL, **ends}
 
 
 def contenders_figure(result: Result) -> go.Figure:
@@ -41,13 +48,7 @@ def contenders_figure(result: Result) -> go.Figure:
         y=table["contender"],
         orientation="h",
         marker={"color": times, "pattern": {"shape": "/"}},
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": table["high"] - time,
-            "arrayminus": time - table["low"],
-            "color": NEUTRAL,
-        },
+        error_x=_whiskers(table, time),
         text=[f"{n:.2f}" for n in time],
         textposition="inside",
         hovertemplate="%{y}: %{x:.2f} times<extra></extra>",
@@ -72,13 +73,7 @@ def rates_figure(result: Result) -> go.Figure:
         mode="lines+markers",
         marker={"symbol": symbol, "size": 10},
         line={"color": colour},
-        error_y={
-            "type": "data",
-            "symmetric": False,
-            "array": table["high"] - share,
-            "arrayminus": share - table["low"],
-            "color": NEUTRAL,
-        },
+        error_y=_whiskers(table, share),
         hovertemplate="%{x} at once: %{y:.1%} of the bare loop<extra></extra>",
     )
     figure.add_hline(y=1, line={"color": NEUTRAL, "dash": "dot"}, annotation_text="bare loop")

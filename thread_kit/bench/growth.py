@@ -9,8 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import NamedTuple
 
 from thread_kit.bench.workload import Forced, Workload
 from thread_kit.engines.kv_cache import KVCache, Memory, common_prefix
@@ -117,19 +116,18 @@ def evaluated_kv_true(work: Workload, sequences: int = 256) -> int:
 
 def evaluated_one_sequence(work: Workload) -> int:
     """Where only the last call's tokens are in the cache."""
-    held: tuple[int, ...] = ()
+    cached: tuple[int, ...] = ()
     count = 0
     for call in work.calls:
         tokens = (*call.seen, *call.written[:-1])
-        count += len(tokens) - common_prefix(held, tokens)
-        held = tokens
+        count += len(tokens) - common_prefix(cached, tokens)
+        cached = tokens
     return count
 
 
 def evaluated_prompt_cached(work: Workload) -> int:
     """Where the few-shot prompt is kept and nothing else."""
-    calls = work.calls
-    return len(work.prompt) + evaluated_nothing_cached(work) - len(calls) * len(work.prompt)
+    return evaluated_nothing_cached(work) - (len(work.calls) - 1) * len(work.prompt)
 
 
 def evaluated_nothing_cached(work: Workload) -> int:
@@ -145,8 +143,7 @@ SCHEMES: dict[str, Callable[[Workload], int]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Grown:
+class Growth(NamedTuple):
     """What a tree costs: tokens evaluated under a scheme, `times` as many as are distinct."""
 
     shape: str
@@ -155,27 +152,21 @@ class Grown:
     evaluated: int
     times: float
 
-    def row(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
 
-
-def growth(sizes: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)) -> list[Grown]:
+def growth(sizes: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)) -> list[Growth]:
     """All shapes, sizes (numbers of threads) and schemes."""
-    return list(_growth(sizes))
-
-
-def _growth(sizes: tuple[int, ...]) -> Iterator[Grown]:
+    rows = []
     for shape, threads in itertools.product(TREES, sizes):
         work = tree(shape, threads)
         distinct = distinct_tokens(work)
         for scheme, count in SCHEMES.items():
             evaluated = count(work)
-            yield Grown(shape, threads, scheme, evaluated, evaluated / distinct)
+            rows.append(Growth(shape, threads, scheme, evaluated, evaluated / distinct))
+    return rows
 
 
 def distinct_tokens(work: Workload) -> int:
-    """The tokens that have to be evaluated at least once (as `accounts.distinct_tokens`)."""
+    """The tokens that have to be evaluated at least once (as `trace.costs.distinct_tokens`)."""
     last = {call.thread: (*call.seen, *call.written[:-1]) for call in work.calls}
     return distinct_prefixes([work.prompt, *last.values()])
 

@@ -11,6 +11,7 @@ Needs the extra `test` (playwright) and a Chromium.
 from __future__ import annotations
 
 import argparse
+import tempfile
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -103,14 +104,13 @@ def measure(file: Path, steps: int = 60) -> dict[str, Any]:
         tab = browser.new_page(viewport={"width": 1280, "height": 900})
         tab.goto(file.resolve().as_uri(), wait_until="commit")
         tab.wait_for_selector(".tk-row")
-        found = tab.evaluate(_MEASURE, [steps])
+        measured = tab.evaluate(_MEASURE, [steps])
         browser.close()
-    return found
+    return measured
 
 
 def main() -> None:
-    import tempfile
-
+    """Run the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m thread_kit.bench.player", description="Measure the player."
     )
@@ -125,14 +125,14 @@ def main() -> None:
         file = Path(folder, "player.html")
         file.write_text(page(episode), encoding="utf-8")
         size = file.stat().st_size
-        found = measure(file)
+        measured = measure(file)
     print(
         f"{len(episode.threads):,} threads, {episode.usage.generated:,} tokens, "
         f"page {size / 1e6:.1f} MB"
     )
-    print(f"opens in {found['opened']:.2f} s (limit {OPENS:g})")
-    print(f"steps {found['rate']:.0f} times a second (limit {STEPS:g})")
-    print(f"jumps in {found['jump']:.2f} s")
+    print(f"opens in {measured['opened']:.2f} s (limit {OPENS:g})")
+    print(f"steps {measured['rate']:.0f} times a second (limit {STEPS:g})")
+    print(f"jumps in {measured['jump']:.2f} s")
 
 
 if __name__ == "__main__":

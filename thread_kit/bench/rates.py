@@ -11,10 +11,10 @@ import ctypes
 import itertools
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import llama_cpp
 import numpy as np
@@ -28,11 +28,12 @@ from thread_kit.trace.events import Token
 NEVER = Dialect(listen="\0=>", close="\0<=", end="\0END", start="\0START")
 """Marks that no model writes: a call goes on until its tokens are spent."""
 
+KEY = 10**9  # of a thread that is over, and leaves its cells
+
 TEXT = "A thread waits for what its child brings, and its cells stay where they are. " * 12
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(NamedTuple):
     """How fast `at_once` sessions write, all together.
 
     share: of the rate of the bare loop; the median over turns. low, high: its quartiles.
@@ -46,10 +47,6 @@ class Rate:
     high: float
     per_second: float
     outside: float
-
-    def row(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
 
 
 class TimedEngine(LlamaEngine):
@@ -78,17 +75,17 @@ class BareLoop:
         params.n_gpu_layers = 2**31 - 1 if weights.gpu_layers < 0 else weights.gpu_layers
         self._model = llama_cpp.llama_model_load_from_file(os.fsencode(weights.path), params)
         self._vocab = llama_cpp.llama_model_get_vocab(self._model)
-        own = llama_cpp.llama_context_default_params()
-        own.n_ctx, own.n_seq_max, own.kv_unified = weights.context, max(n, 2), True
-        own.n_batch = own.n_ubatch = 512
-        own.n_threads = own.n_threads_batch = weights.cpu_threads
-        self._context = llama_cpp.llama_init_from_model(self._model, own)
+        size = llama_cpp.llama_context_default_params()
+        size.n_ctx, size.n_seq_max, size.kv_unified = weights.context, max(n, 2), True
+        size.n_batch = size.n_ubatch = 512
+        size.n_threads = size.n_threads_batch = weights.cpu_threads
+        self._context = llama_cpp.llama_init_from_model(self._model, size)
         if weights.adapter:
             path = os.fsencode(weights.adapter)
             adapter = llama_cpp.llama_adapter_lora_init(self._model, path)
-            one = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(adapter)
-            scale = (ctypes.c_float * 1)(1.0)
-            llama_cpp.llama_set_adapters_lora(self._context, one, 1, scale)
+            adapters = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(adapter)
+            scales = (ctypes.c_float * 1)(1.0)
+            llama_cpp.llama_set_adapters_lora(self._context, adapters, 1, scales)
         self._batch = llama_cpp.llama_batch_init(512, 0, 1)
         self._width = llama_cpp.llama_vocab_n_tokens(self._vocab)
         self._places = [0] * n
@@ -137,73 +134,61 @@ def rate(weights: Weights, at_once: int, *, turns: int = 12, tokens: int = 24) -
             contexts = [f"{number}. {TEXT}" for number in range(at_once)]
             for number, context in enumerate(contexts):
                 loop.read(number, engine.tokenize(NEVER.context(context), first=True))
-            writing = _written(engine, contexts, tokens * (turns + 1))
+            writing = _write_tokens(engine, contexts, tokens * (turns + 1))
             _take(writing, tokens * at_once)  # here the sessions read their contexts
-            spent: list[tuple[float, float]] = []
+            spent: list[tuple[float, float]] = []  # seconds: the loop's, the sessions'
             engine.computing = 0.0
             for _ in range(turns):
-                bare = _seconds(loop.write, tokens)
-                spent.append((bare, _seconds(_take, writing, tokens * at_once)))
+                bare = _measure_seconds(loop.write, tokens)
+                spent.append((bare, _measure_seconds(_take, writing, tokens * at_once)))
             computing = engine.computing
     finally:
         loop.close()
-    ours = sum(session for _, session in spent)
+    in_sessions = sum(session for _, session in spent)
     shares = sorted(bare / session for bare, session in spent)
-    return Rate(
-        at_once,
-        median(shares),
-        shares[len(shares) // 4],
-        shares[-1 - len(shares) // 4],
-        turns * tokens * at_once / ours,
-        1 - computing / ours,
-    )
+    low, high = shares[len(shares) // 4], shares[-1 - len(shares) // 4]
+    per_second = turns * tokens * at_once / in_sessions
+    return Rate(at_once, median(shares), low, high, per_second, 1 - computing / in_sessions)
 
 
-def keeping(weights: Weights, cells: int, *, turns: int = 12, tokens: int = 24) -> float:
-    """The rate of a session beside so many kept cells of ended threads (`session.keep_cells`),
+def rate_beside_cells(weights: Weights, cells: int, *, turns: int = 12, tokens: int = 24) -> float:
+    """The rate of a session beside so many kept cells of ended threads (`Session(keep_cells=...)`),
     as a share of its rate without them; the median over turns.
     """
     shares = []
     with weights.load(TimedEngine) as full, weights.load(TimedEngine) as empty:
-        text = full.tokenize(TEXT)
-        _read(full, [*itertools.islice(itertools.cycle(text), cells)])
-        pair = [_written(engine, [TEXT], tokens * (turns + 1)) for engine in (full, empty)]
+        tokens_kept = [*itertools.islice(itertools.cycle(full.tokenize(TEXT)), cells)]
+        full.begin(KEY, tokens_kept, stops={}, max_tokens=1)
+        while full.step():
+            pass
+        full.release(KEY, keep=True)
+        pair = [_write_tokens(engine, [TEXT], tokens * (turns + 1)) for engine in (full, empty)]
         for writing in pair:
             _take(writing, tokens)
         for _ in range(turns):
-            beside, alone = (_seconds(_take, writing, tokens) for writing in pair)
+            beside, alone = (_measure_seconds(_take, writing, tokens) for writing in pair)
             shares.append(alone / beside)
     return median(shares)
 
 
-def _read(engine: LlamaEngine, tokens: list[int]) -> None:
-    """Fill cells, as a thread that is over leaves them."""
-    key = 10**9
-    engine.begin(key, tokens, stops={}, max_tokens=1)
-    while engine.step():
-        pass
-    engine.release(key, keep=True)
-
-
 def _take(writing: Iterator[Token], tokens: int) -> None:
-    for _ in itertools.islice(writing, tokens):
-        pass
+    deque(itertools.islice(writing, tokens), maxlen=0)
 
 
-def _seconds(work: Callable[..., None], *arguments: Any) -> float:
+def _measure_seconds(work: Callable[..., None], *arguments: Any) -> float:
     begun = time.perf_counter()
     work(*arguments)
     return time.perf_counter() - begun
 
 
-def _written(engine: LlamaEngine, contexts: list[str], tokens: int) -> Iterator[Token]:
+def _write_tokens(engine: LlamaEngine, contexts: list[str], tokens: int) -> Iterator[Token]:
     """The tokens of sessions side by side, as they come."""
     sessions = [
         Session(engine, context=context, dialect=NEVER, scope="none", new_tokens=tokens)
         for context in contexts
     ]
     try:
-        while True:  # as `together` does it
+        while True:  # as `run_together` does it
             for session in sessions:
                 event = next(session)
                 if isinstance(event, Token):

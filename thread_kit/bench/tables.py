@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from thread_kit.bench.growth import growth as grown
+from thread_kit.bench import growth as counts
 
 Result = Mapping[str, Any]
 """What `python -m thread_kit.bench --out` wrote."""
@@ -63,15 +63,15 @@ def bookkeeping(result: Result) -> pd.DataFrame:
 
     The model's part is what a call of the KV-true run took on average.
     """
-    seconds = [r["seconds"] for r in result["contenders"] if r["contender"] == "KV-true"]
+    seconds = [row["seconds"] for row in result["contenders"] if row["contender"] == "KV-true"]
     call = median(seconds) / result["workload"]["calls"]
     rows = [
-        {"tree": shape, "ms a call": 1000 * own, "share of the episode": own / (own + call)}
-        for shape, own in result["bookkeeping"].items()
+        {"tree": shape, "ms a call": 1000 * kit, "share of the episode": kit / (kit + call)}
+        for shape, kit in result["bookkeeping"].items()
     ]
     return pd.DataFrame(rows).round(4)
 
 
 def growth() -> pd.DataFrame:
     """Tokens evaluated by the shape of the tree, its number of threads and the scheme: counted."""
-    return pd.DataFrame(one.row() for one in grown())
+    return pd.DataFrame(counts.growth())

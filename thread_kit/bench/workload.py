@@ -1,11 +1,14 @@
-"""The calls of one episode, as work that every contender can be given."""
+"""The calls of one episode, as work for every contender, and what came of it."""
 
 from __future__ import annotations
 
+import re
+import resource
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.llama import LlamaEngine
@@ -136,8 +139,7 @@ def _same_model(episode: Episode, about: Mapping[str, Any]) -> bool:
     return all(played.get(name) == about.get(name) for name in ("sha256", "adapter"))
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Measurement(NamedTuple):
     """What a contender made of a workload.
 
     evaluated: tokens that went through the model, generated ones among them. seconds: without
@@ -151,9 +153,17 @@ class Played:
     as_recorded: int
     peak: int
 
-    def row(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
+
+Contender = Callable[[Weights, Workload], Measurement]
 
 
-Contender = Callable[[Weights, Workload], Played]
+def peak_memory(process: int | str = "self") -> int:
+    """The most memory that a process has had, in bytes; of another one only on Linux, else 0."""
+    status = Path(f"/proc/{process}/status")
+    if status.exists():  # unlike getrusage, it does not count what the parent had at the fork
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
+        return 1024 * int(found[1]) if found else 0
+    if process != "self":
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from thread_kit.cli.arguments import add_benchmark, read_benchmark
 from thread_kit.distill.alfworld_tasks import training_games
-from thread_kit.distill.examples import METHODS, Example, Kept, Task, examples
+from thread_kit.distill.examples import METHODS, Example, ExampleFile, TrainingTask, examples
 from thread_kit.distill.question_tasks import training_questions
 from thread_kit.distill.textcraft_tasks import training_tasks
 from thread_kit.engines.models import (
@@ -26,7 +26,7 @@ from thread_kit.engines.models import (
     load_model,
 )
 
-LESSONS: dict[str, tuple[Callable[[int], Iterator[Task]], int, int]] = {
+TRAINING: dict[str, tuple[Callable[[int], Iterator[TrainingTask]], int, int]] = {
     "textcraft": (lambda seed: training_tasks(seed + 1, 10**9), 3, 1),
     "alfworld": (training_games, 1, 1),
     "questions": (training_questions, 1, 2),
@@ -40,11 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.do(options)
-    except ModuleNotFoundError as error:
-        print(f'thread_kit.distill: {error}; run: pip install ".[distill]"', file=sys.stderr)
-        return 2
     except (ModelError, ValueError, OSError, RuntimeError, ImportError) as error:
-        print(f"thread_kit.distill: {error}", file=sys.stderr)
+        remedy = '; run: pip install ".[distill]"' if isinstance(error, ModuleNotFoundError) else ""
+        print(f"thread_kit.distill: {error}{remedy}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130  # the same command goes on from the last checkpoint
@@ -59,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     train = commands.add_parser("train", help="train an adapter; goes on where it was interrupted")
     train.set_defaults(do=_train)
     train.add_argument("method", choices=METHODS, help="react: the control, one line of context")
-    train.add_argument("--env", choices=LESSONS, default="textcraft", help="benchmark")
+    train.add_argument("--env", choices=TRAINING, default="textcraft", help="benchmark")
     train.add_argument("--tokens", type=int, default=750_000, help="training tokens")
     train.add_argument("--seed", type=int, default=0, help="of the tasks and of the training")
     train.add_argument("--out", type=Path, required=True, metavar="FOLDER")
@@ -80,25 +78,26 @@ def _train(options: argparse.Namespace) -> None:
     from thread_kit.distill.train import Recipe, train
 
     base = find_file(MODELS[EMBEDDED])
-    found = _lessons(options)
+    made = _examples(options)
+    tokens = sum(map(len, made))
     recipe = Recipe(seed=options.seed)
-    model = train(base, found, options.out, recipe)
+    model = train(base, made, options.out, recipe)
     path = options.out / "adapter.gguf"
     about = {
         "general.name": f"{options.method}-{options.env}-135m",
-        "general.description": f"distilled on {sum(map(len, found))} tokens of an oracle's "
+        "general.description": f"distilled on {tokens} tokens of a teacher's "
         f"transcripts in the form '{options.method}', seed {options.seed}",
         "general.license": "apache-2.0",
     }
     export(model, path, alpha=recipe.alpha, about=about)
-    print(f"{path}: {len(found)} examples, {sum(map(len, found))} tokens")
+    print(f"{path}: {len(made)} examples, {tokens} tokens")
 
 
-def _lessons(options: argparse.Namespace) -> list[Example]:
+def _examples(options: argparse.Namespace) -> list[Example]:
     """The examples: an interrupted run finds those that are made already in its folder."""
-    tasks, mains, others = LESSONS[options.env]
-    about = {"method": options.method, "env": options.env, "seed": options.seed}
-    about |= {"mains": mains, "others": others}
+    tasks, mains, others = TRAINING[options.env]
+    shares = {"mains": mains, "others": others}
+    about = {"method": options.method, "env": options.env, "seed": options.seed, **shares}
     with load_model(adapter=None, context=256) as engine:  # for its vocabulary
         return examples(
             options.method,
@@ -106,9 +105,8 @@ def _lessons(options: argparse.Namespace) -> list[Example]:
             engine,
             tokens=options.tokens,
             seed=options.seed,
-            mains=mains,
-            others=others,
-            kept=Kept(options.out / "examples.jsonl", about),
+            file=ExampleFile(options.out / "examples.jsonl", about),
+            **shares,
         )
 
 
@@ -126,16 +124,16 @@ def _evaluate(options: argparse.Namespace) -> None:
     # Episodes at a time share the engine's cells: each is to have the room that it has alone.
     room = MODELS[EMBEDDED].context * options.parallel
     with load_model(adapter=find_adapter(adapter), context=room) as engine:
-        outcomes = evaluate(options.method, engine, chosen, options.out, parallel=options.parallel)
-    for row in by_group(outcomes):
+        results = evaluate(options.method, engine, chosen, options.out, parallel=options.parallel)
+    for row in by_group(results):
         print(
             "{tasks:8} {solved:3} of {n:3}  {rate:6.1%} [{low:.1%}, {high:.1%}]  median: "
             "{generated:.0f} generated, {evaluated:.0f} evaluated, {seconds} s".format(**row)
         )
-    for one in outcomes:
-        if not one.solved:
-            print(*one.task.values(), f"{one.goal}: {one.cause} ({one.status})")
-            print(f"      said      {one.said}\n      expected  {one.expected}")
+    for result in results:
+        if not result.solved:
+            print(*result.task.values(), f"{result.goal}: {result.cause} ({result.status})")
+            print(f"      said      {result.said}\n      expected  {result.expected}")
 
 
 if __name__ == "__main__":

@@ -38,22 +38,19 @@ def training_games(seed: int) -> Iterator[dict[str, Any]]:
     No planner has seen them: whoever wins one shows that it can be won. Raises ImportError without
     the engine.
     """
-    held_out = {places_of(plan) for plan in FLOOR_PLANS.values()}
+    held_out = {
+        frozenset((kind, int(count)) for kind, count in re.findall(r"(\w+) (\d+)", plan))
+        for plan in FLOOR_PLANS.values()
+    }
     with GameProcess() as engine:
         for number in itertools.count(FIRST + seed):
             for kind in KINDS:
                 game = engine.ask(do="invent", kind=kind, seed=number)["game"]
-                if rolled(game) not in held_out:
+                if count_places(game) not in held_out:
                     yield game
 
 
-def rolled(game: Mapping[str, Any]) -> frozenset[tuple[str, int]]:
+def count_places(game: Mapping[str, Any]) -> frozenset[tuple[str, int]]:
     """What places a game has, and how many of each kind."""
     places = re.findall(r"\(receptacleType (\S+) (\w+)Type\)", game["pddl_problem"])
     return frozenset(Counter(kind for _, kind in set(places)).items())
-
-
-def places_of(plan: str) -> frozenset[tuple[str, int]]:
-    """The same of a line of `FLOOR_PLANS`."""
-    pairs = (place.split() for place in plan.split(", "))
-    return frozenset((kind, int(count)) for kind, count in pairs)

@@ -1,6 +1,6 @@
 """The teacher of threads for ALFWorld: a function of one thread's text to the text that comes next.
 
-Like `oracle.speak_thread` for TextCraft it never sees a variable's value, a parent, the household
+Like `speak_thread` for TextCraft it never sees a variable's value, a parent, the household
 or the environment's state: it looks at one place after the other, first at those that stand open.
 So whatever it does, a model that reads the same text can learn to do.
 
@@ -25,7 +25,7 @@ The form of the threads (what is distilled; there is no few-shot prompt):
 The interpreter makes the list of places and picks from it. Names come down as variables, and come
 back abstracted: "On the {place}, you see a {obj} 1". The model decides, counts, and copies a kind
 of thing once and the digit behind it once. What is looked for is always {obj}, and what is not
-there is always said in the same words: a small model mixes up what differs without need.
+there is always feedback in the same words: a small model mixes up what differs without need.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from __future__ import annotations
 import re
 
 from thread_kit.dialect import AGENT
-from thread_kit.distill.textcraft_teacher import OracleError, read
+from thread_kit.distill.textcraft_teacher import TeacherError, read
 
 STEPS = {
     "clean": ("clean", "sinkbasin 1"),
@@ -69,32 +69,32 @@ def speak_alfworld(text: str) -> str:
 
     Raises OracleError for a text that is not of the form that it teaches.
     """
-    asked, said = read(text)
-    if task := re.fullmatch(r"Your task is to: (.+)\.", asked):
-        return _task(task[1], said)
-    if re.fullmatch(r"I need to find a \w+\.", asked):
-        return _look_for("check the {place} for a {obj}", TOOK, said)
-    if re.fullmatch(r"I need to find a \w+ and turn it on\.", asked):
-        return _look_for("look at the {place} for a {obj}", LIT, said)
-    if re.fullmatch(r"I need to check the \w+ \d+ for a \w+\.", asked):
-        return _at_place("take {item} from {place}", TOOK, said)
-    if re.fullmatch(r"I need to look at the \w+ \d+ for a \w+\.", asked):
-        return _at_place("use {item}", LIT, said)
-    if step := re.fullmatch(r"I need to (clean|heat|cool) the \w+ \d+\.", asked):
-        return _make(step[1], said)
-    if re.fullmatch(r"I need to put the \w+ \d+ in the \w+ \d+\.", asked):
-        return _put(said)
-    raise OracleError(f"not a request of this form: {asked!r}")
+    request, feedback = read(text)
+    if task := re.fullmatch(r"Your task is to: (.+)\.", request):
+        return _task(task[1], feedback)
+    if re.fullmatch(r"I need to find a \w+\.", request):
+        return _look_for("check the {place} for a {obj}", TOOK, feedback)
+    if re.fullmatch(r"I need to find a \w+ and turn it on\.", request):
+        return _look_for("look at the {place} for a {obj}", LIT, feedback)
+    if re.fullmatch(r"I need to check the \w+ \d+ for a \w+\.", request):
+        return _at_place("take {item} from {place}", TOOK, feedback)
+    if re.fullmatch(r"I need to look at the \w+ \d+ for a \w+\.", request):
+        return _at_place("use {item}", LIT, feedback)
+    if step := re.fullmatch(r"I need to (clean|heat|cool) the \w+ \d+\.", request):
+        return _make(step[1], feedback)
+    if re.fullmatch(r"I need to put the \w+ \d+ in the \w+ \d+\.", request):
+        return _put(feedback)
+    raise TeacherError(f"not a request of this form: {request!r}")
 
 
-def _task(task: str, said: list[str]) -> str:
-    kind, found = next(
-        ((kind, match) for kind, form in _TASKS.items() if (match := re.fullmatch(form, task))),
+def _task(task: str, feedback: list[str]) -> str:
+    kind, match = next(
+        ((kind, parts) for kind, form in _TASKS.items() if (parts := re.fullmatch(form, task))),
         (None, None),
     )
-    if kind is None or found is None:
-        raise OracleError(f"not a task of ALFWorld: {task!r}")
-    named = {name.rstrip("2"): value for name, value in found.groupdict().items() if value}
+    if kind is None or match is None:
+        raise TeacherError(f"not a task of ALFWorld: {task!r}")
+    named = {name.rstrip("2"): value for name, value in match.groupdict().items() if value}
     obj, target = named["obj"], named["target"]
     if kind == "look":
         begin = f"obj = {obj!r}\nspots = places\n{OPEN_FIRST}{FIND}"
@@ -114,20 +114,20 @@ def _task(task: str, said: list[str]) -> str:
             steps += [f"Then, {PUT}"]
             steps += ["spots = spots[spots.index(place):]\nNow, I need to find a {obj}. =>"]
         steps += [f"Finally, {PUT}"]
-    return [*steps, AGENT.end][min(len(said), len(steps))]
+    return [*steps, AGENT.end][min(len(feedback), len(steps))]
 
 
-def _look_for(request: str, printed: str, said: list[str]) -> str:
-    if said and said[-1] != NOT_THERE:
+def _look_for(request: str, printed: str, feedback: list[str]) -> str:
+    if feedback and feedback[-1] != NOT_THERE:
         return f"{printed}{AGENT.end}"
-    return f"place = spots[{len(said)}]\nSo, I need to {request}. =>"
+    return f"place = spots[{len(feedback)}]\nSo, I need to {request}. =>"
 
 
-def _at_place(act: str, printed: str, said: list[str]) -> str:
-    if not said:
+def _at_place(act: str, printed: str, feedback: list[str]) -> str:
+    if not feedback:
         return "> go to {place} =>"
-    seen = said[-1]
-    if seen == "Nothing happens." and len(said) == 1:  # a thread before this one came here
+    seen = feedback[-1]
+    if seen == "Nothing happens." and len(feedback) == 1:  # a thread before this one came here
         return "> examine {place} =>"
     if seen.endswith(" is closed."):
         return "> open {place} =>"
@@ -138,17 +138,17 @@ def _at_place(act: str, printed: str, said: list[str]) -> str:
     return f"print({NOT_THERE!r})\n{AGENT.end}"
 
 
-def _make(verb: str, said: list[str]) -> str:
+def _make(verb: str, feedback: list[str]) -> str:
     state, tool = next((state, tool) for state, (done, tool) in STEPS.items() if done == verb)
     steps = [f"> go to {tool} =>", f"> {verb} {{item}} with {tool} =>"]
-    return [*steps, f"print('The {{item}} is {state}.')\n{AGENT.end}"][min(len(said), 2)]
+    return [*steps, f"print('The {{item}} is {state}.')\n{AGENT.end}"][min(len(feedback), 2)]
 
 
-def _put(said: list[str]) -> str:
-    if not said:
+def _put(feedback: list[str]) -> str:
+    if not feedback:
         return "> go to {target} =>"
-    if said[-1].endswith(" is closed."):
+    if feedback[-1].endswith(" is closed."):
         return "> open {target} =>"
-    if said[-1].startswith("You put "):
+    if feedback[-1].startswith("You put "):
         return f"print('The {{item}} is in the {{target}}.')\n{AGENT.end}"
     return "> put {item} in/on {target} =>"

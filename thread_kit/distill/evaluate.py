@@ -16,9 +16,10 @@ from typing import Any
 import pandas as pd
 
 from thread_kit.analysis.statistics import wilson
-from thread_kit.distill.deviations import Task, cause_of, first_deviation, oracle_of
-from thread_kit.distill.examples import Method
+from thread_kit.distill.deviations import cause_of, first_deviation
+from thread_kit.distill.examples import Method, Teacher, teacher_of
 from thread_kit.engines.engine import Engine
+from thread_kit.envs.alfworld import env as alfworld
 from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.benchmark import NumberedTask
 from thread_kit.envs.qa.env import QuestionEnv
@@ -35,17 +36,21 @@ CALLS = {"thread": 200, "react": 60}
 (appendix A) gives its ReAct baseline on these benchmarks."""
 
 NEW_TOKENS = 300
-"""A call, at most; the longest that an oracle writes has 195."""
+"""A call, at most; the longest that a teacher writes has 195."""
+
+COSTS = ("generated", "evaluated", "seconds")
+
+Task = textcraft.Task | alfworld.Task | NumberedTask
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TaskResult:
     """What came of one task.
 
     environment: the benchmark. task: what identifies it there. group: what it is counted with, its
     depth ("depth 3"), its type ("heat"), or what is compared ("minimum"). generated, evaluated:
     tokens. seconds: of the episode, or of its last part if it was interrupted. cause: of a
-    failure; said and expected: the first line that differs from the oracle's, and the oracle's.
+    failure; said and expected: the first line that differs from the teacher's, and the teacher's.
     """
 
     environment: str
@@ -66,17 +71,17 @@ class Outcome:
 
 def evaluate(
     method: Method, engine: Engine, tasks: Sequence[Task], folder: Path, *, parallel: int = 1
-) -> list[Outcome]:
+) -> list[TaskResult]:
     """Play `tasks` greedily in the form of `method`; `results.jsonl` and all else goes to `folder`.
 
     tasks: of one benchmark, played without examples and within its own limit on actions (ALFWorld:
     50). `episodes.jsonl` is the file of the suite, beside it are the traces. parallel: episodes at
     a time, in the batches of the one engine. Faster in all, but an episode then takes longer:
-    measure seconds with 1. Raises ValueError where nobody has written an oracle, RuntimeError for
+    measure seconds with 1. Raises ValueError where nobody has written a teacher, RuntimeError for
     an episode that could not be started.
     """
-    oracle_of(method, tasks[0])  # what is missing is said before anything is played
-    benchmark = BENCHMARKS[_name(tasks[0])]
+    teacher_for(method, tasks[0])  # what is missing is said before anything is played
+    benchmark = BENCHMARKS[_benchmark(tasks[0])]
     prompt = replace(EMPTY, dialect=benchmark.dialect)
     suite = Suite(
         folder / "episodes.jsonl",
@@ -90,30 +95,30 @@ def evaluate(
         options={"calls": CALLS[method], "new_tokens": NEW_TOKENS},
     )
     played = {canonical(row["task"]): row for row in suite.run(at_once=parallel).rows}
-    outcomes = []
+    results = []
     for task in tasks:
         row = played[canonical(benchmark.arguments(task))]
         if row["trace"] is None:
             raise RuntimeError(f"{task} could not be started: {row['error']}")
-        outcomes.append(outcome(method, task, Episode.load(folder / row["trace"])))
-    lines = "".join(json.dumps(asdict(one)) + "\n" for one in outcomes)
+        results.append(evaluate_episode(method, task, Episode.load(folder / row["trace"])))
+    lines = "".join(json.dumps(asdict(result)) + "\n" for result in results)
     (folder / "results.jsonl").write_text(lines, encoding="utf-8")
-    return outcomes
+    return results
 
 
-def outcome(method: Method, task: Task, episode: Episode) -> Outcome:
-    """What came of a task, and, if it failed, where its episode first left the oracle's way."""
+def evaluate_episode(method: Method, task: Task, episode: Episode) -> TaskResult:
+    """What came of a task, and, if it failed, where its episode first left the teacher's way."""
     cause = said = expected = ""
     if episode.reward != 1:
-        said, expected = first_deviation(episode, oracle_of(method, task))
+        said, expected = first_deviation(episode, teacher_for(method, task))
         cause = cause_of(said, expected)
     if isinstance(task, textcraft.Task):
         goal, group = task.goal, f"depth {task.depth}"
     else:  # Your task is to: put a mug in desk.
         goal = episode.threads[0].title.partition(": ")[2].removesuffix(".")
         group = _kind(task) if isinstance(task, NumberedTask) else task.type
-    used, name = episode.usage, _name(task)
-    return Outcome(
+    used, name = episode.usage, _benchmark(task)
+    return TaskResult(
         environment=name,
         task=BENCHMARKS[name].arguments(task),
         goal=goal,
@@ -131,7 +136,14 @@ def outcome(method: Method, task: Task, episode: Episode) -> Outcome:
     )
 
 
-def _name(task: Task) -> str:
+def teacher_for(method: Method, task: Task) -> Teacher:
+    """The teacher of a listed task (`teacher_of`)."""
+    if isinstance(task, textcraft.Task):
+        return teacher_of(method, "textcraft", task.goal, task.commands)
+    return teacher_of(method, _benchmark(task))
+
+
+def _benchmark(task: Task) -> str:
     if isinstance(task, NumberedTask):
         return task.benchmark
     return "textcraft" if isinstance(task, textcraft.Task) else "alfworld"
@@ -144,22 +156,21 @@ def _kind(task: NumberedTask) -> str:
     return env.question.kind.split()[0]
 
 
-def by_group(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def by_group(results: Sequence[TaskResult]) -> list[dict[str, Any]]:
     """Rows for each group and for all: n, solved, rate with its Wilson interval (95%), medians.
 
     Groups stand in the order of depth, or of the papers' task types.
     """
-    order = list(KINDS)
-    names = sorted(
-        {one.group for one in outcomes},
-        key=lambda name: (order.index(name) if name in order else -1, name),
-    )
-    groups = [(name, [one for one in outcomes if one.group == name]) for name in names]
-    return [_row(name, group) for name, group in [*groups, ("all", list(outcomes))]]
+    groups: dict[str, list[TaskResult]] = {}
+    for result in results:
+        groups.setdefault(result.group, []).append(result)
+    order = {kind: place for place, kind in enumerate(KINDS)}
+    names = sorted(groups, key=lambda name: (order.get(name, -1), name))
+    return [*(_row(name, groups[name]) for name in names), _row("all", results)]
 
 
-def _row(name: str, group: Sequence[Outcome]) -> dict[str, Any]:
-    solved = sum(one.solved for one in group)
+def _row(name: str, group: Sequence[TaskResult]) -> dict[str, Any]:
+    solved = sum(result.solved for result in group)
     low, high = wilson(solved, len(group))
     return {
         "tasks": name,
@@ -168,34 +179,29 @@ def _row(name: str, group: Sequence[Outcome]) -> dict[str, Any]:
         "rate": round(solved / len(group), 3),
         "low": round(low, 3),
         "high": round(high, 3),
-        "generated": median(one.generated for one in group),
-        "evaluated": median(one.evaluated for one in group),
-        "seconds": round(median(one.seconds for one in group), 1),
+        **{cost: round(median(getattr(result, cost) for result in group), 1) for cost in COSTS},
     }
 
 
-def frame_of(outcomes: Sequence[Outcome], *, method: str, model: str) -> pd.DataFrame:
-    """Outcomes as a suite's frame has them, for `analysis/`.
+def to_frame(results: Sequence[TaskResult], *, method: str, model: str) -> pd.DataFrame:
+    """Results as a suite's frame has them, for `analysis/`.
 
     model: says how the model was taught, since that is no other model's few-shot result.
     """
-    rows = [
-        {"method": method, "model": model, "seed": 0}
-        | asdict(one)
-        | one.task
-        | {"task": canonical(one.task)}
-        for one in outcomes
-    ]
-    return pd.DataFrame(rows)
+    about = {"method": method, "model": model, "seed": 0}
+    return pd.DataFrame(
+        about | asdict(result) | result.task | {"task": canonical(result.task)}
+        for result in results
+    )
 
 
-def load_outcomes(path: Path) -> list[Outcome]:
-    """The outcomes in a `results.jsonl`."""
-    return [_outcome(json.loads(line)) for line in path.read_text("utf-8").splitlines()]
-
-
-def _outcome(line: dict[str, Any]) -> Outcome:
-    if "depth" in line:  # as it was written while TextCraft's test was all there was
-        depth, task = line.pop("depth"), {"split": "test", "number": line.pop("number")}
-        line |= {"environment": "textcraft", "task": task, "group": f"depth {depth}"}
-    return Outcome(**line)
+def load_results(path: Path) -> list[TaskResult]:
+    """The results in a `results.jsonl`."""
+    results = []
+    for line in path.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        if "depth" in row:  # as it was written while TextCraft's test was all there was
+            depth, task = row.pop("depth"), {"split": "test", "number": row.pop("number")}
+            row |= {"environment": "textcraft", "task": task, "group": f"depth {depth}"}
+        results.append(TaskResult(**row))
+    return results

@@ -1,7 +1,7 @@
-"""Examples: what oracles said in real episodes, as tokens, with a mask of what is to be learnt.
+"""Examples: what teachers wrote in real episodes, as tokens, with a loss mask.
 
 Every example is one thread of an episode that a `Session` played, so that a model is taught exactly
-the text that it will see. Contexts and feedback (between `=>` and `<=`) are read, not learnt.
+the text that it will see. Contexts and feedback (between `=>` and `<=`) are masked out of the loss.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 
 from thread_kit.distill.alfworld_teacher import speak_alfworld
 from thread_kit.distill.questions_teacher import QuestionsTeacher
-from thread_kit.distill.textcraft_tasks import Invented
+from thread_kit.distill.textcraft_tasks import SyntheticTask
 from thread_kit.distill.textcraft_teacher import react_script, speak_thread
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.scripted import ScriptedEngine
@@ -37,144 +37,150 @@ from thread_kit.trace.jsonl import write_line
 Method = Literal["thread", "react"]
 METHODS: tuple[Method, ...] = ("thread", "react")
 
-CALLS = 1000  # more than an oracle needs; one that is lost ends then
+CALLS = 1000  # more than a teacher needs; one that is lost ends then
 
-Task = Invented | Mapping[str, Any] | QuestionEnv
+TrainingTask = SyntheticTask | Mapping[str, Any] | QuestionEnv
 """A goal and its commands (TextCraft), what a game file holds (ALFWorld), or a question."""
 
-Script = Callable[[str], str] | list[str]
+Teacher = Callable[[str], str]
+"""Of a thread's context and sequence so far, what comes next."""
 
 
-def play(method: Method, task: Task, jails: Jails | None = None) -> Episode:
-    """The oracle's episode of a task; raises ValueError if it earns no reward, or for the method.
+def teacher_of(
+    method: Method, benchmark: str, goal: str = "", commands: Sequence[str] = ()
+) -> Teacher:
+    """The teacher that plays a task from its start, in the form of `method`.
+
+    goal, commands: of a TextCraft task. Raises ValueError where nobody has written one.
+    """
+    match method, benchmark:
+        case "thread", "textcraft":
+            return speak_thread
+        case "react", "textcraft":
+            script = iter(react_script(goal, commands))
+            return lambda text: next(script, "")
+        case "thread", "alfworld":
+            return speak_alfworld
+        case "thread", "datacommons" | "icu":
+            return QuestionsTeacher()
+    raise ValueError(f"nobody has written a teacher that plays {benchmark} as {method!r}")
+
+
+def play(method: Method, task: TrainingTask, sandboxes: QuestionSandboxes | None = None) -> Episode:
+    """The teacher's episode of a task; raises ValueError if it earns no reward, or for the method.
 
     thread: with variables and children (THREAD paper, algorithm 2). react: one line of context, on
     TextCraft only.
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+    env: Env
+    sandbox = None
     if isinstance(task, tuple):
-        env, script = _craft(method, *task)
+        env, teacher = TextCraft.custom(*task), teacher_of(method, "textcraft", *task)
     elif isinstance(task, QuestionEnv):
-        env, script = task, _teacher(method)
+        env, teacher = task, teacher_of(method, task.name)
+        sandbox = sandboxes.of(task) if sandboxes else None
     else:
-        env, script = _household(method, task)
-    engine = ScriptedEngine(script)
-    session = Session(
-        engine,
+        teacher = teacher_of(method, "alfworld")
+        # Without the limit on actions: whoever looks everywhere finds it at last.
+        env = AlfWorld(game=task, max_actions=None)
+    with Session(
+        ScriptedEngine(teacher),
         env,
         dialect=find_benchmark(env.name).dialect,
         scope="exported" if method == "thread" else "none",
         calls=CALLS,
-        sandbox=jails.of(env) if jails and isinstance(env, QuestionEnv) else None,
-    )
-    with session:
+        sandbox=sandbox,
+    ) as session:
         episode = session.run(progress=False)
     if episode.reward != 1:
-        raise ValueError(f"the oracle did not solve {env!r} ({episode.status})")
+        raise ValueError(f"the teacher did not solve {env!r} ({episode.status})")
     return episode
-
-
-def _craft(method: Method, goal: str, commands: tuple[str, ...]) -> tuple[Env, Script]:
-    script = speak_thread if method == "thread" else react_script(goal, commands)
-    return TextCraft.custom(goal, commands), script
-
-
-def _household(method: Method, game: Mapping[str, Any]) -> tuple[Env, Script]:
-    if method != "thread":
-        raise ValueError(f"nobody has written an oracle that plays ALFWorld as {method!r}")
-    # Without the limit on actions: whoever looks everywhere finds it at last.
-    return AlfWorld(game=game, max_actions=None), speak_alfworld
-
-
-def _teacher(method: Method) -> Script:
-    if method != "thread":
-        raise ValueError(f"nobody has written an oracle that answers questions as {method!r}")
-    return QuestionsTeacher()
 
 
 def examples(
     method: Method,
-    tasks: Iterable[Task],
+    tasks: Iterable[TrainingTask],
     engine: Engine,
     *,
     tokens: int,
     seed: int = 0,
     mains: int = 3,
     others: int = 1,
-    kept: Kept | None = None,
+    file: ExampleFile | None = None,
 ) -> list[Example]:
     """Examples of at least `tokens` tokens, each thread once, in an order drawn with `seed`.
 
-    engine: gives the tokens. mains: one in so many main threads is kept, whose contexts are long
-    and whose texts are alike, where the others have children to be learnt. kept: where the examples
-    of each task are put down; those that are there are not played again.
+    engine: gives the tokens. mains: one in so many main threads is taken: their contexts are long,
+    their texts alike. others: of one in so many tasks the children are taken. file: where the
+    examples of each task are written; those that are there are not played again.
     Raises ValueError if the tasks are used up before.
     """
-    found: dict[tuple[int, ...], Example] = {}
+    unique: dict[tuple[int, ...], Example] = {}
     count = 0
-    name = f"{method}: examples"
+    done = file.tasks if file else []
     with (
-        closing(Jails()) as jails,
-        tqdm(total=tokens, desc=name, unit=" tokens", unit_scale=True, leave=False) as bar,
+        closing(QuestionSandboxes()) as sandboxes,
+        tqdm(
+            total=tokens, desc=f"{method}: examples", unit=" tokens", unit_scale=True, leave=False
+        ) as bar,
     ):
-        done = kept.tasks if kept else []
         for number, task in enumerate(tasks):
             if number < len(done):
                 of_task = done[number]
             else:
-                episode = play(method, task, jails)
-                of_task = list(
-                    _threads(episode, engine, number % mains == 0, _falls_on(number, others))
-                )
-                if kept:
-                    kept.add(of_task)
+                episode = play(method, task, sandboxes)
+                main, children = number % mains == 0, _is_drawn(number, others)
+                of_task = list(_tokenize(episode, engine, main, children))
+                if file:
+                    file.add(of_task)
             for example in of_task:
-                if example.tokens not in found:
-                    found[example.tokens] = example
+                if example.tokens not in unique:
+                    unique[example.tokens] = example
                     count += len(example)
                     bar.update(len(example))
             if count >= tokens:
                 break
         else:
             raise ValueError(f"the tasks gave {count} tokens, and {tokens} are wanted; give more")
-    ordered = list(found.values())
+    ordered = list(unique.values())
     random.Random(seed).shuffle(ordered)
     return ordered
 
 
-def _falls_on(number: int, others: int) -> bool:
+def _is_drawn(number: int, others: int) -> bool:
     """One in so many numbers, by lot: whoever counts meets the same kinds of a round of questions
     again and again, and never the rest."""
     return random.Random(f"others {number}").randrange(others) == 0
 
 
-def _threads(episode: Episode, engine: Engine, main: bool, others: bool) -> Iterator[Example]:
+def _tokenize(episode: Episode, engine: Engine, main: bool, children: bool) -> Iterator[Example]:
     for thread in episode.threads.values():
-        if len(episode.threads) > 1 and not (main if thread.id == 0 else others):
+        if len(episode.threads) > 1 and not (main if thread.id == 0 else children):
             continue
         tokens = list(engine.tokenize(thread.context.text, first=True))
-        learnt = [False] * len(tokens)
+        loss_mask = [False] * len(tokens)
         for span in thread.sequence.spans:
             more = engine.tokenize(span.text)
             tokens += more
-            learnt += [span.provenance is Provenance.GENERATED] * len(more)
-        yield Example(tuple(tokens), tuple(learnt))
+            loss_mask += [span.provenance is Provenance.GENERATED] * len(more)
+        yield Example(tuple(tokens), tuple(loss_mask))
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One thread: its tokens, and for each of them whether it is to be learnt."""
+    """One thread: its tokens, and for each of them whether it counts in the loss."""
 
     tokens: tuple[int, ...]
-    learnt: tuple[bool, ...]
+    loss_mask: tuple[bool, ...]
 
     def __len__(self) -> int:
         return len(self.tokens)
 
 
-class Kept:
-    """The file. about: what the examples are made of (JSON values). tasks: those of each task.
+class ExampleFile:
+    """Examples on disk, by task. about: what they are made of (JSON values). tasks: what is there.
 
     Raises ValueError if the file holds the examples of something else.
     """
@@ -193,8 +199,8 @@ class Kept:
         self.tasks = [[_example(one) for one in line["examples"]] for line in lines]
 
     def add(self, examples: Sequence[Example]) -> None:
-        """Keep the examples of the next task; they are in the file when this returns."""
-        values = [[one.tokens, list(map(int, one.learnt))] for one in examples]
+        """Write the examples of the next task; they are in the file when this returns."""
+        values = [[one.tokens, list(map(int, one.loss_mask))] for one in examples]
         write_line(self.path, {"examples": values})
         self.tasks.append(list(examples))
 
@@ -209,29 +215,32 @@ def _whole_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _example(value: Sequence[Sequence[int]]) -> Example:
-    tokens, learnt = value
-    return Example(tuple(tokens), tuple(map(bool, learnt)))
+    tokens, loss_mask = value
+    return Example(tuple(tokens), tuple(map(bool, loss_mask)))
 
 
-class Jails:
-    """Sandboxes whose functions are those of the question that is on."""
+class QuestionSandboxes:
+    """A sandbox for each benchmark of questions, whose functions are those of the question at hand.
+
+    To start one takes a second (it imports pandas), so all questions share it.
+    """
 
     def __init__(self) -> None:
-        self._jails: dict[str, BubblewrapSandbox] = {}
-        self._on: dict[str, QuestionEnv] = {}
+        self._sandboxes: dict[str, BubblewrapSandbox] = {}
+        self._env: dict[str, QuestionEnv] = {}
 
     def of(self, env: QuestionEnv) -> BubblewrapSandbox:
-        """The jail for this question, from now on. Raises what `BubblewrapSandbox` raises."""
-        self._on[env.name] = env
-        if env.name not in self._jails:
+        """The sandbox, for this question from now on. Raises what `BubblewrapSandbox` raises."""
+        self._env[env.name] = env
+        if env.name not in self._sandboxes:
             functions = {name: partial(self._call, env.name, name) for name in env.functions}
-            self._jails[env.name] = BubblewrapSandbox(functions)
-        return self._jails[env.name]
+            self._sandboxes[env.name] = BubblewrapSandbox(functions)
+        return self._sandboxes[env.name]
 
     def close(self) -> None:
         """End the processes."""
-        for jail in self._jails.values():
-            jail.close()
+        for sandbox in self._sandboxes.values():
+            sandbox.close()
 
     def _call(self, benchmark: str, name: str, *arguments: Any, **named: Any) -> Any:
-        return self._on[benchmark].functions[name](*arguments, **named)
+        return self._env[benchmark].functions[name](*arguments, **named)

@@ -48,7 +48,7 @@ def export(model: Any, path: Path, *, alpha: int, about: Mapping[str, str] | Non
         a = state[f"{ours}.lora_A.weight"].float().cpu().numpy()
         b = state[f"{ours}.lora_B.weight"].float().cpu().numpy()
         writer.add_tensor(f"{theirs}.weight.lora_a", a.astype(np.float16))
-        writer.add_tensor(f"{theirs}.weight.lora_b", interleaved(b, heads).astype(np.float16))
+        writer.add_tensor(f"{theirs}.weight.lora_b", interleave(b, heads).astype(np.float16))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -58,31 +58,29 @@ def export(model: Any, path: Path, *, alpha: int, about: Mapping[str, str] | Non
 
 def load_adapter(model: Any, path: Path) -> None:
     """Put the adapter of a GGUF file into a torch model (`with_adapter`) of the same rank."""
-    found = {tensor.name: tensor.data for tensor in gguf.GGUFReader(path).tensors}
+    tensors = {tensor.name: tensor.data for tensor in gguf.GGUFReader(path).tensors}
     state = {}
     for ours, theirs, heads in _tensors(model):
-        a, b = (np.array(found[f"{theirs}.weight.lora_{x}"], np.float32) for x in "ab")
+        a, b = (np.array(tensors[f"{theirs}.weight.lora_{x}"], np.float32) for x in "ab")
         state[f"{ours}.lora_A.weight"] = torch.from_numpy(a)
-        state[f"{ours}.lora_B.weight"] = torch.from_numpy(apart(b, heads))
+        state[f"{ours}.lora_B.weight"] = torch.from_numpy(deinterleave(b, heads))
     set_peft_model_state_dict(model, state)
 
 
-def interleaved(rows: np.ndarray, heads: int | None) -> np.ndarray:
+def interleave(rows: np.ndarray, heads: int | None) -> np.ndarray:
     """Rows in llama.cpp's order: of each head the first half and the second by turns."""
-    if heads is None:
-        return rows
-    n, columns = rows.shape
-    halves = rows.reshape(heads, 2, n // heads // 2, columns)
-    return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(n, columns))
+    return _reorder(rows, heads, 2) if heads else rows
 
 
-def apart(rows: np.ndarray, heads: int | None) -> np.ndarray:
+def deinterleave(rows: np.ndarray, heads: int | None) -> np.ndarray:
     """The reverse of `interleaved`."""
-    if heads is None:
-        return rows
-    n, columns = rows.shape
-    turns = rows.reshape(heads, n // heads // 2, 2, columns)
-    return np.ascontiguousarray(turns.swapaxes(1, 2).reshape(n, columns))
+    return _reorder(rows, heads, len(rows) // heads // 2) if heads else rows
+
+
+def _reorder(rows: np.ndarray, heads: int, groups: int) -> np.ndarray:
+    """Of each head the first row of each group, then the second of each, and so on."""
+    parts = rows.reshape(heads, groups, -1, rows.shape[1])
+    return np.ascontiguousarray(parts.swapaxes(1, 2).reshape(rows.shape))
 
 
 def _tensors(model: Any) -> Iterator[tuple[str, str, int | None]]:

@@ -9,11 +9,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from thread_kit.analysis.figures import success_by_cost_figure
-from thread_kit.distill.evaluate import Outcome, by_group
+from thread_kit.distill.evaluate import TaskResult, by_group, to_frame
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress
 
-Results = Mapping[str, Sequence[Outcome]]
+ByMethod = Mapping[str, Sequence[TaskResult]]
 
 
 def loss_figure(log: Sequence[Mapping[str, float]]) -> go.Figure:
@@ -30,20 +30,20 @@ def loss_figure(log: Sequence[Mapping[str, float]]) -> go.Figure:
     dress(figure, "Training loss")
     figure.update_layout(height=360)
     figure.update_xaxes(title="training tokens")
-    figure.update_yaxes(title="loss (nats a learnt token)", type="log")
+    figure.update_yaxes(title="loss (nats a token)", type="log")
     return figure
 
 
 def success_by_group_figure(
-    results: Results, title: str, published: Mapping[str, float] | None = None
+    methods: ByMethod, title: str, published: Mapping[str, float] | None = None
 ) -> go.Figure:
     """The share of tasks solved of each depth or type, with 95% Wilson intervals.
 
     published: rates over all tasks (0 to 1) to be drawn as lines, by name.
     """
     figure = go.Figure()
-    for (name, outcomes), (colour, symbol, _) in zip(results.items(), cycle(SERIES)):
-        rows = by_group(outcomes)
+    for (name, results), (colour, symbol, _) in zip(methods.items(), cycle(SERIES)):
+        rows = by_group(results)
         figure.add_trace(
             go.Scatter(
                 x=[f"{row['tasks']}" for row in rows],
@@ -73,11 +73,7 @@ def success_by_group_figure(
     return figure
 
 
-def success_by_tokens_figure(results: Results) -> go.Figure:
+def success_by_tokens_figure(methods: ByMethod) -> go.Figure:
     """The share of tasks solved within a budget of tokens evaluated for each (logarithmic)."""
-    rows = [
-        {"method": name, "model": "", "solved": one.solved, "evaluated": one.evaluated}
-        for name, outcomes in results.items()
-        for one in outcomes
-    ]
-    return success_by_cost_figure(pd.DataFrame(rows))
+    frames = [to_frame(results, method=name, model="") for name, results in methods.items()]
+    return success_by_cost_figure(pd.concat(frames))

@@ -39,7 +39,7 @@ import re
 from collections.abc import Callable
 
 from thread_kit.dialect import QA
-from thread_kit.distill.textcraft_teacher import OracleError
+from thread_kit.distill.textcraft_teacher import TeacherError
 from thread_kit.envs.datacommons import questions as datacommons
 from thread_kit.envs.icu import questions as icu
 from thread_kit.envs.icu.stays import GROUPS
@@ -62,7 +62,7 @@ class QuestionsTeacher(Script):
         try:
             return super().__call__(seen)
         except IndexError:
-            raise OracleError("more has been asked for than there is to ask") from None
+            raise TeacherError("more has been asked for than there is to ask") from None
 
     def write(self, context: str, written: str) -> Segments:
         for form, reply in _FORMS:
@@ -70,14 +70,14 @@ class QuestionsTeacher(Script):
                 return reply(**match.groupdict())
         if context.startswith("Question: "):
             return _write_question(context.removeprefix("Question: "))
-        raise OracleError(f"not a request of this form: {context!r}")
+        raise TeacherError(f"not a request of this form: {context!r}")
 
 
 def _write_question(text: str) -> Segments:
     try:
         kind, fields = read_question(text, (*datacommons.KINDS, *icu.KINDS, *icu.OF_PHENOTYPES))
     except ValueError as error:
-        raise OracleError(str(error)) from None
+        raise TeacherError(str(error)) from None
     return (_ask_places if kind in datacommons.KINDS else _ask_patients)(kind, **fields)
 
 
@@ -200,7 +200,7 @@ def _write_measure(measure: str, times: str) -> str:
     try:
         before, figure = measure_code(measure, times)
     except KeyError:
-        raise OracleError(f"not a measure of this form: {measure!r}") from None
+        raise TeacherError(f"not a measure of this form: {measure!r}") from None
     return before + _write_return(figure)
 
 

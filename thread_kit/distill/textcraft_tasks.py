@@ -1,8 +1,9 @@
-"""Invented TextCraft tasks: recipes that exist nowhere, so that a model has to read them.
+"""Synthetic TextCraft tasks: recipes that exist nowhere, so that a model has to read them.
 
-A task is a goal and its commands, for `TextCraft.custom`. Two kinds: `invent` draws a whole tree of
-recipes, `rename` keeps the recipes of a task and gives every item another name. Names are made of
-the words of the training tasks and of made-up words. Goals of the official test never occur.
+A task is a goal and its commands, for `TextCraft.custom`. Two kinds: `generate_task` draws a whole
+tree of recipes, `rename_items` keeps the recipes of a task and gives every item another name. Names
+are made of the words of the training tasks and of made-up words. Goals of the official test never
+occur.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import cache
 from thread_kit.envs.textcraft.env import tasks
 from thread_kit.envs.textcraft.planner import TAGS, Recipe, is_member, solve
 
-Invented = tuple[str, tuple[str, ...]]
+SyntheticTask = tuple[str, tuple[str, ...]]
 
 MAX_ACTIONS = 60  # the longest official task takes 27
 MADE_COUNTS = (1, 1, 1, 1, 2, 3, 4, 4, 6, 8, 9, 16)
@@ -74,7 +75,7 @@ class _Names:
                 return name
 
 
-def invent(seed: int, depth: int) -> Invented:
+def generate_task(seed: int, depth: int) -> SyntheticTask:
     """A task that takes `depth` levels of crafting, at most; the same for the same arguments."""
     for attempt in range(1000):
         draw = random.Random(f"{seed}/{depth}/{attempt}")
@@ -133,33 +134,29 @@ def _add_members(draw: random.Random, names: _Names, recipes: list[Recipe], kind
             recipes.append(Recipe(member, draw.choice(MADE_COUNTS), inputs))
 
 
-def rename(seed: int, goal: str, commands: tuple[str, ...]) -> Invented:
+def rename_items(seed: int, goal: str, commands: tuple[str, ...]) -> SyntheticTask:
     """The same task with other names; kinds keep theirs, and members stay members."""
     draw = random.Random(f"{seed}/{goal}")
     names = _Names(draw)
     new = {tag: tag for tag in TAGS}
 
-    def renamed(item: str) -> str:
+    def rename(item: str) -> str:
         if item not in new:
             kind = next((tag for tag in TAGS if is_member(item, tag)), None)
             new[item] = names.new(kind=kind)
         return new[item]
 
-    recipes = [
-        Recipe(
-            renamed(recipe.output),
-            recipe.count,
-            tuple((count, renamed(item)) for count, item in recipe.inputs),
-        )
-        for recipe in map(Recipe.parse, commands)
-    ]
-    shuffled = [str(recipe) for recipe in recipes]
+    shuffled = []
+    for recipe in map(Recipe.parse, commands):
+        output = rename(recipe.output)
+        inputs = tuple((count, rename(item)) for count, item in recipe.inputs)
+        shuffled.append(str(Recipe(output, recipe.count, inputs)))
     draw.shuffle(shuffled)
-    return renamed(goal), tuple(shuffled)
+    return rename(goal), tuple(shuffled)
 
 
-def training_tasks(seed: int, number: int) -> Iterator[Invented]:
-    """`number` training tasks: the real ones, the real ones renamed, invented ones, in turn."""
+def training_tasks(seed: int, number: int) -> Iterator[SyntheticTask]:
+    """`number` training tasks: the real ones, the real ones renamed, synthetic ones, in turn."""
     real = tasks("train")
     draw = random.Random(seed)
     draw.shuffle(real)
@@ -168,6 +165,6 @@ def training_tasks(seed: int, number: int) -> Iterator[Invented]:
         if n % 4 == 0 and n // 4 < len(real):
             yield task.goal, task.commands
         elif n % 4 == 1:
-            yield rename(seed + n, task.goal, task.commands)
+            yield rename_items(seed + n, task.goal, task.commands)
         else:
-            yield invent(seed + n, draw.choices((1, 2, 3, 4), (10, 35, 40, 15))[0])
+            yield generate_task(seed + n, draw.choices((1, 2, 3, 4), (10, 35, 40, 15))[0])

@@ -1,4 +1,4 @@
-"""Oracles: they play TextCraft in the form that a model is taught, from what the model reads.
+"""Teachers: they play TextCraft in the form that a model is taught, from what the model reads.
 
 `speak_thread` is the teacher of the thread adapter: a function of one thread's context and sequence
 to the text that comes next, up to the next listen mark. It never sees a variable's value, a parent
@@ -36,8 +36,8 @@ RUNS = "runs = -(-{count} // int(recipe.split()[1]))"
 DO = "First, I need to do {runs} x {recipe} =>"
 
 
-class OracleError(ValueError):
-    """The oracle was asked to go on with a text that is not of its form."""
+class TeacherError(ValueError):
+    """A teacher was asked to go on with a text that is not of its form."""
 
 
 def speak_thread(text: str) -> str:
@@ -45,14 +45,14 @@ def speak_thread(text: str) -> str:
 
     Raises OracleError for a text that is not of the form that it teaches.
     """
-    asked, feedback = read(text)
-    if goal := re.fullmatch(r"Goal: craft (.+)\.", asked):
+    request, feedback = read(text)
+    if goal := re.fullmatch(r"Goal: craft (.+)\.", request):
         return _task(goal[1], feedback)
-    if need := re.fullmatch(r"I need (\d+) (.+)\.", asked):
+    if need := re.fullmatch(r"I need (\d+) (.+)\.", request):
         return _need(int(need[1]), need[2], feedback)
-    if do := re.fullmatch(r"I need to do (\d+) x (craft .+)", asked):
+    if do := re.fullmatch(r"I need to do (\d+) x (craft .+)", request):
         return _do(int(do[1]), Recipe.parse(do[2]), feedback)
-    raise OracleError(f"not a request of this form: {asked!r}")
+    raise TeacherError(f"not a request of this form: {request!r}")
 
 
 def read(text: str) -> tuple[str, list[str]]:
@@ -62,9 +62,9 @@ def read(text: str) -> tuple[str, list[str]]:
     """
     context, mark, Y = text.removeprefix("Prompt:\n").partition(f"\n\nResponse:\n{AGENT.start}\n")
     if not mark:
-        raise OracleError(f"no context in {text!r}")
-    asked = context.rsplit("\n", 1)[-1].removesuffix(AGENT.listen).rstrip()
-    return asked, [part.rsplit("=>", 1)[-1] for part in Y.split(f"{AGENT.close}\n")[:-1]]
+        raise TeacherError(f"no context in {text!r}")
+    request = context.rsplit("\n", 1)[-1].removesuffix(AGENT.listen).rstrip()
+    return request, [part.rsplit("=>", 1)[-1] for part in Y.split(f"{AGENT.close}\n")[:-1]]
 
 
 def _task(goal: str, feedback: list[str]) -> str:
@@ -92,7 +92,7 @@ def _look_up(item: str) -> str:
 
 
 def _do(runs: int, recipe: Recipe, feedback: list[str]) -> str:
-    had = [_name(said) for said in feedback if said.startswith("I have ")]
+    had = [_name(reply) for reply in feedback if reply.startswith("I have ")]
     crafted = len(feedback) - len(had)
     if len(had) < len(recipe.inputs):
         count, item = recipe.inputs[len(had)]
@@ -109,19 +109,17 @@ def _have(item: str) -> str:
     return f"print({f'I have {item}.'!r})\n"
 
 
-def _name(said: str) -> str:
+def _name(reply: str) -> str:
     """The item of "I have oak planks."."""
-    found = re.fullmatch(r"I have (.+)\.", said)
-    if not found:
-        raise OracleError(f"a child said {said!r}")
-    return found[1]
+    item = re.fullmatch(r"I have (.+)\.", reply)
+    if not item:
+        raise TeacherError(f"a child said {reply!r}")
+    return item[1]
 
 
 def react_script(goal: str, commands: Sequence[str]) -> list[str]:
     """The replies, call by call, of one ReAct trajectory that crafts `goal`."""
-    made: dict[str, Recipe] = {}
-    for recipe in map(Recipe.parse, commands):
-        made[recipe.output] = recipe
+    made = {recipe.output: recipe for recipe in map(Recipe.parse, commands)}
     replies: list[str] = []
     for text in _react(made[goal], 1, made):
         if replies and not replies[-1].endswith(AGENT.listen):

@@ -10,13 +10,14 @@ import json
 import os
 import random
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from peft import LoraConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
 from tqdm.auto import tqdm
 from transformers import AutoModelForCausalLM, GgufConfig
 from transformers.utils import logging
@@ -96,15 +97,15 @@ def batches(examples: Sequence[Example], recipe: Recipe) -> list[list[Example]]:
     often of the same kind, and a kind that came in two or three batches of its own was forgotten.
     """
     draw = random.Random(recipe.seed)
-    found: list[list[Example]] = []
+    drawn: list[list[Example]] = []
     for pool in _pools(draw.sample(examples, len(examples)), POOL * recipe.batch):
         of_pool: list[list[Example]] = [[]]
         for example in sorted(pool, key=len):
             if of_pool[-1] and (len(of_pool[-1]) + 1) * len(example) > recipe.batch:
                 of_pool.append([])
             of_pool[-1].append(example)
-        found += draw.sample(of_pool, len(of_pool))
-    return found
+        drawn += draw.sample(of_pool, len(of_pool))
+    return drawn
 
 
 def _pools(examples: Iterable[Example], tokens: int) -> Iterator[list[Example]]:
@@ -127,24 +128,24 @@ def autocast(model: Any) -> torch.autocast:
 
 
 def loss_of(model: Any, batch: Sequence[Example]) -> torch.Tensor:
-    """The mean cross-entropy of the learnt tokens of a batch (nats a token)."""
+    """The mean cross-entropy of a batch where its loss mask is true (nats a token)."""
     longest = max(map(len, batch))
     ids = torch.zeros(len(batch), longest, dtype=torch.long)
-    learnt = torch.zeros(len(batch), longest, dtype=torch.bool)
+    loss_mask = torch.zeros(len(batch), longest, dtype=torch.bool)
     for row, example in enumerate(batch):
         ids[row, : len(example)] = torch.tensor(example.tokens)
-        learnt[row, : len(example)] = torch.tensor(example.learnt)
+        loss_mask[row, : len(example)] = torch.tensor(example.loss_mask)
     device = next(model.parameters()).device
-    ids, learnt = ids.to(device), learnt.to(device)
+    ids, loss_mask = ids.to(device), loss_mask.to(device)
     inner = model.get_base_model()
     with autocast(model):
         # Padding is on the right, where a causal model does not look. The vocabulary is as large as
-        # four blocks: logits are computed only where they are learnt.
+        # four blocks: logits are computed only where the loss mask is true.
         # On CPUs eager attention is faster for short threads; for long ones it takes gigabytes.
         inner.set_attn_implementation("eager" if longest <= EAGER else "sdpa")
         hidden = inner.model(ids[:, :-1]).last_hidden_state
-        logits = inner.lm_head(hidden[learnt[:, 1:]])
-    return torch.nn.functional.cross_entropy(logits.float(), ids[:, 1:][learnt[:, 1:]])
+        logits = inner.lm_head(hidden[loss_mask[:, 1:]])
+    return torch.nn.functional.cross_entropy(logits.float(), ids[:, 1:][loss_mask[:, 1:]])
 
 
 def train(
@@ -172,16 +173,12 @@ def steps(
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=recipe.rate, weight_decay=0.0)
     warm = max(1, round(recipe.warmup * len(plan)))
-    schedule = torch.optim.lr_scheduler.SequentialLR(
-        optimizer,
-        [
-            torch.optim.lr_scheduler.LinearLR(optimizer, 1 / warm, 1, warm),
-            torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(1, len(plan) - warm)),
-        ],
-        [warm],
-    )
+    rising = LinearLR(optimizer, 1 / warm, 1, warm)
+    falling = CosineAnnealingLR(optimizer, max(1, len(plan) - warm))
+    schedule = SequentialLR(optimizer, [rising, falling], [warm])
     run = {**asdict(recipe), "batches": len(plan), "tokens": _size(plan)}
-    done, log = _resume(folder, run, model, optimizer, schedule)
+    parts = {"optimizer": optimizer, "schedule": schedule}
+    done, log = _resume(folder, run, model, parts)
     model.train()
     tokens = _size(plan[:done])
     with tqdm(total=run["tokens"], initial=tokens, unit=" tokens", unit_scale=True) as bar:
@@ -198,7 +195,7 @@ def steps(
             bar.set_description(f"training, loss {line['loss']:.3f}", refresh=False)
             bar.update(sum(map(len, batch)))
             if step % SAVE_EVERY == 0 or step == len(plan):
-                _save(folder, run, step, log, model, optimizer, schedule)
+                _save(folder, {"run": run, "step": step, "log": log}, model, parts)
             yield line
 
 
@@ -206,32 +203,18 @@ def _size(plan: Sequence[Sequence[Example]]) -> int:
     return sum(len(example) for batch in plan for example in batch)
 
 
-def _save(
-    folder: Path,
-    run: dict[str, Any],
-    step: int,
-    log: list[dict[str, float]],
-    model: Any,
-    optimizer: Any,
-    schedule: Any,
-) -> None:
+def _save(folder: Path, state: Mapping[str, Any], model: Any, parts: Mapping[str, Any]) -> None:
     """Written beside and then renamed: a crash in between leaves the last checkpoint whole."""
-    state = {
-        "run": run,
-        "step": step,
-        "log": log,
-        "adapter": get_peft_model_state_dict(model, save_embedding_layers=False),
-        "optimizer": optimizer.state_dict(),
-        "schedule": schedule.state_dict(),
-    }
-    torch.save(state, folder / "checkpoint.part")
+    adapter = get_peft_model_state_dict(model, save_embedding_layers=False)
+    states = {name: part.state_dict() for name, part in parts.items()}
+    torch.save({**state, "adapter": adapter, **states}, folder / "checkpoint.part")
     os.replace(folder / "checkpoint.part", folder / "checkpoint.pt")
-    lines = "".join(json.dumps(line) + "\n" for line in log)
+    lines = "".join(json.dumps(line) + "\n" for line in state["log"])
     (folder / "loss.jsonl").write_text(lines, encoding="utf-8")
 
 
 def _resume(
-    folder: Path, run: dict[str, Any], model: Any, optimizer: Any, schedule: Any
+    folder: Path, run: Mapping[str, Any], model: Any, parts: Mapping[str, Any]
 ) -> tuple[int, list[dict[str, float]]]:
     path = folder / "checkpoint.pt"
     if not path.exists():
@@ -243,6 +226,6 @@ def _resume(
             "give another folder, or delete it"
         )
     set_peft_model_state_dict(model, state["adapter"])
-    optimizer.load_state_dict(state["optimizer"])
-    schedule.load_state_dict(state["schedule"])
+    for name, part in parts.items():
+        part.load_state_dict(state[name])
     return state["step"], state["log"]

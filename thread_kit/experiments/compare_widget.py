@@ -1,6 +1,6 @@
-"""Switches: choose two ways to play one task, and watch both trees grow side by side.
+"""Choose two ways to play one task, and watch both trees grow side by side.
 
-Switches(engine, tk.TextCraft("dev", 47), {"thread": ..., "thread, no variables": ...})
+CompareWidget(engine, tk.TextCraft("dev", 47), {"thread": ..., "thread, no variables": ...})
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from thread_kit.views.columns import Beside
 from thread_kit.views.player.widget import Player, watch
 
 
-class Switches(widgets.VBox):
+class CompareWidget(widgets.VBox):
     """Two methods on one task, in the batches of one engine.
 
     methods: by name, in the order of the switches. about: what a method is, shown below its switch.
@@ -62,28 +62,28 @@ class Switches(widgets.VBox):
                 self._engine, self._env.again(), seed=0, path=None, **self._options
             )
             self._shown[name] = watch(session).start()
-        wide = widgets.Layout(width="50%")
-        self._trees.children = [widgets.VBox([one], layout=wide) for one in self._shown.values()]
+        half = widgets.Layout(width="50%")
+        players = self._shown.values()
+        self._trees.children = [widgets.VBox([player], layout=half) for player in players]
 
     def wait(self) -> Beside:
         """Both episodes when they are over; begins them if nothing has."""
         if not self._shown:
             self.start()
-        return Beside({name: live.wait() for name, live in self._shown.items()})
+        return Beside({name: player.wait() for name, player in self._shown.items()})
 
     def stop(self) -> None:
         """End what runs, and take it off the page."""
-        for live in self._shown.values():
-            live.stop()
-            live.wait()
+        for player in self._shown.values():
+            player.stop()
+            player.wait()
         self._shown, self._trees.children = {}, ()
 
     def _describe(self) -> None:
         chosen = dict.fromkeys([self.left.value, self.right.value])
-        lines = [
-            f"<b>{escape(n)}</b>: {escape(self._about[n])}" for n in chosen if n in self._about
-        ]
+        about = {name: self._about[name] for name in chosen if name in self._about}
+        lines = [f"<b>{escape(name)}</b>: {escape(text)}" for name, text in about.items()]
         self._note.value = "<br>".join(lines)
 
     def __repr__(self) -> str:
-        return f"Switches({self.left.value!r} beside {self.right.value!r} on {self._env!r})"
+        return f"CompareWidget({self.left.value!r} beside {self.right.value!r} on {self._env!r})"

@@ -48,7 +48,7 @@ class Job:
     at_once: int = 1
 
 
-class Playing:
+class RunningJob:
     """A job under way: iterates events as a session does. What it raises becomes its row's error.
 
     key: known from the start, since it says whether the job is done already.
@@ -69,7 +69,7 @@ class Playing:
         try:
             self._open()
         except Exception as error:
-            self.error = _said(error)
+            self.error = _describe_error(error)
             self.is_done = self.key in job.done
             self.close()
 
@@ -93,7 +93,7 @@ class Playing:
     def _start(self, past: Replay | None = None) -> Run:
         job = self.job
         engine = past.engine(self._engine) if past else self._engine
-        self._end_task()
+        self._close_env()
         self._env = job.environment(**job.task)
         return job.method(engine, self._env, seed=job.seed, path=self._trace, **job.options)
 
@@ -106,12 +106,10 @@ class Playing:
             while self._interrupted and self._interrupted.past:
                 event = self._next()  # what is only repeated waits for nobody
             return event
-        except StopIteration:
-            self._end_task()
-            raise
         except Exception as error:
-            self.error = _said(error)
-            self._end_task()
+            if not isinstance(error, StopIteration):
+                self.error = _describe_error(error)
+            self._close_env()
             raise StopIteration from error
 
     def _next(self) -> Event:
@@ -131,14 +129,14 @@ class Playing:
         """Give the episode up."""
         if self._run is not None:
             self._run.close()
-        self._end_task()
+        self._close_env()
 
-    def _end_task(self) -> None:
+    def _close_env(self) -> None:
         if self._env is not None:
             self._env.close()
 
     def row(self) -> dict[str, Any]:
-        """What came of the episode, for the ledger. Tokens; JSON values only.
+        """What came of the episode, for the results file. Tokens; JSON values only.
 
         seconds: None if the episode was interrupted, since nobody knows them.
         """
@@ -157,8 +155,8 @@ class Playing:
             "solvable": self._solvable,
             "threads": len(episode.threads),
             "depth": episode.depth,
-            "mean_depth": fmean([one.depth for one in episode.threads.values()] or [0]),
-            "actions": sum(len(one.actions) for one in episode.threads.values()),
+            "mean_depth": fmean([thread.depth for thread in episode.threads.values()] or [0]),
+            "actions": sum(len(thread.actions) for thread in episode.threads.values()),
             "calls": used.calls,
             "prompt_tokens": used.prompt,
             "reused": used.reused,
@@ -178,23 +176,20 @@ def _key(job: Job, header: Mapping[str, Any]) -> Key:
     prompts = settings = ""
     if header:
         prompts = _hash(sorted(header.get("prompts") or {}))
-        what = {
-            "engine": _identity(header.get("model") or {}),
+        model = header.get("model") or {}
+        engine = {name: model[name] for name in IDENTITY if name in model}
+        if engine.get("adapter"):  # the same one under another name is the same
+            engine["adapter"] = engine["adapter"]["sha256"]
+        values = {
+            "engine": engine,
             "limits": header.get("limits"),
             "scope": header.get("scope"),
             "temperature": header.get("sampling", {}).get("temperature"),
         }
         if "program" in header:
-            what["program"] = header["program"]
-        settings = _hash(what)
+            values["program"] = header["program"]
+        settings = _hash(values)
     return Key(job.method.name, job.model, prompts, settings, canonical(job.task), job.seed)
-
-
-def _identity(engine: Mapping[str, Any]) -> dict[str, Any]:
-    known = {name: engine[name] for name in IDENTITY if name in engine}
-    if known.get("adapter"):  # the same one under another name is the same
-        known["adapter"] = known["adapter"]["sha256"]
-    return known
 
 
 def _hash(value: Any) -> str:
@@ -208,7 +203,7 @@ def _file_name(key: Key) -> str:
     return f"{words[:150]}-{_hash(key)[:8]}.jsonl"
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 

@@ -15,17 +15,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, final
 
 from tqdm.auto import tqdm
 
 from thread_kit.engines.engine import Engine
 from thread_kit.envs.env import Env
-from thread_kit.experiments.job import Job, Playing
+from thread_kit.experiments.job import Job, RunningJob
 from thread_kit.experiments.method import Method
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.results_file import Key, ResultsFile, canonical
-from thread_kit.experiments.workers import close_idle, play
+from thread_kit.experiments.workers import close_idle, run_job
 from thread_kit.session.concurrent import run_together
 
 Played = tuple[Key, dict[str, Any] | None]
@@ -77,10 +77,9 @@ class Suite:
         return len(self.methods) * len(self.models) * len(self.tasks) * len(self.seeds)
 
     def __repr__(self) -> str:
-        return (
-            f"Suite({str(self.path)!r}, methods x models x tasks x seeds = {len(self.methods)} x "
-            f"{len(self.models)} x {len(self.tasks)} x {len(self.seeds)})"
-        )
+        sizes = map(len, (self.methods, self.models, self.tasks, self.seeds))
+        product = " x ".join(map(str, sizes))
+        return f"Suite({str(self.path)!r}, methods x models x tasks x seeds = {product})"
 
     def run(
         self,
@@ -104,34 +103,46 @@ class Suite:
         loading a model raises.
         """
         if executor is not None:
-            self._must_travel(at_once)
-        with ResultsFile(self.path) as ledger:
+            self._must_be_picklable(at_once)
+        with ResultsFile(self.path) as file:
             if retry:
-                ledger.drop(lambda row: bool(row["error"]))
-            mine = self._play_all(ledger, at_once, executor, progress)
-            return Results([row for row in ledger.rows if Key.of(row) in mine])
+                file.drop(lambda row: bool(row["error"]))
+            mine = self._play_all(file, at_once, executor, progress)
+            return Results([row for row in file.rows if Key.of(row) in mine])
 
     def _play_all(
-        self, ledger: ResultsFile, at_once: int, executor: Executor | None, progress: bool
+        self, file: ResultsFile, at_once: int, executor: Executor | None, progress: bool
     ) -> set[Key]:
         """Play, write and show; the keys of all episodes of this suite."""
+        done = {Key.of(row): bool(row["solved"]) for row in file.rows}
         mine: set[Key] = set()
-        done = {Key.of(row): bool(row["solved"]) for row in ledger.rows}
-        with Bar(len(self), hidden=not progress) as bar:
+        solved = errors = skipped = 0
+        # smoothing=0: the time left comes from the mean of all that was played in this run.
+        options = {"smoothing": 0, "miniters": 1, "disable": not progress}
+        with tqdm(total=len(self), unit="episode", **options) as bar:
             for key, row in self._episodes(done, at_once, executor):
                 mine.add(key)
                 if row is not None:
-                    ledger.append(row)
-                bar.show(key, row, solved=done[key] if row is None else row["solved"])
+                    file.append(row)
+                skipped += row is None
+                solved += done[key] if row is None else row["solved"]
+                errors += bool(row and row["error"])
+                failures = f", {errors} broke down" if errors else ""
+                text = f"{key.method}, {key.model}: {solved} solved{failures}"
+                bar.initial = skipped
+                if skipped == len(mine):  # the clock starts with the first that is played
+                    bar.unpause()
+                bar.update()
+                bar.set_description(text, refresh=row is None)
         return mine
 
     def _episodes(
         self, done: Collection[Key], at_once: int, executor: Executor | None
     ) -> Iterator[Played]:
         """The key of each episode when it is over, and its row unless it was there before."""
-        known = defaultdict(set)
+        by_job = defaultdict(set)
         for key in done:
-            known[key.method, key.model, key.task, key.seed].add(key)
+            by_job[key.method, key.model, key.task, key.seed].add(key)
         for model, source in self.models.items():
             jobs = [
                 Job(
@@ -141,7 +152,7 @@ class Suite:
                     task,
                     seed,
                     self.options,
-                    frozenset(known[method.name, model, canonical(task), seed]),
+                    frozenset(by_job[method.name, model, canonical(task), seed]),
                     self._traces,
                     at_once,
                 )
@@ -154,7 +165,7 @@ class Suite:
             else:
                 yield from _play_there(jobs, source, executor)
 
-    def _must_travel(self, at_once: int) -> None:
+    def _must_be_picklable(self, at_once: int) -> None:
         if at_once != 1:
             raise ValueError(
                 f"at_once is {at_once}, but with an executor its workers decide how many episodes "
@@ -179,12 +190,12 @@ def _play_here(
     jobs: Sequence[Job], source: Engine | Callable[[], Engine], at_once: int
 ) -> Iterator[Played]:
     with nullcontext(source) if isinstance(source, Engine) else source() as engine:
-        for playing in run_together((Playing(job, engine) for job in jobs), at_once):
-            yield playing.key, None if playing.is_done else playing.row()
+        for running in run_together((RunningJob(job, engine) for job in jobs), at_once):
+            yield running.key, None if running.is_done else running.row()
 
 
 def _play_there(jobs: Sequence[Job], source: Any, executor: Executor) -> Iterator[Played]:
-    futures = [executor.submit(play, job, source) for job in jobs]
+    futures = [executor.submit(run_job, job, source) for job in jobs]
     failure: BaseException | None = None
     try:
         for future in as_completed(futures):
@@ -193,19 +204,16 @@ def _play_there(jobs: Sequence[Job], source: Any, executor: Executor) -> Iterato
             if error := future.exception():
                 # The rest is given up, but what is finished by now is still handed over.
                 failure = failure or error
-                _cancel(futures)
+                for other in futures:
+                    other.cancel()
             else:
                 yield future.result()
     finally:
-        _cancel(futures)
+        for other in futures:
+            other.cancel()
         close_idle()  # those of an executor that runs in this process
     if failure is not None:
         raise failure
-
-
-def _cancel(futures: Sequence[Any]) -> None:
-    for future in futures:
-        future.cancel()
 
 
 def _must_differ(what: str, names: Sequence[Any]) -> None:
@@ -213,32 +221,3 @@ def _must_differ(what: str, names: Sequence[Any]) -> None:
         raise ValueError(f"a suite without a {what} has nothing to play; give at least one")
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"the {what} {twice[0]!r} is there twice; name each once")
-
-
-class Bar:
-    """One bar: episodes, how many are solved and broke down, the rate and the time left.
-
-    What was in the file before counts as over, but neither into the rate nor into the time left.
-    """
-
-    def __init__(self, episodes: int, *, hidden: bool = False) -> None:
-        self._bar = tqdm(total=episodes, unit="episode", disable=hidden)
-        self._before = self._solved = self._broken = 0
-
-    def show(self, key: Key, row: dict[str, Any] | None, *, solved: bool) -> None:
-        """Take in an episode that is over. row: None for one that was in the file before."""
-        self._solved += solved
-        self._broken += bool(row and row["error"])
-        self._before += row is None
-        said = f"{key.method}, {key.model}: {self._solved} solved"
-        if self._broken:
-            said += f", {self._broken} broke down"
-        self._bar.initial = self._before
-        self._bar.set_description(said, refresh=False)
-        self._bar.update()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._bar.close()

@@ -1,4 +1,4 @@
-"""ADaPT (Prasad et al. 2023, Algorithm 1): decompose a task only when the executor fails at it.
+"""ADaPT (Prasad et al. 2023, section 3, Algorithm 1): decompose only what the executor fails at.
 
     function ADAPT(T, k)
       if k > d_max then return False
@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from thread_kit.methods.common import ask, completed, judged, last_step, reply, subtask
+from thread_kit.methods.common import ask, completed, last_step, subtask, verdict, write_reply
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
@@ -51,35 +51,31 @@ def adapt(
     executed = yield from react(given, iterations=iterations, start=start, known=known)
     success = executed.status.is_end and completed(executed.printed or "")
     Y = executed.sequence
-    # ADAPT(T_sub, k + 1) would be False for each of them, so nothing has to be planned.
+    # if k > d_max then return False: each sub-task would, so none has to be planned.
     if success or k >= max_depth:
         known = last_step(Y) if success and carry else known
-        return replace(executed, variables={"known": known}, printed=judged(success))
+        return replace(executed, variables={"known": known}, printed=verdict(success))
 
     # P, logic = planner(T)
-    Y, text, _ = yield from ask(given, Y, "plan", given.context, program=reply, prompt=planner)
+    Y, text, _ = yield from ask(
+        given, Y, "plan", given.context, program=write_reply, prompt=planner
+    )
     plan = parse_plan(text)
     if plan is None:
-        return Finished(Y, Status.ENDED, {"known": known}, judged(False))
+        return Finished(Y, Status.ENDED, {"known": known}, verdict(False))
+
+    child = partial(adapt, planner=planner, max_depth=max_depth, carry=carry, k=k + 1)
 
     def attempt(step: int) -> Generator[Request, Any, bool]:
         nonlocal Y, known
-        below = partial(
-            adapt,
-            planner=planner,
-            max_depth=max_depth,
-            iterations=iterations,
-            start=start,
-            carry=carry,
-            known=known,
-            k=k + 1,
-        )
         task = plan.steps[step]
-        Y, text, child = yield from ask(given, Y, task, subtask(given.context, task), program=below)
+        context = subtask(given.context, task)
+        program = partial(child, iterations=iterations, start=start, known=known)
+        Y, text, finished = yield from ask(given, Y, task, context, program=program)
         if completed(text):
-            known = child.variables.get("known", known)
+            known = finished.variables.get("known", known)
         return completed(text)
 
     # O = {ADAPT(T_sub, k + 1) | T_sub in P}; completed = logic(O)
     success = yield from combine(plan.logic, attempt)
-    return Finished(Y, Status.ENDED, {"known": known}, judged(success))
+    return Finished(Y, Status.ENDED, {"known": known}, verdict(success))

@@ -1,4 +1,4 @@
-"""What several methods have in common: asking a child, splitting a context, judging a reply."""
+"""What several methods have in common: asking a child, the context of a sub-task, success."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from thread_kit.dialect import Dialect, Stop
 from thread_kit.exchange import psi_print, unless_replaced
-from thread_kit.prompts import Prompt
 from thread_kit.requests import (
     ENDS,
     Define,
@@ -17,7 +16,6 @@ from thread_kit.requests import (
     Generate,
     Generated,
     Given,
-    Program,
     Request,
     Show,
     Spawn,
@@ -31,57 +29,46 @@ COMPLETED = "Task completed!"
 FAILED = "Task failed!"
 """How an executor judges itself (ADaPT paper, section 3.1)."""
 
-_take = unless_replaced(psi_print)
+_psi = unless_replaced(psi_print)
 
 
 def completed(text: str) -> bool:
-    """Whether the last line of a text says so; one that says nothing has failed."""
+    """Whether the last line of a text says that the task is completed; an empty one does not."""
     last = text.strip().rpartition("\n")[2]
     return COMPLETED.removesuffix("!").casefold() in last.casefold()
 
 
-def judged(success: bool) -> str:
-    """The words for it."""
+def verdict(success: bool) -> str:
+    """What an executor says of itself."""
     return COMPLETED if success else FAILED
 
 
-def ask(
-    given: Given,
-    Y: Sequence,
-    line: str,
-    context: str,
-    *,
-    program: Program | None = None,
-    prompt: Prompt | None = None,
-) -> Generator[Request, Any, tuple[Sequence, str, Finished]]:
-    """Spawn a child and wait for it: Y with `line` and what came back, that text, the child.
+Answer = Generator[Request, Any, tuple[Sequence, str, Finished]]
+"""Y with the answer of a child behind it, the answer alone, the child."""
 
-    line: stands in Y for the spawn. program, prompt: as in `Spawn`.
+
+def ask(given: Given, Y: Sequence, line: str, context: str, **child: Any) -> Answer:
+    """Spawn a child and wait for it.
+
+    line: stands in Y for the spawn. child: its `program` and its `prompt`, as in `Spawn`.
     """
     Y += given.instruction(with_break(Y, f"{line} {given.dialect.listen}"))
-    return (yield from listen(given, Y, context, program=program, prompt=prompt))
+    return (yield from listen(given, Y, context, **child))
 
 
-def listen(
-    given: Given,
-    Y: Sequence,
-    context: str,
-    *,
-    program: Program | None = None,
-    prompt: Prompt | None = None,
-) -> Generator[Request, Any, tuple[Sequence, str, Finished]]:
+def listen(given: Given, Y: Sequence, context: str, **child: Any) -> Answer:
     """`ask`, where Y ends with a listen mark already."""
     yield Show(Y)
-    child: Finished = yield Spawn(context, program, prompt)
-    text = _take(child)
+    finished: Finished = yield Spawn(context, **child)
+    text = _psi(finished)
     yield Define({})
     Y += given.returned(text)
     yield Show(Y)
-    return Y, text, child
+    return Y, text, finished
 
 
-def reply(given: Given, *, temperature: float | None = None) -> Steps:
-    """A program of one call: what the model writes is what it returns."""
+def write_reply(given: Given, *, temperature: float | None = None) -> Steps:
+    """A program of one call of the model: what it writes is what the thread returns."""
     generated: Generated = yield Generate(Sequence(), temperature)
     Y = Sequence((generated.span,))
     status = ENDS.get(generated.stop, Status.ENDED)  # a listen mark ends a reply as well
@@ -104,13 +91,9 @@ class Code:
             return
         lines = own_code(Y, stop, dialect)[self._executed :]
         self._executed += len(lines)
-        reply: Executed = yield Execute(tuple(lines))
-        if reply.printed is not None:
-            self.printed = reply.printed
-
-    def with_words(self, words: str) -> str:
-        """What a thread returns: what it printed, and the line in which it ends."""
-        return "\n".join(filter(None, [self.printed, words]))
+        executed: Executed = yield Execute(tuple(lines))
+        if executed.printed is not None:
+            self.printed = executed.printed
 
 
 def own_text(Y: Sequence, dialect: Dialect) -> str:
@@ -121,12 +104,12 @@ def own_text(Y: Sequence, dialect: Dialect) -> str:
 
 def last_step(Y: Sequence) -> str:
     """The last action of a sequence with its observation, as they stand there; "" if none is."""
-    text, found = "", ""
+    text = step = ""
     for span in Y:
         if span.provenance is Provenance.OBSERVED:
-            found = text.rpartition("\n")[2] + span.text
+            step = text.rpartition("\n")[2] + span.text
         text += span.text
-    return found
+    return step
 
 
 def subtask(context: str, task: str) -> str:
@@ -135,10 +118,10 @@ def subtask(context: str, task: str) -> str:
     The last line of a context asks ("Goal: craft note block.", "Your task is to: find a mug."); it
     asks for `task` instead.
     """
-    world, _, asked = context.rpartition("\n")
-    head, colon, _ = asked.partition(": ")
-    asked = f"{head}: {task}" if colon else task
-    return "\n".join(filter(None, [world, asked.rstrip(" .") + "."]))
+    world, _, question = context.rpartition("\n")
+    head, colon, _ = question.partition(": ")
+    question = f"{head}: {task}" if colon else task
+    return "\n".join(filter(None, [world, question.rstrip(" .") + "."]))
 
 
 def with_break(Y: Sequence, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Decomposed Prompting, DecomP (Khot et al. 2023): sub-task handlers, each with its own prompt.
+"""Decomposed Prompting, DecomP (Khot et al. 2023, section 3): handlers, each with its own prompt.
 
     function DECOMP(handler, c)
       while True do
@@ -44,8 +44,9 @@ def decomp(given: Given, *, handlers: Mapping[str, Prompt], iterations: int = 60
         Y += generated.span
         yield from code.run(Y, generated.stop, dialect)
         if generated.stop in ENDS:
-            said = own_text(Y, dialect).rpartition("\n")[2]
-            return Finished(Y, ENDS[generated.stop], {}, code.printed or said)
+            # return the last line of Y
+            answer = own_text(Y, dialect).rpartition("\n")[2]
+            return Finished(Y, ENDS[generated.stop], {}, code.printed or answer)
         line = dialect.bare(Y.last_line)
         if call := CALL.fullmatch(line):
             name, task = call.groups()

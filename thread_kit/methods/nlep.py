@@ -21,9 +21,11 @@ def nlep(given: Given, *, calls: int = 20) -> Steps:
     """
     Y, code = Sequence(), Code()
     for _ in range(calls):
+        # Y = LLM(q + c)
         generated: Generated = yield Generate(Y)
         Y += generated.span
         if generated.stop in ENDS:
+            # return what Y prints
             yield from code.run(Y, generated.stop, given.dialect)
             return Finished(Y, ENDS[generated.stop], {}, code.printed)
     return Finished(Y, Status.OUT_OF_CALLS, {})

@@ -14,7 +14,7 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
-from thread_kit.methods.common import ask, completed, judged, last_step, own_text, subtask
+from thread_kit.methods.common import ask, completed, last_step, own_text, subtask, verdict
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
@@ -42,23 +42,18 @@ def plan_and_execute(
     plan = parse_plan(own_text(Y, given.dialect))
     status = ENDS.get(generated.stop, Status.ENDED)
     if plan is None or not status.is_end:
-        return Finished(Y, status, {}, judged(False))
+        return Finished(Y, status, {}, verdict(False))
 
     def attempt(step: int) -> Generator[Request, Any, bool]:
         nonlocal Y, known
         task = plan.steps[step]
-        Y, text, child = yield from ask(
-            given,
-            Y,
-            task,
-            subtask(given.context, task),
-            program=partial(react, iterations=iterations, start=start, known=known),
-            prompt=executor,
-        )
+        context = subtask(given.context, task)
+        program = partial(react, iterations=iterations, start=start, known=known)
+        Y, text, child = yield from ask(given, Y, task, context, program=program, prompt=executor)
         if carry and completed(text):
             known = last_step(child.sequence)
         return completed(text)
 
     # O = {executor(T_sub) | T_sub in P}; return logic(O)
     success = yield from combine(plan.logic, attempt)
-    return Finished(Y, Status.ENDED, {}, judged(success))
+    return Finished(Y, Status.ENDED, {}, verdict(success))

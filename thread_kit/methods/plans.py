@@ -17,7 +17,8 @@ from typing import Any
 from thread_kit.code_lines import expression
 from thread_kit.requests import Request
 
-STEP = re.compile(r"^\W*Step (\d+): *(\S.*?)\s*$", re.MULTILINE | re.IGNORECASE)
+# Nine digits at most: Python turns no text of thousands of digits into a number.
+STEP = re.compile(r"^\W*Step (\d{1,9}): *(\S.*?)\s*$", re.MULTILINE | re.IGNORECASE)
 ORDER = re.compile(r"^\W*Execution order: *(\S.*?)\s*$", re.MULTILINE | re.IGNORECASE)
 
 Logic = int | tuple[str, tuple["Logic", ...]]
@@ -68,7 +69,7 @@ def _logic(node: ast.expr, steps: dict[int, str]) -> Logic:
 def combine(
     logic: Logic, attempt: Callable[[int], Generator[Request, Any, bool]]
 ) -> Generator[Request, Any, bool]:
-    """logic(O): attempts the steps in order, and none whose outcome cannot matter any more.
+    """logic(O): attempt the steps in order, and none whose outcome cannot matter any more.
 
     An expression within another is a task of its own, made of sub-tasks (appendix B); it costs no
     level of depth, since nobody has to plan it.

@@ -1,4 +1,4 @@
-"""ReAct (Yao et al. 2023): one thread that thinks and acts in turn, and never spawns.
+"""ReAct (Yao et al. 2023, section 2): one thread that thinks and acts in turn, and never spawns.
 
     Y = []
     repeat at most `iterations` times
@@ -56,8 +56,10 @@ def react(
         Y += generated.span
         yield from code.run(Y, generated.stop, dialect)
         if generated.stop in ENDS:
-            said = own_text(Sequence((generated.span,)), dialect)
-            return Finished(Y, ENDS[generated.stop], {}, code.with_words(said))
+            # if Y is over then return Y
+            words = own_text(Sequence((generated.span,)), dialect)
+            printed = "\n".join(filter(None, [code.printed, words]))
+            return Finished(Y, ENDS[generated.stop], {}, printed)
         # Y = Y + E(action)
         if Y.last_line_is_own and dialect.is_action(Y.last_line):
             Y += given.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())

@@ -1,4 +1,4 @@
-"""Reflexion (Shinn et al. 2023): trials with a memory of what went wrong.
+"""Reflexion (Shinn et al. 2023, section 3, Algorithm 1): trials with a memory of what went wrong.
 
     memory = []
     for trial = 1 ... n do
@@ -15,18 +15,18 @@ of them is wrong.
 
 from __future__ import annotations
 
-from thread_kit.methods.common import ask, completed, judged, reply
+from thread_kit.methods.common import ask, completed, verdict, write_reply
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, Given, Program, Restart, Status, Steps
 from thread_kit.sequence import Sequence
 
-LEARNT = "What earlier trials of this task have taught:"
+HEADING = "What earlier trials of this task have taught:"
 
 
 def reflexion(
     given: Given, *, actor: Program, reflect: Prompt, trials: int = 4, memory: int = 3
 ) -> Steps:
-    """Give the task to an actor again and again, with what was learnt from its failures.
+    """Give the task to an actor again and again, with the lessons of its failures.
 
     actor: its prompt is the thread's own. reflect: the prompt of the model that looks back: it
     reads a trial and writes what to do differently. trials: at most. memory: so many lessons, the
@@ -37,23 +37,26 @@ def reflexion(
     # for trial = 1 ... n do
     for trial in range(1, trials + 1):
         # Y = actor(T + memory), from the start of the environment
-        context = remembering(given.context, lessons[-memory:])
-        Y, said, tried = yield from ask(given, Y, f"trial {trial}", context, program=actor)
+        context = with_lessons(given.context, lessons[-memory:])
+        Y, answer, child = yield from ask(given, Y, f"trial {trial}", context, program=actor)
         if trial == trials:
             break
         # if the evaluator finds T solved then return True
-        if (yield Restart(said)) is None:
-            return Finished(Y, Status.ENDED, {}, said if given.dialect.code else judged(True))
+        if (yield Restart(answer)) is None:
+            return Finished(Y, Status.ENDED, {}, answer if given.dialect.code else verdict(True))
         # memory = memory + [reflect(T, Y)]
-        seen = f"{given.context}\n{tried.sequence.text}".rstrip()
-        Y, lesson, _ = yield from ask(given, Y, "lesson", seen, program=reply, prompt=reflect)
+        trial_text = f"{given.context}\n{child.sequence.text}".rstrip()
+        Y, lesson, _ = yield from ask(
+            given, Y, "lesson", trial_text, program=write_reply, prompt=reflect
+        )
         lessons.append(lesson)
-    answer = said if given.dialect.code else judged(completed(said))
-    return Finished(Y, Status.ENDED, {}, answer)
+    # return whether the actor says that T is completed
+    words = verdict(completed(answer))
+    return Finished(Y, Status.ENDED, {}, answer if given.dialect.code else words)
 
 
-def remembering(context: str, lessons: list[str]) -> str:
+def with_lessons(context: str, lessons: list[str]) -> str:
     """T + memory: the lessons stand before the task, whose last line goes on asking for it."""
     if not lessons:
         return context
-    return "\n".join([LEARNT, *(f"- {' '.join(lesson.split())}" for lesson in lessons), context])
+    return "\n".join([HEADING, *(f"- {' '.join(lesson.split())}" for lesson in lessons), context])

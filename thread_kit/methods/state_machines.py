@@ -1,24 +1,28 @@
-"""State machines for `stateflow`, one a benchmark: people write them, models fill them in."""
+"""The state machines of `stateflow` (StateFlow paper, sections 3.3 and 4.2, appendix B.3).
+
+People write them, models fill them in: one for TextCraft, and for each of ALFWorld's six task types
+one, which has three more states where it is split.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from thread_kit.methods.stateflow import (
-    Always,
     Deciding,
     Machine,
-    Matching,
     Output,
-    Say,
+    Prompter,
     State,
+    StringMatching,
+    ToolCall,
     Transition,
+    acknowledge,
     execute,
-    goes_to,
-    heard,
-    last_message,
-    write,
+    go_to,
+    respond,
 )
 from thread_kit.requests import Given
 from thread_kit.sequence import Provenance, Sequence
@@ -28,24 +32,21 @@ TOOLS = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}
 
 STUCK = 3
 
-_NAMED = re.compile(r"^The object is: (\w+)", re.MULTILINE)
-_PICKED = re.compile(r"^You pick up the (\w+) \d+")
+_OBJECT = re.compile(r"^The object is: (\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
-    """The next state by what was picked up: the named object, another, or nothing."""
+class ObjectMatching:
+    """`StringMatching`, in whose patterns {object} is the object that the model has named."""
 
-    right: str
-    wrong: str
-    nothing: str
+    patterns: Mapping[str, str]
+    otherwise: str
 
     def __call__(self, given: Given, Y: Sequence) -> Deciding:
-        yield from ()
-        picked, named = _PICKED.match(last_message(Y)), _NAMED.search(Y.text)
-        if picked is None:
-            return Y, self.nothing
-        return Y, self.right if named and named[1] == picked[1] else self.wrong
+        named = _OBJECT.search(Y.text)
+        name = named[1] if named else "(?!)"  # which no text matches
+        patterns = {p.replace("{object}", name): state for p, state in self.patterns.items()}
+        return StringMatching(patterns, self.otherwise)(given, Y)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,148 +56,100 @@ class UnlessStuck:
     transition: Transition
 
     def __call__(self, given: Given, Y: Sequence) -> Deciding:
-        said = [span.text.strip() for span in Y if span.provenance is Provenance.GENERATED]
-        if len(said) >= STUCK and len(set(said[-STUCK:])) == 1:
+        replies = [span.text.strip() for span in Y if span.provenance is Provenance.GENERATED]
+        if len(replies) >= STUCK and len(set(replies[-STUCK:])) == 1:
             return Y, "Error"
         return (yield from self.transition(given, Y))
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The next state by whether the object that the model named was seen last."""
-
-    yes: str
-    no: str
-
-    def __call__(self, given: Given, Y: Sequence) -> Deciding:
-        yield from ()
-        named = _NAMED.search(Y.text)
-        seen = named and re.search(rf"\b{named[1]} \d", last_message(Y))
-        return Y, self.yes if seen else self.no
+def _state(instruction: str, output: Output, transition: Transition) -> State:
+    return State((Prompter(instruction), respond, output), transition)
 
 
 def machine(kind: str, *, split: bool = False) -> Machine:
     """The machine for a task type ("pick", "clean" ...). split: the one with three more states."""
-    states = {
-        "Init": _told("[Init] Which object is it about?", "Plan"),
-        "Plan": _told(
-            "[Plan] Where can it be, and what has to be done with it?", _first("", split)
-        ),
-    }
+    states: dict[str, State] = {}
+
+    def ask(name: str, question: str, following: str) -> None:
+        states[name] = _state(f"[{name}] {question}", acknowledge, go_to(following))
+
+    def act(name: str, instruction: str, patterns: dict[str, str], otherwise: str) -> None:
+        transition = UnlessStuck(ObjectMatching(patterns, otherwise))
+        states[name] = _state(f"[{name}] {instruction}", execute, transition)
+
+    # Init, Plan
+    go, find = ("Go", "Find") if split else ("", "Pick")
+    ask("Init", "Which object is it about?", "Plan")
+    ask("Plan", "Where can it be, and what has to be done with it?", find)
     rounds = ("", " again") if kind == "pick2" else ("",)
     for again in rounds:
-        done = "End" if again == rounds[-1] else _first(rounds[-1], split)
-        after = {"look": "FindLamp", **dict.fromkeys(TOOLS, "Process")}.get(kind, f"Put{again}")
-        states |= _pick(again, f"Go{after}" if split and kind != "look" else after, split)
-        if kind in TOOLS:
-            states |= _process(kind, split)
-        if kind == "look":
-            states |= _lamp()
+        first, take, wrong, put = (f"{s}{again}" for s in (find, "Take", "Pick_Error", "Put"))
+        after = "FindLamp" if kind == "look" else f"{go}Process" if kind in TOOLS else f"{go}{put}"
+        done = "End" if again == rounds[-1] else f"{find}{rounds[-1]}"
+        other = "another one of them" if again else "the object"
+
+        # Pick, Pick_Error; split: Find, Take
+        picked = {r"^You pick up the {object} \d": after, r"^You pick up the \w+ \d": wrong}
+        if split:
+            act(first, f"Go on until you see {other}.", {r"\b{object} \d": take}, first)
+            act(take, "Take it.", picked, first)
         else:
-            states |= _put(again, done, split)
+            act(first, f"Find {other}, and take it.", picked, first)
+        act(wrong, "That is something else. Put it back.", {"^You put ": first}, wrong)
+
+        # Process; split: GoProcess, Process
+        if tool := TOOLS.get(kind):
+            text = f"Go to a {tool}, and {kind} the object with it."
+            if split:
+                act("GoProcess", f"Go to a {tool}.", {rf"\b{tool} \d": "Process"}, "GoProcess")
+                text = f"{kind.capitalize()} the object."
+            act("Process", text, {f"^You {kind} ": f"{go}Put"}, f"{go}Process")
+
+        # FindLamp, UseLamp; or Put; split: GoPut, Put
+        if kind == "look":
+            act("FindLamp", "Find a desklamp.", {r"\bdesklamp \d": "UseLamp"}, "FindLamp")
+            act("UseLamp", "Switch it on.", {"^You turn on ": "End"}, "UseLamp")
+            continue
+        text = "Go where it belongs, open that if it is closed, and put it there."
+        if split:
+            text = "Go where it belongs, and open that if it is closed."
+            act(f"Go{put}", text, {"you see ": put}, f"Go{put}")
+            text = "Put it there."
+        act(put, text, {"^You put ": done}, f"{go}{put}")
     return Machine(states, final=("End", "Error"))
-
-
-def _first(again: str, split: bool) -> str:
-    return f"Find{again}" if split else f"Pick{again}"
-
-
-def _told(instruction: str, next_: str) -> State:
-    """A state in which the model is asked, and nothing is done."""
-    outputs: tuple[Output, ...] = (Say(instruction), write, heard)
-    return State(outputs, goes_to(next_))
-
-
-def _acts(instruction: str, transition: Transition) -> State:
-    return State((Say(instruction), write, execute), UnlessStuck(transition))
-
-
-def _pick(again: str, after: str, split: bool) -> dict[str, State]:
-    first, wrong = _first(again, split), f"Pick_Error{again}"
-    other = "another one of them" if again else "the object"
-    states = {
-        wrong: _acts(
-            f"[{wrong}] That is something else. Put it back.", Matching({"^You put ": first}, wrong)
-        )
-    }
-    if not split:
-        pick = f"[{first}] Find {other}, and take it."
-        return {first: _acts(pick, Picked(after, wrong, first)), **states}
-    take = f"Take{again}"
-    return {
-        first: _acts(f"[{first}] Go on until you see {other}.", Seen(take, first)),
-        take: _acts(f"[{take}] Take it.", Picked(after, wrong, first)),
-        **states,
-    }
-
-
-def _process(kind: str, split: bool) -> dict[str, State]:
-    tool, then = TOOLS[kind], "GoPut" if split else "Put"
-    done = {f"^You {kind} ": then}
-    if not split:
-        text = f"[Process] Go to a {tool}, and {kind} the object with it."
-        return {"Process": _acts(text, Matching(done, "Process"))}
-    there = Matching({rf"\b{tool} \d": "Process"}, "GoProcess")
-    return {
-        "GoProcess": _acts(f"[GoProcess] Go to a {tool}.", there),
-        "Process": _acts(f"[Process] {kind.capitalize()} the object.", Matching(done, "GoProcess")),
-    }
-
-
-def _lamp() -> dict[str, State]:
-    return {
-        "FindLamp": _acts(
-            "[FindLamp] Find a desklamp.", Matching({r"\bdesklamp \d": "UseLamp"}, "FindLamp")
-        ),
-        "UseLamp": _acts("[UseLamp] Switch it on.", Matching({"^You turn on ": "End"}, "UseLamp")),
-    }
-
-
-def _put(again: str, done: str, split: bool) -> dict[str, State]:
-    put = f"Put{again}"
-    if not split:
-        text = f"[{put}] Go where it belongs, open that if it is closed, and put it there."
-        return {put: _acts(text, Matching({"^You put ": done}, put))}
-    go = f"GoPut{again}"
-    text = f"[{go}] Go where it belongs, and open that if it is closed."
-    return {
-        go: _acts(text, Matching({"you see ": put}, go)),
-        put: _acts(f"[{put}] Put it there.", Matching({"^You put ": done}, go)),
-    }
 
 
 KINDS = ("pick", "clean", "heat", "cool", "look", "pick2")
 
-ALFWORLD = {f"alfworld-{kind}": machine(kind) for kind in KINDS}
-ALFWORLD_SPLIT = {f"alfworld-{kind}": machine(kind, split=True) for kind in KINDS}
-
-AFTER_ACTION = Matching({"^Crafted ": "Verify", "^Got ": "Solve", "^Inventory": "Solve"}, "Error")
+AFTER_ACTION = StringMatching(
+    {"^Crafted ": "Verify", "^Got ": "Solve", "^Inventory": "Solve"}, "Error"
+)
 """By string, as the SQL machine of StateFlow paper (section 4.1): an error goes to Error, what may
 have solved the task to Verify, and all else to Solve."""
 
 TEXTCRAFT = Machine(
     {
-        "Init": State((Always("inventory"),), goes_to("Observe")),
-        "Observe": State(
-            (Say("[Observe] Which command makes the goal, and what does it need?"), write, heard),
-            goes_to("Solve"),
+        "Init": State((ToolCall("inventory"),), go_to("Observe")),
+        "Observe": _state(
+            "[Observe] Which command makes the goal, and what does it need?",
+            acknowledge,
+            go_to("Solve"),
         ),
-        "Solve": State(
-            (Say("[Solve] Take the next step: get what is missing, or craft."), write, execute),
-            AFTER_ACTION,
+        "Solve": _state(
+            "[Solve] Take the next step: get what is missing, or craft.", execute, AFTER_ACTION
         ),
-        "Error": State(
-            (Say("[Error] That failed. Find out why, then take another step."), write, execute),
-            AFTER_ACTION,
+        "Error": _state(
+            "[Error] That failed. Find out why, then take another step.", execute, AFTER_ACTION
         ),
-        "Verify": State(
-            (Say("[Verify] Is the goal itself crafted? Say yes, or no and why."), write, heard),
-            Matching({r"(?i)^\W*yes\b": "End"}, "Solve"),
+        "Verify": _state(
+            "[Verify] Is the goal itself crafted? Say yes, or no and why.",
+            acknowledge,
+            StringMatching({r"(?i)^\W*yes\b": "End"}, "Solve"),
         ),
     }
 )
 
-MACHINES = {"textcraft": TEXTCRAFT, **ALFWORLD}
+MACHINES = {"textcraft": TEXTCRAFT, **{f"alfworld-{kind}": machine(kind) for kind in KINDS}}
 
-SPLIT_MACHINES = {**ALFWORLD_SPLIT}
+SPLIT_MACHINES = {f"alfworld-{kind}": machine(kind, split=True) for kind in KINDS}
 """StateFlow paper, appendix B.3: the same with a state for each kind of action."""

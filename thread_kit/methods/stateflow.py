@@ -8,13 +8,14 @@
       return s, G* if counter >= M
     return s, G*
 
-G*, the context history, is the thread's sequence behind its context Q. An output function is a
-text of the machine (`Say`), a call of the model (`write`, `Agent`), or an action (`execute`,
-`Always`). A transition follows a string (`Matching`) or the word of a model (`Asking`).
+G*, the context history, is the thread's sequence behind its context Q. An output function w is a
+prompter, which adds a static prompt (`Prompter`), a call of the model (`respond`, `Agent`), or of a
+tool (`execute`, `ToolCall`). The transition function delta matches strings (`StringMatching`) or
+asks a model (`ModelCheck`); both are of section 3.2 there.
 
-In the paper each state's model has its own prompt, which the others do not see: that is `Agent`.
-Its variant SF_Chat (appendix A.2) puts the state's instruction into the history and goes on with
-one model: `Say`, then `write`. Nothing is evaluated twice then.
+In the paper each state's model has its own instruction, which the others do not see: that is
+`Agent`. Its variant SF_Chat (appendix A.2) puts the state's instruction into the history and goes
+on with one model: `Prompter`, then `respond`. Nothing is evaluated twice then.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.common import ask, reply, with_break
+from thread_kit.methods.common import Answer, ask, with_break, write_reply
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
@@ -115,8 +116,8 @@ def stateflow(given: Given, *, machine: Machine, turns: int = 60) -> Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
-    """P: a text of the machine, on a line of its own."""
+class Prompter:
+    """P: a static prompt, on a line of its own."""
 
     text: str
 
@@ -125,7 +126,7 @@ class Say:
         return Y + given.instruction(with_break(Y, f"{self.text}\n"))
 
 
-def write(given: Given, Y: Sequence) -> Writing:
+def respond(given: Given, Y: Sequence) -> Writing:
     """M: the model goes on with the history, to its next mark."""
     generated: Generated = yield Generate(Y)
     Y += generated.span
@@ -142,27 +143,27 @@ class Agent:
 
     def __call__(self, given: Given, Y: Sequence) -> Writing:
         role = f"[{self.prompt.name}]"
-        Y, text, _ = yield from _asked(given, Y, role, "", self.prompt)
+        Y, text, _ = yield from _ask_model(given, Y, role, "", self.prompt)
         return Y + given.instruction(f"{text} {given.dialect.listen}")
 
 
 def execute(given: Given, Y: Sequence) -> Writing:
-    """E: the action that the last line is; a line that is none is told so."""
+    """E: takes the action that is the last line; says so where it is none."""
     if not given.dialect.is_action(Y.last_line):
         return Y + given.instruction(given.dialect.closed(NO_ACTION))
     observation: str = yield Act(xi_after_mark(Y, {}, given.dialect))
     return Y + given.observed(observation.strip())
 
 
-def heard(given: Given, Y: Sequence) -> Writing:
-    """Closes a line of the model that is not executed, so that it can go on."""
+def acknowledge(given: Given, Y: Sequence) -> Writing:
+    """Close a line of the model that is not executed, so that it can go on."""
     yield from ()
     listens = Y.text.endswith(given.dialect.listen)
     return Y + given.instruction(given.dialect.closed("OK.")) if listens else Y
 
 
 @dataclass(frozen=True, slots=True)
-class Always:
+class ToolCall:
     """E: the same action whenever the state is entered."""
 
     action: str
@@ -177,7 +178,7 @@ class Always:
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
+class StringMatching:
     """By string: the state of the first pattern (a regular expression) that the last message has.
 
     The last message is what was observed last, or what the model wrote if nothing was since.
@@ -189,17 +190,17 @@ class Matching:
     def __call__(self, given: Given, Y: Sequence) -> Deciding:
         yield from ()
         text = last_message(Y)
-        found = (state for pattern, state in self.patterns.items() if re.search(pattern, text))
-        return Y, next(found, self.otherwise)
+        states = (state for pattern, state in self.patterns.items() if re.search(pattern, text))
+        return Y, next(states, self.otherwise)
 
 
-def goes_to(state: str) -> Matching:
-    """Always to the same state."""
-    return Matching({}, state)
+def go_to(state: str) -> StringMatching:
+    """ToolCall to the same state."""
+    return StringMatching({}, state)
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ModelCheck:
     """By model: it reads the history and the question; the state of the first answer it gives.
 
     prompt: of the model that is asked. Capital letters of its answer do not matter.
@@ -211,17 +212,15 @@ class Asking:
     prompt: Prompt
 
     def __call__(self, given: Given, Y: Sequence) -> Deciding:
-        Y, text, _ = yield from _asked(given, Y, self.question, self.question, self.prompt)
-        said = text.casefold()
-        found = (state for answer, state in self.answers.items() if answer.casefold() in said)
-        return Y, next(found, self.otherwise)
+        Y, text, _ = yield from _ask_model(given, Y, self.question, self.question, self.prompt)
+        reply = text.casefold()
+        states = (state for answer, state in self.answers.items() if answer.casefold() in reply)
+        return Y, next(states, self.otherwise)
 
 
-def _asked(
-    given: Given, Y: Sequence, line: str, question: str, prompt: Prompt
-) -> Generator[Request, Any, tuple[Sequence, str, Finished]]:
+def _ask_model(given: Given, Y: Sequence, line: str, question: str, prompt: Prompt) -> Answer:
     history = "\n".join(filter(None, [given.context, Y.text.rstrip(), question]))
-    return (yield from ask(given, Y, line, history, program=reply, prompt=prompt))
+    return (yield from ask(given, Y, line, history, program=write_reply, prompt=prompt))
 
 
 def last_message(Y: Sequence) -> str:

@@ -1,4 +1,4 @@
-"""TDAG (Wang et al. 2024): dynamic task decomposition, and an agent generated for each sub-task.
+"""TDAG (Wang et al. 2024, section 3): dynamic decomposition, an agent for each sub-task.
 
     t_1 ... t_n = decompose(T)
     for i = 1 ... n do
@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from thread_kit.methods.common import ask, own_text, reply, subtask
+from thread_kit.methods.common import ask, own_text, subtask, write_reply
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
 from thread_kit.requests import ENDS, Finished, Generate, Generated, Given, Status, Steps
@@ -44,14 +44,16 @@ def tdag(
     generator, executor: the prompts of the agent generator and of all agents. subtasks: at most.
     iterations, start: as in `react`, for each agent.
     """
+    agent = partial(react, iterations=iterations, start=start)
     Y = Sequence()
+    # for i = 1 ... n do
     for _ in range(subtasks):
         # t_1 ... t_n = decompose(T); t_i = update(t_i, r_1 ... r_(i-1))
         generated: Generated = yield Generate(Y)
         Y += generated.span
         if generated.stop in ENDS:
-            said = own_text(Y, given.dialect).rpartition("\n")[2]
-            return Finished(Y, ENDS[generated.stop], {}, said)
+            answer = own_text(Y, given.dialect).rpartition("\n")[2]
+            return Finished(Y, ENDS[generated.stop], {}, answer)
         remaining = REMAINING.findall(given.dialect.bare(generated.span.text))
         if not remaining:
             Y += given.instruction(given.dialect.closed(NO_SUBTASK))
@@ -59,14 +61,10 @@ def tdag(
         context = subtask(given.context, remaining[0])
         # agent = generate_agent(t_i)
         Y += given.instruction(given.dialect.closed(remaining[0]))
-        Y, about, _ = yield from ask(given, Y, "agent", context, program=reply, prompt=generator)
-        # r_i = agent(t_i)
-        Y, _, _ = yield from ask(
-            given,
-            Y,
-            "result",
-            f"{about}\n{context}",
-            program=partial(react, iterations=iterations, start=start),
-            prompt=executor,
+        Y, about, _ = yield from ask(
+            given, Y, "agent", context, program=write_reply, prompt=generator
         )
+        # r_i = agent(t_i)
+        context = f"{about}\n{context}"
+        Y, _, _ = yield from ask(given, Y, "result", context, program=agent, prompt=executor)
     return Finished(Y, Status.OUT_OF_CALLS, {})

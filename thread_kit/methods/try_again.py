@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from thread_kit.methods.common import ask, completed, judged
+from thread_kit.methods.common import ask, completed, verdict
 from thread_kit.methods.react import react
-from thread_kit.requests import Finished, Given, Program, Restart, Status, Steps
+from thread_kit.requests import Finished, Given, Restart, Status, Steps
 from thread_kit.sequence import Sequence
 
 
@@ -33,16 +33,15 @@ def try_again(
     trials: at most; the paper's d_max, 4 on TextCraft and 3 elsewhere. temperature: of all trials
     but the first. iterations, start: as in `react`.
     """
-    executor = partial(react, iterations=iterations, start=start)
-    Y, said = Sequence(), ""
+    Y, answer = Sequence(), ""
     # for trial = 1 ... d_max do
     for trial in range(1, trials + 1):
-        program: Program = executor
-        if trial > 1:
-            # if T is solved then return True
-            if (yield Restart()) is None:
-                return Finished(Y, Status.ENDED, {}, judged(True))
-            program = partial(executor, temperature=temperature)
+        # if T is solved then return True
+        if trial > 1 and (yield Restart()) is None:
+            return Finished(Y, Status.ENDED, {}, verdict(True))
         # executor(T), from the start of the environment
-        Y, said, _ = yield from ask(given, Y, f"trial {trial}", given.context, program=program)
-    return Finished(Y, Status.ENDED, {}, judged(completed(said)))
+        heat = None if trial == 1 else temperature
+        executor = partial(react, iterations=iterations, start=start, temperature=heat)
+        Y, answer, _ = yield from ask(given, Y, f"trial {trial}", given.context, program=executor)
+    # return whether the last one says that T is completed
+    return Finished(Y, Status.ENDED, {}, verdict(completed(answer)))
