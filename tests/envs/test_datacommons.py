@@ -9,6 +9,8 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from thread_kit.dialect import QA, QA_ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
@@ -72,6 +74,16 @@ def env(request):
 )
 def test_grading_is_the_benchmarks(given, answer, right):
     assert is_right(given, answer) is right
+
+
+@given(st.text(), st.text(min_size=1))
+def test_any_answer_can_be_graded_and_what_is_right_the_benchmarks_take(answer, expected):
+    if is_right(answer, expected):
+        low, right = answer.strip().lower(), expected.strip().lower()
+        try:
+            assert int(float(low)) == int(float(right))
+        except ValueError:
+            assert low in right or right in low
 
 
 # Open statistics
