@@ -1,4 +1,4 @@
-"""The past of a fork: the part of an episode that a session lives through again.
+"""Replay: the recorded part of an episode, which a fork repeats before it goes on.
 
 A thread makes the same requests whenever it gets the same replies (`thread.py`). So up to the fork
 the model is not asked: its recorded calls are the replies, while the environment and the sandbox do
