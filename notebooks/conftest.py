@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from helpers.cores import take_a_share
 
-from thread_kit.envs.alfworld import process as alfworld_engine
+from thread_kit.envs.alfworld import process as game_process
 from thread_kit.sandbox import bubblewrap
 
 take_a_share()
@@ -27,7 +27,7 @@ os.environ["IPYTHONDIR"] = _scratch.name  # no start-up files of the user's
 NOT_COMPARED = ("application/vnd.plotly.v1+json", "text/html")
 
 NEEDS = {
-    "07_alfworld": alfworld_engine.check_installed,
+    "07_alfworld": game_process.check_installed,
     "08_datacommons_qa": bubblewrap.check_installed,
 }
 

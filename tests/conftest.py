@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from helpers.cores import take_a_share
 
-from thread_kit.envs.alfworld import process as alfworld_engine
+from thread_kit.envs.alfworld import process as game_process
 
 take_a_share()
 
@@ -47,7 +47,7 @@ def _folders_of_its_own(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("THREAD_KIT_MODELS", str(folder / "models"))
 
 
-class LastingEngine(alfworld_engine.Engine):
+class LastingProcess(game_process.GameProcess):
     """One process for game after game: to start one takes as long as to load a game."""
 
     def close(self) -> None:
@@ -66,18 +66,18 @@ def alfworld_games(_alfworld, monkeypatch):
 
     def lasting(seconds=120.0):
         if not engines:
-            engines.append(LastingEngine(seconds))
+            engines.append(LastingProcess(seconds))
         return engines[0]
 
     monkeypatch.setenv("THREAD_KIT_CACHE", str(folder))
-    monkeypatch.setattr("thread_kit.envs.alfworld.generator.Engine", lasting)
+    monkeypatch.setattr("thread_kit.envs.alfworld.generator.GameProcess", lasting)
     return lasting
 
 
 @pytest.fixture
 def alfworld_process(alfworld_games, monkeypatch):
     """Episodes of ALFWorld are played in that process, too: one after the other."""
-    monkeypatch.setattr("thread_kit.envs.alfworld.env.Engine", alfworld_games)
+    monkeypatch.setattr("thread_kit.envs.alfworld.env.GameProcess", alfworld_games)
 
 
 @pytest.fixture(scope="module")
@@ -152,8 +152,8 @@ def _no_torch() -> str:
 
 
 def _no_alfworld() -> str:
-    found = all(importlib.util.find_spec(name) for name in alfworld_engine.NEEDED)
-    return "" if found else alfworld_engine.MISSING
+    found = all(importlib.util.find_spec(name) for name in game_process.NEEDED)
+    return "" if found else game_process.MISSING
 
 
 def _no_jail() -> str:

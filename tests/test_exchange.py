@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from thread_kit.dialect import AGENT, QA, Dialect
 from thread_kit.exchange import (
+    INSTANTIATED_CHARACTERS,
     abstract_values,
     as_observed,
     instantiate,
@@ -88,6 +89,14 @@ def test_values_that_are_no_text_are_written_as_python_prints_them():
 
 def test_a_value_with_backslashes_is_put_in_as_it_is():
     assert instantiate("{a}", {"a": r"\1 \g<0> \n"}) == r"\1 \g<0> \n"
+
+
+def test_a_text_does_not_grow_without_end():
+    long = "a" * 90_000
+    context = instantiate("Do " + "{x}" * 300, {"x": long})
+    assert len(context) <= INSTANTIATED_CHARACTERS
+    assert context.startswith("Do " + long + long + "{x}")
+    assert instantiate("{x} {y}", {"x": "b" * INSTANTIATED_CHARACTERS, "y": 1}) == "{x} 1"
 
 
 @thorough

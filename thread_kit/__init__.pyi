@@ -5,12 +5,16 @@ from .engines.human import HumanEngine as HumanEngine
 from .engines.llama import LlamaEngine as LlamaEngine
 from .engines.models import MODELS as MODELS
 from .engines.models import load_model as load_model
+from .engines.replay import ReplayEngine as ReplayEngine
 from .engines.scripted import ScriptedEngine as ScriptedEngine
 from .engines.server import ServerEngine as ServerEngine
-from .engines.tape import TapeEngine as TapeEngine
 from .envs.alfworld.env import AlfWorld as AlfWorld
+from .envs.benchmark import Benchmark as Benchmark
 from .envs.datacommons.env import DataCommonsQA as DataCommonsQA
+from .envs.env import Env as Env
+from .envs.env import Step as Step
 from .envs.icu.env import IcuQA as IcuQA
+from .envs.registry import register_benchmark as register_benchmark
 from .envs.textcraft.env import TextCraft as TextCraft
 from .paths import resource as resource
 from .prompt_check import check_prompt as check_prompt

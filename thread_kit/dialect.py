@@ -79,11 +79,11 @@ class Dialect:
                 raise ValueError(f"the dialect's {name} mark is empty; give it a character")
         if not all(mark.strip() for mark in self.actions):
             raise ValueError(f"one of the action marks {self.actions!r} is empty")
-        for one, other in itertools.permutations(marks, 2):
-            if marks[one] in marks[other]:
+        for inner, outer in itertools.permutations(marks, 2):
+            if marks[inner] in marks[outer]:
                 raise ValueError(
-                    f"the {other} mark {marks[other]!r} contains the {one} mark {marks[one]!r}; "
-                    "choose marks that differ"
+                    f"the {outer} mark {marks[outer]!r} contains the {inner} mark "
+                    f"{marks[inner]!r}; choose marks that differ"
                 )
 
     @property
@@ -149,13 +149,13 @@ def find_stop(text: bytes, new: int, stops: Iterable[str]) -> tuple[int, str] | 
     Called after every token, so only the tail that the new bytes can have completed is searched.
     Works on bytes because a token may end in the middle of a character.
     """
-    found: tuple[int, str] | None = None
+    first: tuple[int, str] | None = None
     for stop in stops:
         mark = stop.encode()
         at = text.find(mark, max(0, len(text) - new - len(mark) + 1))
-        if at >= 0 and (found is None or at + len(mark) < found[0]):
-            found = at + len(mark), stop
-    return found
+        if at >= 0 and (first is None or at + len(mark) < first[0]):
+            first = at + len(mark), stop
+    return first
 
 
 def as_comment(observation: str, variables: Variables) -> str:

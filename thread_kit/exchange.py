@@ -26,15 +26,25 @@ Xi = Callable[[Sequence, Variables, Dialect], str]
 Abstract = Callable[[str, Variables], str]
 
 
+INSTANTIATED_CHARACTERS = 200_000
+"""What a text may grow to: some 50,000 tokens, more than a thread is given to read at once."""
+
+
 def instantiate(text: str, variables: Variables) -> str:
     """`{name}` becomes the value of the variable; an unknown name stays as it is written.
 
-    One pass: braces inside a value are text and are not looked up again.
+    One pass: braces inside a value are text and are not looked up again. A value that would make
+    the text longer than INSTANTIATED_CHARACTERS stays a name, too: a few hundred tokens of a model
+    could ask for gigabytes.
     """
+    room = INSTANTIATED_CHARACTERS - len(text)
 
     def value(match: re.Match[str]) -> str:
-        name = match[1]
-        return str(variables[name]) if name in variables else match[0]
+        nonlocal room
+        if match[1] not in variables or len(value := str(variables[match[1]])) > room:
+            return match[0]
+        room -= len(value)
+        return value
 
     return REFERENCE.sub(value, text)
 
@@ -168,13 +178,12 @@ def as_observed(observation: str, variables: Variables) -> str:
     return observation
 
 
-def exchange_of(dialect: Dialect) -> dict[str, Callable[..., str]]:
-    """phi, psi, xi and the abstraction that a session has where it is given no others."""
+def exchange_of(
+    dialect: Dialect, **own: Callable[..., str] | None
+) -> dict[str, Callable[..., str]]:
+    """phi, psi, xi and the abstraction of a session; `own` are those that it is given."""
+    functions: dict[str, Callable[..., str]] = {"phi": phi_last_line, "psi": psi_print}
+    functions |= {"xi": xi_after_mark, "abstract": abstract_values}
     if dialect.code:
-        return {"phi": phi_own_line, "psi": psi_print, "xi": xi_code, "abstract": as_comment}
-    return {
-        "phi": phi_last_line,
-        "psi": psi_print,
-        "xi": xi_after_mark,
-        "abstract": abstract_values,
-    }
+        functions |= {"phi": phi_own_line, "xi": xi_code, "abstract": as_comment}
+    return functions | {name: function for name, function in own.items() if function is not None}

@@ -1,7 +1,7 @@
 """Proves a few-shot prompt: its examples are threads that could really have run like this.
 
 A prompt is written by hand, and an example that shows what cannot happen teaches the model to do
-it. Each example is played through the real `thread`, with its own text as the model:
+it. Each example is played by a real session, with its own text in the place of the model:
 
 - its lines of code run;
 - each spawn gives a context that some example has, or that has the form of one;
@@ -14,30 +14,29 @@ it. Each example is played through the real `thread`, with its own text as the m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from thread_kit import exchange
-from thread_kit.dialect import Stop
-from thread_kit.envs.env import Env
+from thread_kit.dialect import REFERENCE
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.env import Env, Step
+from thread_kit.exchange import exchange_of, instantiate, psi_print
 from thread_kit.prompts import Example, Prompt, PromptError
-from thread_kit.requests import (
-    Act,
-    Await,
-    Define,
-    Execute,
-    Executed,
-    Finished,
-    Generate,
-    Generated,
-    Spawn,
-    SpawnAsync,
-    Status,
-)
+from thread_kit.requests import Finished
 from thread_kit.sandbox.monty import MontySandbox, Sandbox
-from thread_kit.sandbox.namespace import Namespace, PythonNamespace
 from thread_kit.sequence import Provenance, Sequence, Span
-from thread_kit.thread import thread
+from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode, Thread
+from thread_kit.trace.events import (
+    Event,
+    ExecutedLine,
+    GeneratedSpan,
+    Observed,
+    Referred,
+    Resolved,
+    Returned,
+    Spawned,
+)
 
 StandIn = Callable[[str, Env], dict[str, Any]]
 """Does in the environment what a child with this context would; the variables that it names."""
@@ -48,11 +47,15 @@ def check_prompt(
 ) -> list[str]:
     """What is wrong with a prompt, a sentence each; [] if nothing is.
 
-    env: where the actions are executed, in the order of the threads. stand_in: acts for a child
-    that no example shows to the word.
+    env: where the actions are executed, in the order of the threads; it has been reset. stand_in:
+    acts for a child that no example shows to the word.
     """
+    check = _Check(prompt, env, stand_in)
     with (env.sandbox() if env else None) or MontySandbox() as sandbox:
-        return _Check(prompt, env, stand_in).run(sandbox)
+        for example in prompt.examples:
+            if not example.context.rstrip().endswith(prompt.dialect.listen):
+                check.play(example, sandbox)
+    return check.conclude()
 
 
 def _segments(example: Example, prompt: Prompt) -> Iterator[tuple[str, str]]:
@@ -74,15 +77,15 @@ def speak_examples(prompts: Iterable[Prompt]) -> Callable[[str], str]:
     examples: each one's text is what the program makes of it, to the character. Raises PromptError
     for a thread that no example shows.
     """
-    known = [one for one in prompts if one.examples]
+    known = [prompt for prompt in prompts if prompt.examples]
 
     def speak(text: str) -> str:
-        prompt = next((one for one in known if text.startswith(one.text)), None)
+        prompt = next((prompt for prompt in known if text.startswith(prompt.text)), None)
         if prompt is None:
             raise PromptError(f"no prompt of these was read: {text[:100]!r}")
         asked = text.removeprefix(prompt.text)
-        for one in prompt.examples:
-            whole = prompt.dialect.context(one.context) + one.response
+        for example in prompt.examples:
+            whole = prompt.dialect.context(example.context) + example.response
             if whole.startswith(asked):
                 return whole.removeprefix(asked)
         raise PromptError(f"no example of {prompt.name} goes on from:\n{asked}")
@@ -90,166 +93,150 @@ def speak_examples(prompts: Iterable[Prompt]) -> Callable[[str], str]:
     return speak
 
 
-class _Check:
-    def __init__(self, prompt: Prompt, env: Env | None, stand_in: StandIn | None) -> None:
-        self.prompt = prompt
-        self.exchange: dict[str, Any] = exchange.exchange_of(prompt.dialect)
-        self.env = env
-        self.stand_in = stand_in
-        self.problems: list[str] = []
-        self.returns: dict[str, Finished] = {}
-        self.trusted: list[tuple[str, str, str]] = []
-        self.playing: list[str] = []
-        self.unwaited = 0  # of those that play, how many nobody waits for
+class _Check(Env):
+    """The environment of the sessions that play the main examples, and their model's script."""
 
-    def run(self, sandbox: Sandbox) -> list[str]:
-        listen = self.prompt.dialect.listen
+    name = "prompt check"
+
+    def __init__(self, prompt: Prompt, env: Env | None, stand_in: StandIn | None) -> None:
+        self.task = {}
+        self.prompt, self.env, self.stand_in = prompt, env, stand_in
+        self.examples_by_context = {example.context: example for example in prompt.examples}
+        self.phi = exchange_of(prompt.dialect)["phi"]
+        self.problems: list[str] = []
+        self.spawned: set[str] = set()  # contexts
+        self.returned: dict[str, set[str]] = {}  # what psi took, by the child's context
+        self.trusted: list[tuple[str, str, str]] = []  # context, its form, what it is to return
+        self.taken = ""
+        self.main = ""
+        self.writer = 0
+        self.episode = Episode()
+
+    def play(self, example: Example, sandbox: Sandbox) -> None:
+        """Play a main example and all threads below it."""
+        self.main = example.context
+        self.spawned.add(example.context)
+        session = Session(
+            ScriptedEngine(self._speak, context=10**9),
+            self,
+            dialect=self.prompt.dialect,
+            psi=self._psi,
+            sandbox=sandbox,
+            calls=None,
+            new_tokens=10**9,
+            depth=None,
+        )
+        self.episode = session.episode
+        for event in session:
+            self._check(event)
+
+    def conclude(self) -> list[str]:
+        """The problems, with those that show only when everything has been played."""
         for example in self.prompt.examples:
-            if not example.context.rstrip().endswith(listen):
-                blocks = self.prompt.dialect.code
-                self._play(example, PythonNamespace(sandbox, blocks=blocks))
-        for example in self.prompt.examples:
-            if example.context not in self.returns:
-                self._say(example, "no example spawns a thread with this context")
-        for context, form, back in self.trusted:
-            known = [child for c, child in self.returns.items() if re.fullmatch(form, c)]
+            if example.context not in self.spawned:
+                self._report(example.context, "no example spawns a thread with this context")
+        for context, form, shown in self.trusted:
+            known = [texts for c, texts in self.returned.items() if re.fullmatch(form, c)]
             if not known:
                 self.problems.append(f"{context!r}: no example has a context of this form")
-            elif back not in map(exchange.psi_print, known):
-                self.problems.append(f"{context!r}: no example of its form returns {back!r}")
+            elif not any(shown in texts for texts in known):
+                self.problems.append(f"{context!r}: no example of its form returns {shown!r}")
         return self.problems
 
-    def _say(self, example: Example, problem: str) -> None:
-        title = example.context.rstrip().splitlines()[-1]
-        self.problems.append(f"{title!r}: {problem}")
+    def _report(self, context: str, problem: str) -> None:
+        self.problems.append(f"{context.rstrip().splitlines()[-1]!r}: {problem}")
 
-    def _play(
-        self, example: Example, namespace: Namespace, given: Mapping[str, Finished] | None = None
-    ) -> Finished:
-        """Drive a thread with the example's own text in the place of the model.
+    # What the threads write
 
-        given: the futures that it inherits; None is the main thread.
-        """
-        self.playing.append(example.context)
-        segments = list(_segments(example, self.prompt))
-        futures = dict(given or {})
-        steps = thread(
-            futures=tuple(futures),
-            **self.exchange,
-            dialect=self.prompt.dialect,
-            tokenize=lambda text: (),
-        )
-        at = -1
-        reply: Any = None
-        while True:
-            try:
-                request = steps.send(reply)
-            except StopIteration as over:
-                self.returns[example.context] = over.value
-                self.playing.pop()
-                return over.value
-            match request:
-                case Generate(sequence):
-                    if at >= 0:
-                        self._compare(example, sequence.spans[-1].text, segments[at][1])
-                    at += 1
-                    own = segments[at][0]
-                    span = Span(Provenance.GENERATED, own, ())
-                    reply = Generated(span, self._stop(own, at == len(segments) - 1))
-                case Execute(lines):
-                    reply = self._execute(example, lines, namespace)
-                case Act(action) if self.prompt.dialect.code:
-                    ran = namespace.run(action)
-                    if ran.error or not ran.executed:
-                        self._say(example, f"the action {action!r} fails: {ran.error}")
-                    reply = ran.printed or ""
-                case Act(action) if self.unwaited:
-                    self._say(example, f"acts ({action!r}), although nobody waits for it")
-                    reply = ""
-                case Act(action):
-                    shown = exchange.instantiate(segments[at][1], namespace.variables)
-                    reply = self.env.step(action).observation if self.env else shown
-                case Spawn(context):
-                    reply = self._spawn(example, context, segments[at], namespace, futures)
-                case SpawnAsync(context, name):
-                    futures[name] = self._spawn_async(example, context, namespace, futures)
-                    reply = None
-                case Await(name):
-                    reply = futures.pop(name)
-                case Define(variables):
-                    namespace.define(variables)
-                    reply = Executed(namespace.variables, None)
+    def _speak(self, text: str) -> str:
+        """What the example of the thread that has seen this text writes next."""
+        live = (t for t in reversed(self.episode.threads.values()) if t.status.is_live)
+        thread = next(t for t in live if self.episode.seen(t.id) == text)
+        context = self._context(thread)
+        if context not in self.examples_by_context:
+            return self._stand_in_for(thread)
+        if context in map(self._context, self._above(thread)):
+            self._report(context, f"spawns {context!r} for ever: it is a child of itself")
+            return self.prompt.dialect.end
+        return self._segments(thread)[thread.usage.calls][0]
 
-    def _stop(self, own: str, is_last: bool) -> Stop:
-        if is_last:
-            return Stop.END
-        spawn = self.prompt.dialect.spawn
-        return Stop.SPAWN if spawn and own.endswith(spawn) else Stop.LISTEN
-
-    def _compare(self, example: Example, real: str, shown: str) -> None:
-        closed = self.prompt.dialect.closed(shown)
-        if real != closed:
-            self._say(example, f"shows {closed!r}, but what comes back is {real!r}")
-
-    def _execute(self, example: Example, lines: tuple[str, ...], namespace: Namespace) -> Executed:
-        printed = None
-        for line in lines:
-            ran = namespace.run(line)
-            if ran.error:
-                self._say(example, f"the line {line!r} fails: {ran.error}")
-            printed = printed if ran.answer is None else ran.answer
-        return Executed(namespace.variables, printed)
-
-    def _spawn(
-        self,
-        example: Example,
-        context: str,
-        segment: tuple[str, str],
-        namespace: Namespace,
-        futures: Mapping[str, Finished],
-    ) -> Finished:
-        if played := self._play_shown(example, context, namespace, futures):
-            return played
-        own, back = segment
-        bare = Span(Provenance.GENERATED, own.rpartition("\n")[2], ())
-        form = self.exchange["phi"](Sequence((bare,)), {}, self.prompt.dialect)
-        pattern = "(.+)".join(map(re.escape, exchange.REFERENCE.split(form)[::2]))
-        self.trusted.append((context, pattern, back))
+    def _stand_in_for(self, thread: Thread) -> str:
+        """For a child that no example shows: it returns what its parent's example shows."""
+        context, parent = self._context(thread), self.episode.threads[thread.parent or 0]
+        if thread.future is not None:
+            problem = f"does not wait for {context!r}, and no example has this context"
+            self._report(self._context(parent), problem)
+            return self.prompt.dialect.end
+        own, shown = self._segments(parent)[parent.usage.calls - 1]
+        line = Span(Provenance.GENERATED, own.rpartition("\n")[2], ())
+        form = self.phi(Sequence((line,)), {}, self.prompt.dialect)
+        pattern = "(.+)".join(map(re.escape, REFERENCE.split(form)[::2]))
+        self.trusted.append((context, pattern, shown))
         variables = self.stand_in(context, self.env) if self.stand_in and self.env else {}
-        missing = [name for name in exchange.REFERENCE.findall(back) if name not in variables]
-        variables |= {name: namespace.variables.get(name, name) for name in missing}
-        return Finished(
-            Sequence((Span(Provenance.GENERATED, back, ()),)), Status.ENDED, variables, back
-        )
+        for name in REFERENCE.findall(shown):
+            variables.setdefault(name, parent.variables.get(name, name))
+        lines = [f"{name} = {value!r}" for name, value in variables.items()]
+        return "\n".join([*lines, f"print({shown!r})", self.prompt.dialect.end])
 
-    def _spawn_async(
-        self,
-        example: Example,
-        context: str,
-        namespace: Namespace,
-        futures: Mapping[str, Finished],
-    ) -> Finished:
-        """The child runs at once; that is what it gives in any order (`session/scheduler.py`)."""
-        self.unwaited += 1
-        played = self._play_shown(example, context, namespace, futures)
-        self.unwaited -= 1
-        if played:
-            return played
-        self._say(example, f"does not wait for {context!r}, and no example has this context")
-        return Finished(Sequence(), Status.FAILED, {})
+    def _psi(self, child: Finished) -> str:
+        self.taken = psi_print(child)
+        return self.taken
 
-    def _play_shown(
-        self,
-        example: Example,
-        context: str,
-        namespace: Namespace,
-        futures: Mapping[str, Finished],
-    ) -> Finished | None:
-        """Play the example that has this context, if there is one."""
-        if context in self.playing:
-            self._say(example, f"spawns {context!r} for ever: it is a child of itself")
-            return Finished(Sequence(), Status.OUT_OF_DEPTH, {})
-        for other in self.prompt.examples:
-            if other.context == context:
-                return self._play(other, namespace.child(), futures)
+    def _context(self, thread: Thread) -> str:
+        return self.prompt.dialect.asked(thread.context.text)
+
+    def _above(self, thread: Thread) -> Iterator[Thread]:
+        while thread.parent is not None:
+            thread = self.episode.threads[thread.parent]
+            yield thread
+
+    def _segments(self, thread: Thread) -> list[tuple[str, str]]:
+        return list(_segments(self.examples_by_context[self._context(thread)], self.prompt))
+
+    # What happens
+
+    def _check(self, event: Event) -> None:
+        """Compare an event with what the example of its thread shows."""
+        thread = self.episode.threads.get(getattr(event, "thread", -1))
+        if thread is None:
+            return
+        context = self._context(thread)
+        match event:
+            case Spawned():
+                self.spawned.add(context)
+            case GeneratedSpan():
+                self.writer = thread.id
+            case ExecutedLine(line=line, error=str(error)):
+                self._report(context, f"the line {line!r} fails: {error}")
+            case Returned(child=child) | Resolved(child=child):
+                known = self._context(self.episode.threads[child])
+                if known in self.examples_by_context:
+                    self.returned.setdefault(known, set()).add(self.taken)
+        if isinstance(event, Observed) and not self.prompt.dialect.code and self._unwaited(thread):
+            self._report(context, "acts, although nobody waits for it")
+        elif isinstance(event, Returned | Observed | Referred):
+            shown = self.prompt.dialect.closed(self._segments(thread)[thread.usage.calls - 1][1])
+            if event.span.text != shown:
+                problem = f"shows {shown!r}, but what comes back is {event.span.text!r}"
+                self._report(context, problem)
+
+    def _unwaited(self, thread: Thread) -> bool:
+        return any(t.future is not None for t in (thread, *self._above(thread)))
+
+    # The environment
+
+    def reset(self) -> str:
+        return self.main
+
+    def step(self, action: str) -> Step:
+        if self.env:
+            return self.env.step(action)._replace(terminated=False, truncated=False)
+        thread = self.episode.threads[self.writer]
+        shown = self._segments(thread)[thread.usage.calls - 1][1]
+        return Step(instantiate(shown, thread.variables), 0.0, False, False, {})
+
+    def again(self) -> Env:
+        return _Check(self.prompt, self.env, self.stand_in)
+
+    def oracle(self) -> None:
         return None

@@ -34,7 +34,7 @@ class Prompt:
     @property
     def text(self) -> str:
         """The prompt as the model reads it."""
-        return "".join(self.dialect.example(one.context, one.response) for one in self.examples)
+        return "".join(self.dialect.example(e.context, e.response) for e in self.examples)
 
     @property
     def sha256(self) -> str:
@@ -48,10 +48,13 @@ EMPTY = Prompt("none", ())
 """No examples, for models that were taught the language of threads."""
 
 
-def load_prompt(name_or_path: str | Path, dialect: Dialect = AGENT) -> Prompt:
+def load_prompt(
+    name_or_path: str | Path, dialect: Dialect = AGENT, folder: Path | None = None
+) -> Prompt:
     """A prompt of the project, or one's own file.
 
     "react/textcraft" is prompts/react/textcraft.txt; a name alone is one of THREAD's.
+    folder: another one that is laid out as prompts/; None is the project's.
 
     Raises FileNotFoundError; PromptError for a file that is empty, not UTF-8 or has no examples.
     """
@@ -60,7 +63,7 @@ def load_prompt(name_or_path: str | Path, dialect: Dialect = AGENT) -> Prompt:
         known_as = path.stem
     else:
         method, _, name = str(name_or_path).rpartition("/")
-        folder = resource("prompts") / (method or "thread")
+        folder = (folder or resource("prompts")) / (method or "thread")
         path = folder / f"{name}.txt"
         if not path.is_file():
             head = f"{method}/" if method else ""

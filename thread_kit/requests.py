@@ -139,10 +139,10 @@ class Restart:
     """Request: the environment from its start, for another trial.
 
     said: what the trial has said. The reply is the context of the task; None where the task is
-    solved or `said` answers it, so that nothing is left to try, or where there is no environment.
+    solved or `text` answers it, so that nothing is left to try, or where there is no environment.
     """
 
-    said: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def thread(
             text = psi(child)
             _, named = coming_up(text, child, known)
             if over:  # nobody has asked for it by name, so it overwrites nothing
-                named = {one: value for one, value in named.items() if one not in variables}
+                named = {key: value for key, value in named.items() if key not in variables}
             pending.remove(name)
             reply: Executed = yield Define({**named, name: instantiate(text, child.variables)})
             variables = reply.variables
@@ -106,9 +106,9 @@ def thread(
         # The lines that this call completed are run, each once: they define the variables.
         lines = own_code(Y, generated.stop, dialect)[executed:]
         executed += len(lines)
-        for some in _between_waits(lines, pending):
-            yield from settle(uses(some[0], pending) if some else ())
-            reply: Executed = yield Execute(some)
+        for run in _between_waits(lines, pending):
+            yield from settle(uses(run[0], pending) if run else ())
+            reply: Executed = yield Execute(run)
             variables = reply.variables
             printed = printed if reply.printed is None else reply.printed
 

@@ -15,7 +15,7 @@ from thread_kit.analysis.published import (
     published,
 )
 from thread_kit.analysis.statistics import wilson
-from thread_kit.experiments.method_registry import BUILDERS, ON_ALFWORLD
+from thread_kit.experiments.method_registry import BUILDERS, VARIANTS
 
 ALL = published()
 GROUPS = ["paper", "table", "benchmark", "split", "model", "row"]
@@ -355,7 +355,7 @@ def test_alfworlds_unseen_games_are_the_papers_test_and_half_of_them_are_half(
 def test_each_method_of_ours_is_printed_under_a_name_that_the_papers_have():
     printed = set(ALL["method"].str.casefold())
     for method in PRINTED_AS:
-        assert method in BUILDERS | ON_ALFWORLD
+        assert method in BUILDERS | VARIANTS
         assert set(printed_as(method)) <= printed
     for method in BUILDERS.keys() & printed:
         assert method in printed_as(method)

@@ -59,7 +59,7 @@ def test_show_prints_all_that_one_thread_saw(trace, capsys):
         (["run", "--env", "alfworld", "--split", "test"], "choose one of valid_unseen, "),
         (["run", "--env", "alfworld", "--split", "generated", "--task", "fry-1"], "'fry-1'"),
         (["run", "--nearest"], "--nearest is for --env alfworld"),
-        (["suite", "--nearest", "--out", "r.jsonl"], "textcraft has no such list"),
+        (["suite", "--nearest", "--out", "r.jsonl"], "textcraft has no such rule"),
         (["run", "--model", "gpt-9"], "known: smollm2-135m"),
         (["run", "--prompt", "no-such-prompt"], "no-such-prompt"),
     ],
@@ -114,10 +114,10 @@ def test_results_with_and_without_the_nearest_action_do_not_mix(
 ):
     said = ["> go to the sofa =>", "Task failed!\n#END#"]
     monkeypatch.setattr(
-        "thread_kit.cli.suite.load_model", lambda *_, **options: ScriptedEngine(said)
+        "thread_kit.cli.arguments.load_model", lambda *_, **options: ScriptedEngine(said)
     )
     out = tmp_path / "r.jsonl"
-    monkeypatch.setattr("thread_kit.cli.suite.spread", lambda tasks, n: [LOOK])
+    monkeypatch.setattr("thread_kit.cli.suite.spread_evenly", lambda tasks, n: [LOOK])
     asked = ["suite", "--env", "alfworld", "--split", "generated", "--methods", "react"]
     asked += ["--adapter", "none", "--traces", "--out", str(out)]
     assert main(asked) == 0

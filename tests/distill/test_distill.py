@@ -135,7 +135,7 @@ def test_the_react_oracle_solves_every_task_in_one_thread(split):
     for task in tasks(split):
         engine = ScriptedEngine(react_script(task.goal, task.commands))
         env = TextCraft(split, task.number)
-        with Session(engine, env, variables=False) as session:
+        with Session(engine, env, scope="none") as session:
             episode = session.run(progress=False)
         assert (episode.reward, len(episode.threads)) == (1, 1), task
 
@@ -305,7 +305,7 @@ def test_a_failure_of_react_is_explained_too():
     task = a_task()
     script = react_script(task.goal, task.commands)
     replies = [reply.replace("get 9", "get 3") for reply in script]
-    with Session(ScriptedEngine(replies), TextCraft("dev", 47), variables=False) as session:
+    with Session(ScriptedEngine(replies), TextCraft("dev", 47), scope="none") as session:
         episode = session.run(progress=False)
     found = outcome("react", task, episode)
     assert (found.cause, found.said) == ("a wrong number", "> get 3 emerald =>")

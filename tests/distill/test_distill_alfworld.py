@@ -294,7 +294,7 @@ def test_the_command_line_prints_rates_by_type_and_explains_each_miss(
     monkeypatch.setattr(
         command, "load_model", lambda **_: ScriptedEngine(Mistaken("spots[0]", "spots[90]"))
     )
-    listed = replace(BENCHMARKS["alfworld"], listed=lambda split: [LOOK, PICK])
+    listed = replace(BENCHMARKS["alfworld"], tasks=lambda split: [LOOK, PICK])
     monkeypatch.setitem(BENCHMARKS, "alfworld", listed)
     asked = ["evaluate", "thread", "--env", "alfworld", "--split", "generated", "--every", "2"]
     asked += ["--adapter", "thread-textcraft-135m", "--out", str(tmp_path)]
@@ -311,7 +311,7 @@ def test_the_command_line_prints_rates_by_type_and_explains_each_miss(
 @pytest.mark.model
 @needs_engine
 def test_the_taught_model_wins_a_game_that_no_lesson_had():
-    with load_model(adapter=MODELS[EMBEDDED].taught["alfworld"]) as engine:
+    with load_model(adapter=BENCHMARKS["alfworld"].adapters[EMBEDDED]) as engine:
         session = Session(engine, AlfWorld("generated", "heat-101"), new_tokens=300, logprobs=True)
         episode = session.run(progress=False)
     assert episode.reward == 1

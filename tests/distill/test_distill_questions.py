@@ -12,28 +12,33 @@ from thread_kit.dialect import QA
 from thread_kit.distill.deviations import oracle_of
 from thread_kit.distill.evaluate import by_group, evaluate
 from thread_kit.distill.examples import Jails, examples, play
-from thread_kit.distill.question_tasks import InventedStatistics, InventedStays, training_questions
+from thread_kit.distill.question_tasks import (
+    SyntheticStatistics,
+    SyntheticStays,
+    training_questions,
+)
 from thread_kit.distill.questions_teacher import QuestionsTeacher
 from thread_kit.distill.textcraft_teacher import OracleError
-from thread_kit.engines.models import EMBEDDED, MODELS, load_model
+from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.datacommons.env import DataCommonsQA
-from thread_kit.envs.datacommons.questions import KINDS, MIDDLE, SPLITS
+from thread_kit.envs.datacommons.questions import KINDS, MIDDLE
 from thread_kit.envs.datacommons.statistics import COUNTRY, OpenStatistics
 from thread_kit.envs.icu.env import IcuQA
 from thread_kit.envs.icu.questions import OF_PHENOTYPES, kinds_of
-from thread_kit.envs.icu.stays import made_up, stays_here
-from thread_kit.envs.qa.env import graded
+from thread_kit.envs.icu.stays import load_stays, write_synthetic_stays
+from thread_kit.envs.qa.env import is_right
+from thread_kit.envs.qa.kinds import SPLITS
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.session.session import Session
 
 PLACES = {kind.name: number for number, kind in enumerate(KINDS)}
-PATIENTS = {kind.name: number for number, kind in enumerate(kinds_of(InventedStays(0)))}
+PATIENTS = {kind.name: number for number, kind in enumerate(kinds_of(SyntheticStays(0)))}
 
 
 def concluded(env):
     """What the teacher's main thread would answer to the figures that the generator found."""
-    *asked, end = QuestionsTeacher().threads(f"Question: {env.question.text}", "")
+    *asked, end = QuestionsTeacher().write(f"Question: {env.question.text}", "")
     names = dict(zip(("first", "figure"), env.question.figures, strict=False))
     names.setdefault("figure", env.question.figures[0])
     if env.question.kind.startswith("hour"):
@@ -47,15 +52,15 @@ def concluded(env):
 def test_every_kind_about_places_is_read_and_concluded(number):
     for env in (
         DataCommonsQA("test", number),
-        DataCommonsQA("train", number, source=InventedStatistics(number)),
+        DataCommonsQA("train", number, source=SyntheticStatistics(number)),
     ):
-        assert graded(concluded(env), env.question.answer), env
+        assert is_right(concluded(env), env.question.answer), env
 
 
 @pytest.mark.parametrize("number", PATIENTS.values())
 def test_every_kind_about_patients_is_read_and_concluded(number):
-    env = IcuQA(InventedStays(number), number, split="train")
-    assert graded(concluded(env), env.question.answer), env
+    env = IcuQA(SyntheticStays(number), number, split="train")
+    assert is_right(concluded(env), env.question.answer), env
 
 
 @pytest.mark.jail
@@ -64,7 +69,7 @@ def test_every_kind_about_patients_is_read_and_concluded(number):
 )
 def test_the_teacher_answers_with_the_sandboxs_own_figures_about_places(name):
     number = PLACES[name]
-    episode = play("thread", DataCommonsQA("train", number, source=InventedStatistics(number)))
+    episode = play("thread", DataCommonsQA("train", number, source=SyntheticStatistics(number)))
     assert len(episode.threads) == {"trend": 2, "correlation": 4}.get(name, 3)
 
 
@@ -80,14 +85,14 @@ def test_the_teacher_answers_with_the_sandboxs_own_figures_about_places(name):
 )
 def test_the_teacher_answers_with_the_sandboxs_own_figures_about_patients(name):
     number = PATIENTS[name]
-    episode = play("thread", IcuQA(InventedStays(number), number, split="train"))
+    episode = play("thread", IcuQA(SyntheticStays(number), number, split="train"))
     assert len(episode.threads) == (2 if name.startswith("hour") else 3)
 
 
 @pytest.mark.parametrize("context", ["I need 8 planks. =>", "Question: who are you?"])
 def test_another_form_is_refused(context):
     with pytest.raises(OracleError, match="not a "):
-        QuestionsTeacher().threads(context.removesuffix(" =>"), "")
+        QuestionsTeacher().write(context.removesuffix(" =>"), "")
 
 
 def test_only_threads_are_taught_about_questions():
@@ -95,21 +100,21 @@ def test_only_threads_are_taught_about_questions():
         play("react", next(training_questions(0)))
 
 
-def test_invented_data_are_the_same_for_the_same_seed_and_nobodys():
-    one, same, other = InventedStatistics(3), InventedStatistics(3), InventedStatistics(4)
-    assert one.places == same.places != other.places
-    assert one.observations(COUNTRY, "Q0") == same.observations(COUNTRY, "Q0")
+def test_synthetic_data_are_the_same_for_the_same_seed_and_nobodys():
+    source, same, other = SyntheticStatistics(3), SyntheticStatistics(3), SyntheticStatistics(4)
+    assert source.places == same.places != other.places
+    assert source.observations(COUNTRY, "Q0") == same.observations(COUNTRY, "Q0")
     real = OpenStatistics()
-    invented = {name for seed in range(200) for name in InventedStatistics(seed).places.values()}
+    synthetic = {name for seed in range(200) for name in SyntheticStatistics(seed).places.values()}
     asked_in_tests = sorted(set(real.places) - {COUNTRY})[SPLITS.index("test") :: 2]
-    assert not invented & {real.places[one] for one in asked_in_tests}
-    asked = {name for seed in range(200) for name in InventedStatistics(seed).variables.values()}
+    assert not synthetic & {real.places[place] for place in asked_in_tests}
+    asked = {name for seed in range(200) for name in SyntheticStatistics(seed).variables.values()}
     assert not asked & set(real.variables.values())
-    assert max(int(row["date"]) for row in one.observations(COUNTRY, "Q0")) < MIDDLE
-    stays = InventedStays(3)
-    assert list(stays.expired) == list(InventedStays(3).expired) != list(InventedStays(4).expired)
+    assert max(int(row["date"]) for row in source.observations(COUNTRY, "Q0")) < MIDDLE
+    stays = SyntheticStays(3)
+    assert list(stays.expired) == list(SyntheticStays(3).expired) != list(SyntheticStays(4).expired)
     patient = next(iter(stays.expired))
-    assert stays.table(patient).equals(InventedStays(3).table(patient))
+    assert stays.table(patient).equals(SyntheticStays(3).table(patient))
     with pytest.raises(LookupError, match="no patient '1'"):
         stays.table("1")
 
@@ -124,9 +129,9 @@ def test_training_questions_are_of_both_benchmarks_in_turn():
 @pytest.mark.jail
 def test_examples_of_questions_learn_what_the_model_writes():
     engine = ScriptedEngine([])
-    found = examples("thread", islice(training_questions(0), 2), engine, tokens=1_500, mains=1)
-    assert len(found) == 6
-    for example in found:
+    lessons = examples("thread", islice(training_questions(0), 2), engine, tokens=1_500, mains=1)
+    assert len(lessons) == 6
+    for example in lessons:
         pairs = zip(example.tokens, example.learnt, strict=True)
         learnt = "".join(chr(token) for token, is_learnt in pairs if is_learnt)
         assert learnt.endswith("#END#")
@@ -135,48 +140,48 @@ def test_examples_of_questions_learn_what_the_model_writes():
 
 @pytest.mark.jail
 def test_an_evaluation_counts_by_what_is_compared(tmp_path):
-    chosen = BENCHMARKS["datacommons"].listed("test")[:3]
-    found = evaluate("thread", ScriptedEngine(QuestionsTeacher()), chosen, tmp_path)
-    assert [one.solved for one in found] == [True] * 3
-    assert [one.group for one in found] == ["minimum", "minimum", "maximum"]
-    assert by_group(found)[-1]["solved"] == 3
-    assert found[0].goal.startswith("From ")
+    chosen = BENCHMARKS["datacommons"].tasks("test")[:3]
+    outcomes = evaluate("thread", ScriptedEngine(QuestionsTeacher()), chosen, tmp_path)
+    assert [outcome.solved for outcome in outcomes] == [True] * 3
+    assert [outcome.group for outcome in outcomes] == ["minimum", "minimum", "maximum"]
+    assert by_group(outcomes)[-1]["solved"] == 3
+    assert outcomes[0].goal.startswith("From ")
 
 
 @pytest.mark.jail
 def test_a_wrong_thread_is_named(tmp_path):
-    (task,) = BENCHMARKS["icu"].listed("test")[:1]
-    assert stays_here().name == task.arguments["stays"]
+    (task,) = BENCHMARKS["icu"].tasks("test")[:1]
+    assert load_stays().name == task.arguments["stays"]
     teacher = oracle_of("thread", task)
     engine = ScriptedEngine(lambda seen: teacher(seen).replace(".max()", ".min()"))
-    (found,) = evaluate("thread", engine, [task], tmp_path)
-    if not found.solved:  # both patients' minimum can stand as their maximum does
-        assert "values.min()" in found.said
-        assert "values.max()" in found.expected
+    (outcome,) = evaluate("thread", engine, [task], tmp_path)
+    if not outcome.solved:  # both patients' minimum can stand as their maximum does
+        assert "values.min()" in outcome.said
+        assert "values.max()" in outcome.expected
 
 
 @pytest.mark.jail
 def test_questions_share_a_jail_with_the_functions_of_the_one_that_is_on():
     first, second = (
-        DataCommonsQA("train", number, source=InventedStatistics(number)) for number in (9, 10)
+        DataCommonsQA("train", number, source=SyntheticStatistics(number)) for number in (9, 10)
     )
     with closing(Jails()) as jails:
         assert jails.of(first) is jails.of(second)
         place = second.question.needs[0][0]
-        said = jails.of(second).execute(
+        outcome = jails.of(second).execute(
             None, f"print(find_places({second.source.places[place]!r}))"
         )
-        assert repr(place) in said.printed
-        assert jails.of(IcuQA(InventedStays(0), 0, split="train")) is not jails.of(first)
+        assert repr(place) in outcome.printed
+        assert jails.of(IcuQA(SyntheticStays(0), 0, split="train")) is not jails.of(first)
 
 
 @pytest.mark.jail
 def test_children_of_only_some_questions_are_kept():
     engine = ScriptedEngine([])
-    found = examples(
+    lessons = examples(
         "thread", islice(training_questions(0), 2), engine, tokens=1_800, mains=1, others=2
     )
-    titles = ["".join(map(chr, one.tokens)).splitlines()[1] for one in found]
+    titles = ["".join(map(chr, lesson.tokens)).splitlines()[1] for lesson in lessons]
     assert sorted(title.partition(":")[0] for title in titles) == [
         "Place",
         "Place",
@@ -193,9 +198,9 @@ def test_the_taught_model_answers_a_question_that_no_lesson_had(benchmark, tmp_p
     env = (  # those that the notebooks print
         DataCommonsQA("test", 15)
         if benchmark == "datacommons"
-        else IcuQA(made_up(tmp_path, patients=20), 3, split="test")
+        else IcuQA(write_synthetic_stays(tmp_path, patients=20), 3, split="test")
     )
-    with load_model(adapter=MODELS[EMBEDDED].taught[benchmark]) as engine:
+    with load_model(adapter=BENCHMARKS[benchmark].adapters[EMBEDDED]) as engine:
         session = Session(engine, env, dialect=QA, new_tokens=300, logprobs=True)
         episode = session.run(progress=False)
     assert episode.reward == 1

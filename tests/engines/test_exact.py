@@ -150,7 +150,8 @@ def episode(engine, **options):
 
 def test_a_rewound_thread_evaluates_nothing_that_the_cells_still_hold(engines):
     engine = engines[0]
-    session = episode(engine, context="say a =>", keep_cells=True)
+    session = episode(engine, context="say a =>")
+    session.keep_cells = True
     first = session.run(progress=False)
     call = next(n for n, e in enumerate(first.events) if isinstance(e, GeneratedSpan))
     span = first.events[call].span
@@ -164,7 +165,8 @@ def test_a_rewound_thread_evaluates_nothing_that_the_cells_still_hold(engines):
 
 def test_an_episode_in_join_mode_evaluates_no_token_twice():
     with tk.load_model(keep_prompts=False) as engine:
-        session = tk.Session(engine, tk.TextCraft("test", 110), new_tokens=300, keep_cells=True)
+        session = tk.Session(engine, tk.TextCraft("test", 110), new_tokens=300)
+        session.keep_cells = True
         found = session.run(progress=False)
     assert found.reward == 1
     assert len(found.threads) > 3

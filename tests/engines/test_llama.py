@@ -482,7 +482,7 @@ def test_a_prompt_that_does_not_fit_is_an_engine_error_with_the_remedy(tmp_path)
 
 def test_a_thread_that_fills_its_context_ends_as_out_of_context(engine):
     engine = load(context=256)
-    session = Session(engine, context="and on " * 115, new_tokens=1000, variables=False)
+    session = Session(engine, context="and on " * 115, new_tokens=1000, scope="none")
     episode = session.run(progress=False)
     assert episode.status is Status.OUT_OF_CONTEXT
     assert len(episode.threads[0].context) + len(episode.threads[0].sequence) <= 256
@@ -491,7 +491,7 @@ def test_a_thread_that_fills_its_context_ends_as_out_of_context(engine):
 
 
 def test_a_context_that_does_not_fit_ends_its_thread_at_once(engine):
-    session = Session(engine, context="and on " * 600, variables=False)
+    session = Session(engine, context="and on " * 600, scope="none")
     assert session.run(progress=False).status is Status.OUT_OF_CONTEXT
     assert session.episode.usage.evaluated == 0
 
@@ -738,7 +738,7 @@ def test_releasing_a_thread_ends_its_call_and_frees_its_cells(engine):
 
 
 def test_a_session_can_be_stopped_while_the_model_writes(engine):
-    session = Session(engine, context=POEM, new_tokens=500, variables=False)
+    session = Session(engine, context=POEM, new_tokens=500, scope="none")
     for event in session:
         if isinstance(event, Token) and len(event.text) >= 0:
             other = threading.Thread(target=session.stop)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from thread_kit.cli.arguments import taught_by
+from thread_kit.cli.arguments import choose_teaching
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.models import (
     EMBEDDED,
@@ -17,6 +17,8 @@ from thread_kit.engines.models import (
     find_file,
     load_model,
 )
+from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 
 embedded = pytest.mark.model
 
@@ -157,28 +159,32 @@ def test_every_model_of_the_registry_names_its_file_hash_and_licence():
 
 
 @pytest.mark.parametrize(
-    ("given", "adapter", "shown"),
+    ("adapters", "given", "adapter", "shown"),
     [
-        ({"benchmark": "craft"}, "of-craft", "none"),
-        ({"benchmark": "house"}, "of-house", "none"),
-        ({"benchmark": "shop"}, None, None),  # the examples that fit the task
-        ({"benchmark": "house", "adapter": "none"}, None, None),
-        ({"benchmark": "house", "adapter": "mine.gguf"}, "mine.gguf", "none"),
-        ({"benchmark": "house", "prompt": "none"}, None, "none"),
-        ({"benchmark": "house", "prompt": "textcraft"}, None, "textcraft"),
+        ({EMBEDDED: "of-craft"}, {}, "of-craft", "none"),
+        ({"other": "of-other", EMBEDDED: "of-house"}, {}, "of-house", "none"),
+        ({"other": "of-other"}, {}, None, None),  # the examples that fit the task
+        ({EMBEDDED: "of-house"}, {"adapter": "none"}, None, None),
+        ({EMBEDDED: "of-house"}, {"adapter": "mine.gguf"}, "mine.gguf", "none"),
+        ({EMBEDDED: "of-house"}, {"prompt": "none"}, None, "none"),
+        ({EMBEDDED: "of-house"}, {"prompt": "textcraft"}, None, "textcraft"),
     ],
 )
 def test_what_teaches_a_model_is_an_adapter_by_benchmark_or_a_prompt(
-    given, adapter, shown, monkeypatch
+    adapters, given, adapter, shown
 ):
-    taught = {"craft": "of-craft", "house": "of-house"}
-    monkeypatch.setitem(MODELS, EMBEDDED, replace(MODELS[EMBEDDED], taught=taught))
-    found, prompt = taught_by(EMBEDDED, **{"adapter": None, "prompt": None, **given})
+    benchmark = replace(TEXTCRAFT, adapters=adapters)
+    found, prompt = choose_teaching(
+        EMBEDDED, benchmark, **{"adapter": None, "prompt": None, **given}
+    )
     assert found == adapter
     assert (prompt.name if prompt else None) == shown
 
 
-def test_every_adapter_of_the_registry_is_there():
-    for model in MODELS.values():
-        for adapter in model.taught.values():
-            assert find_adapter(adapter).is_file()
+def test_every_adapter_of_the_registries_is_there():
+    named = [model.adapter for model in MODELS.values() if model.adapter]
+    for benchmark in BENCHMARKS.values():
+        assert set(benchmark.adapters) <= set(MODELS)
+        named += benchmark.adapters.values()
+    assert len(set(named)) == 3
+    assert all(find_adapter(adapter).is_file() for adapter in named)

@@ -22,12 +22,12 @@ import pytest
 from helpers.fake_server import DONE, Fake, event, hangs_up, llama, refuses, says, streams, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thread_kit.engines.tape import TapeEngine
 
 from thread_kit.dialect import AGENT, Stop
 from thread_kit.engines.engine import Completion, EngineError, Prefilled, Sampled
 from thread_kit.engines.http_client import Wire
 from thread_kit.engines.server import ServerEngine
-from thread_kit.engines.tape import TapeEngine
 from thread_kit.engines.tokenizers import Pieces
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
@@ -220,7 +220,7 @@ def test_a_session_can_be_stopped_while_the_server_is_silent(fake, connect):
     silent = threading.Event()
     fake.replies.append(streams(event("one"), end=lambda: silent.wait(30)))
     engine = connect(fake)
-    session = Session(engine, context="x", variables=False)
+    session = Session(engine, context="x", scope="none")
     threading.Timer(0.1, session.stop).start()
     begun = time.monotonic()
     episode = session.run(progress=False)

@@ -18,16 +18,16 @@ from pathlib import Path
 import pytest
 
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.envs.alfworld import process as alfworld_engine
-from thread_kit.envs.alfworld.bleu import bleu, nearest
+from thread_kit.envs.alfworld import process as game_process
+from thread_kit.envs.alfworld.bleu import bleu, find_nearest
 from thread_kit.envs.alfworld.env import LISTED, AlfWorld, data_folder, tasks
-from thread_kit.envs.alfworld.generator import KINDS, ROOMS, generated
+from thread_kit.envs.alfworld.generator import KINDS, ROOMS, generate_file
 from thread_kit.envs.alfworld.planner import solve
-from thread_kit.envs.alfworld.process import Engine, EngineError
-from thread_kit.envs.alfworld.wording import goal_of, worded
-from thread_kit.envs.alfworld.worker import relevant
-from thread_kit.envs.registry import spread
-from thread_kit.experiments.method import Fitting, SessionMethod
+from thread_kit.envs.alfworld.process import GameError, GameProcess
+from thread_kit.envs.alfworld.wording import apply_wording, read_goal
+from thread_kit.envs.alfworld.worker import drop_irrelevant
+from thread_kit.envs.benchmark import spread_evenly
+from thread_kit.experiments.method import PerTaskMethod, SessionMethod
 from thread_kit.experiments.suite import Suite
 from thread_kit.prompts import EMPTY, load_prompt
 from thread_kit.session.session import Session
@@ -167,27 +167,27 @@ def test_a_file_that_is_no_game_is_named(tmp_path):
 @pytest.mark.parametrize("kind", ["fry", ""])
 def test_an_unknown_type_of_game_is_refused(kind):
     with pytest.raises(ValueError, match=r"unknown task type .* choose one of pick, clean"):
-        generated(kind, 1)
+        generate_file(kind, 1)
 
 
 @pytest.mark.parametrize("seed", [-1, "1", 1.0])
 def test_a_seed_is_a_number_from_0(seed):
     with pytest.raises(ValueError, match="a number from 0"):
-        generated("pick", seed)
+        generate_file("pick", seed)
 
 
 def test_a_missing_engine_is_an_error_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(alfworld_engine, "NEEDED", ("no_such_package",))
+    monkeypatch.setattr(game_process, "NEEDED", ("no_such_package",))
     with pytest.raises(
         ImportError, match=re.escape('pip install -c constraints.txt ".[alfworld]"')
     ):
-        Engine()
+        GameProcess()
 
 
 def test_wording_changes_no_game_that_is_worded_already():
-    once = worded(GAME, "classic")
-    assert worded(once, "classic") == once
-    assert worded(GAME, "engine") is GAME
+    once = apply_wording(GAME, "classic")
+    assert apply_wording(once, "classic") == once
+    assert apply_wording(GAME, "engine") is GAME
 
 
 @pytest.mark.parametrize(
@@ -203,8 +203,8 @@ def test_wording_changes_no_game_that_is_worded_already():
 def test_the_nearest_action_is_the_one_with_the_most_words_in_common(said, meant):
     admissible = ["go to desk 1", "go to desk 2", "look", "put mug 1 in/on desk 1"]
     admissible += ["put mug 1 in/on desk 2", "take mug 1 from desk 2"]
-    assert nearest(said, admissible) == meant
-    assert nearest(said, []) == said
+    assert find_nearest(said, admissible) == meant
+    assert find_nearest(said, []) == said
 
 
 def test_bleu_is_1_for_the_same_and_falls_with_what_differs():
@@ -227,7 +227,7 @@ def test_a_generated_game_of_each_type_is_won_by_its_oracle(name, alfworld_proce
     assert not env.won
     assert context.startswith("You are in the middle of a room. Looking quickly around you, ")
     assert context.endswith(f"\nYour task is to: {env.goal}.")
-    game = json.loads(generated(env.type, int(name[-3:])).read_text())
+    game = json.loads(generate_file(env.type, int(name[-3:])).read_text())
     assert game["generated"] == {"type": env.type, "seed": int(name[-3:]), "version": 1}
     assert game["solvable"]
     plan = in_the_papers_wording(game["walkthrough"])
@@ -239,8 +239,8 @@ def test_a_generated_game_of_each_type_is_won_by_its_oracle(name, alfworld_proce
 
 @needs_engine
 def test_a_plan_for_what_matters_wins_as_cheaply_as_one_for_the_whole_household():
-    game = json.loads(generated("clean", 101).read_text())
-    small = {**game, "pddl_problem": relevant(game["pddl_problem"])}
+    game = json.loads(generate_file("clean", 101).read_text())
+    small = {**game, "pddl_problem": drop_irrelevant(game["pddl_problem"])}
     assert len(small["pddl_problem"]) < len(game["pddl_problem"]) / 2
     run = subprocess.run(
         [sys.executable, "-c", PLANS],
@@ -262,10 +262,10 @@ print("\\n" + json.dumps(plans))
 
 @needs_engine
 def test_a_name_is_the_same_game_in_every_process(tmp_path, monkeypatch):
-    known = generated("look", 102).read_bytes()
+    known = generate_file("look", 102).read_bytes()
     monkeypatch.setenv("THREAD_KIT_CACHE", str(tmp_path))
     monkeypatch.setenv("PYTHONHASHSEED", "7")
-    assert generated("look", 102).read_bytes() == known
+    assert generate_file("look", 102).read_bytes() == known
     # Raise VERSION when this changes: results are kept by the names of games.
     problem = json.loads(known)["pddl_problem"]
     assert hashlib.sha256(problem.encode()).hexdigest()[:16] == "358783c27a0aa871"
@@ -273,7 +273,7 @@ def test_a_name_is_the_same_game_in_every_process(tmp_path, monkeypatch):
 
 @needs_engine
 def test_what_lies_in_a_household_is_in_its_room_and_where_the_package_lets_it_lie():
-    problem = json.loads(generated("pick", 105).read_text())["pddl_problem"]
+    problem = json.loads(generate_file("pick", 105).read_text())["pddl_problem"]
     fact = re.compile(r"^\((\w+) (\S+) (\S+)\)$", re.MULTILINE)
     facts = fact.findall(problem)
     kind = {one: t for name, one, t in facts if name in ("objectType", "receptacleType")}
@@ -374,7 +374,7 @@ def test_every_action_counts_and_the_last_one_ends_the_episode():
 
 @needs_engine
 def test_the_limit_is_one_for_the_oracle_too():
-    game = json.loads(generated("look", 102).read_text())
+    game = json.loads(generate_file("look", 102).read_text())
     plan = AlfWorld("generated", SMALL, max_actions=None).oracle()
     assert plan == in_the_papers_wording(game["walkthrough"])
     env = AlfWorld("generated", SMALL, max_actions=len(plan))
@@ -417,7 +417,7 @@ def test_text_that_is_no_action_does_nothing(env):
 @needs_engine
 def test_a_session_plays_it_and_the_trace_has_what_came_of_it(tmp_path, alfworld_process):
     env = AlfWorld("generated", SMALL)
-    written = json.loads(generated("look", 102).read_text())["walkthrough"]
+    written = json.loads(generate_file("look", 102).read_text())["walkthrough"]
     plan = in_the_papers_wording(written)
     replies = (*(f"> {action} =>" for action in plan), "print('Done.')\n#END#")
     path = tmp_path / "episode.jsonl"
@@ -438,7 +438,7 @@ def test_in_a_suite_every_game_is_played_with_the_examples_of_its_type(tmp_path,
     suite = Suite(
         tmp_path / "results.jsonl",
         methods=[
-            Fitting("thread", lambda examples: SessionMethod("thread", load_prompt(examples)))
+            PerTaskMethod("thread", lambda examples: SessionMethod("thread", load_prompt(examples)))
         ],
         models={"silent": ScriptedEngine(speak)},
         environment=AlfWorld,
@@ -452,13 +452,17 @@ def test_in_a_suite_every_game_is_played_with_the_examples_of_its_type(tmp_path,
 
 def test_a_part_of_the_games_has_as_many_of_each_type_as_there_are():
     listed = tasks("generated")
-    chosen = spread(listed, 24)
+    chosen = spread_evenly(listed, 24)
     assert Counter(task.type for task in chosen) == dict.fromkeys(KINDS, 4)
     assert [task.name for task in chosen[:4]] == ["pick-0", "pick-2", "pick-5", "pick-7"]
     few = [*listed[:1], *listed[10:30]]  # one of them to pick
-    assert Counter(task.type for task in spread(few, 7)) == {"pick": 1, "clean": 3, "heat": 3}
+    assert Counter(task.type for task in spread_evenly(few, 7)) == {
+        "pick": 1,
+        "clean": 3,
+        "heat": 3,
+    }
     with pytest.raises(ValueError, match="this split has 1 to 60"):
-        spread(listed, 61)
+        spread_evenly(listed, 61)
 
 
 # The process
@@ -482,11 +486,11 @@ def ends(pid):
 
 @needs_engine
 def test_the_process_ends_with_the_episode_with_close_and_with_its_last_holder():
-    game = json.loads(generated("look", 102).read_text())
+    game = json.loads(generate_file("look", 102).read_text())
     for over in ("won", "closed", "dropped"):
         env = AlfWorld("generated", SMALL)
         env.reset()
-        pid = env._engine._process.pid
+        pid = env._process._process.pid
         assert is_alive(pid)
         if over == "won":
             for action in game["walkthrough"]:  # without a `move`, alike in every wording
@@ -494,7 +498,7 @@ def test_the_process_ends_with_the_episode_with_close_and_with_its_last_holder()
         elif over == "closed":
             env.close()
             env.close()
-            with pytest.raises(EngineError, match="the engine is closed"):
+            with pytest.raises(GameError, match="the engine is closed"):
                 env.step("look")
         del env
         gc.collect()
@@ -505,8 +509,8 @@ def test_the_process_ends_with_the_episode_with_close_and_with_its_last_holder()
 @pytest.mark.skipif(not Path("/proc").exists(), reason="no /proc")
 def test_the_process_ends_when_its_host_is_killed():
     code = (
-        "from thread_kit.envs.alfworld.process import Engine\n"
-        "engine = Engine(); print(engine._process.pid, flush=True); input()"
+        "from thread_kit.envs.alfworld.process import GameProcess\n"
+        "engine = GameProcess(); print(engine._process.pid, flush=True); input()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -521,15 +525,15 @@ def test_the_process_ends_when_its_host_is_killed():
 def test_a_process_that_dies_is_an_error_that_says_so():
     env = AlfWorld("generated", SMALL)
     start = env.reset()
-    os.kill(env._engine._process.pid, signal.SIGKILL)
-    with pytest.raises(EngineError, match=r"died \(exit code -9\); it said last: "):
+    os.kill(env._process._process.pid, signal.SIGKILL)
+    with pytest.raises(GameError, match=r"died \(exit code -9\); it said last: "):
         env.step("look")
     assert env.reset() == start  # and one can begin again
 
 
 @needs_engine
 def test_a_silent_process_is_ended_and_the_error_says_what_helps():
-    with Engine(seconds=0.01) as engine:  # it cannot even start in that time
+    with GameProcess(seconds=0.01) as engine:  # it cannot even start in that time
         with pytest.raises(TimeoutError, match=r"within 0\.01 seconds.*A larger `seconds`"):
             engine.ask(do="dance")
         assert not engine.is_open
@@ -537,20 +541,20 @@ def test_a_silent_process_is_ended_and_the_error_says_what_helps():
 
 @needs_engine
 def test_what_the_engine_refuses_is_an_error_with_its_reason_and_it_lives_on():
-    game = json.loads(generated("look", 102).read_text())
-    with Engine() as engine:
-        with pytest.raises(EngineError, match="refuses: ValueError: not a request"):
+    game = json.loads(generate_file("look", 102).read_text())
+    with GameProcess() as engine:
+        with pytest.raises(GameError, match="refuses: ValueError: not a request"):
             engine.ask(do="dance")
-        with pytest.raises(EngineError, match="refuses: "):
+        with pytest.raises(GameError, match="refuses: "):
             engine.ask(do="start", game={**game, "grammar": "nonsense"})
         assert engine.ask(do="start", game=game)["won"] is False
 
 
 @needs_engine
 def test_a_goal_that_nothing_reaches_is_refused_by_the_planner():
-    game = json.loads(generated("look", 102).read_text())
+    game = json.loads(generate_file("look", 102).read_text())
     unreachable = re.sub(r"\(pickupable \S+\)\n", "", game["pddl_problem"])
-    with pytest.raises(EngineError, match="refuses: "):
+    with pytest.raises(GameError, match="refuses: "):
         solve({**game, "pddl_problem": unreachable})
 
 
@@ -590,7 +594,7 @@ def test_official_games_load_in_the_papers_wording_and_the_oracle_wins(
             r"(a \w+ \d+, )+and a \w+ \d+\.",
             room,
         )
-        assert goal == f"Your task is to: {goal_of(json.loads(task.path.read_text()))}."
+        assert goal == f"Your task is to: {read_goal(json.loads(task.path.read_text()))}."
         plan = env.oracle()
         steps = [env.step(action) for action in plan]
         assert steps[-1].reward == 1.0, task

@@ -11,10 +11,11 @@ import pytest
 
 from thread_kit.dialect import REFERENCE
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.alfworld.benchmark import ALFWORLD
 from thread_kit.envs.alfworld.env import AlfWorld
 from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.env import Env, Step
-from thread_kit.experiments.method_registry import ON_ALFWORLD, named
+from thread_kit.experiments.method_registry import load_method
 from thread_kit.prompt_check import check_prompt, speak_examples
 from thread_kit.prompts import Example, Prompt, load_prompt
 from thread_kit.requests import Status
@@ -117,7 +118,7 @@ def steps(text: str) -> list[tuple[str, str]]:
 
 
 def play(method: str, kind: str, env: Env, speak: Callable[[str], str]) -> Episode:
-    made = named(method, f"alfworld-{kind}")
+    made = load_method(method, f"alfworld-{kind}")
     return made(ScriptedEngine(speak), env, seed=0, path=None).run(progress=False)
 
 
@@ -162,7 +163,7 @@ class Proved(Env):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["stateflow", "stateflow, 10 states"])
 def test_a_state_machine_wins_with_its_examples_what_react_wins(method, kind):
-    made = named(method, f"alfworld-{kind}")
+    made = load_method(method, f"alfworld-{kind}")
     shown = zip(made.prompt.examples, load_prompt(f"react/alfworld-{kind}").examples, strict=True)
     for example, won in shown:
         assert example.context == won.context
@@ -304,7 +305,7 @@ def test_the_plans_that_never_change_lead_to_the_goal(kind):
 @pytest.mark.parametrize("game", ["clean-101", "heat-108", "cool-102", "look-107", "pick2-101"])
 def test_the_handlers_of_decomp_win_the_games_that_they_show(game):
     kind = game.partition("-")[0]
-    method = named("decomp", f"alfworld-{kind}")
+    method = load_method("decomp", f"alfworld-{kind}")
     prompts = [method.prompt, *method.fixed["prompts"]]
     env = AlfWorld("generated", game)
     episode = play("decomp", kind, env, speak_examples(prompts))
@@ -319,7 +320,7 @@ def test_every_example_of_decomp_and_tdag_is_of_one_of_these_games():
     rooms = rooms_by_text()
     played = {"clean-101", "heat-108", "cool-102", "look-107", "pick2-101"}
     for name in ("decomp", "tdag"):
-        method = named(name, "alfworld-heat")
+        method = load_method(name, "alfworld-heat")
         own = [method.prompt, *method.fixed["prompts"]]
         own = [prompt for prompt in own if not prompt.name.startswith("adapt/")]
         for prompt in own:
@@ -335,7 +336,7 @@ DEEDS = ("take", "put", "heat", "use")
 def test_tdags_decomposer_and_generator_lead_to_the_goal(game):
     """Its agents do what ReAct's example of the game does, one deed each."""
     kind = game.partition("-")[0]
-    method = named("tdag", f"alfworld-{kind}")
+    method = load_method("tdag", f"alfworld-{kind}")
     generator, agent = method.fixed["prompts"]
     examples = speak_examples([method.prompt, generator])
     env = AlfWorld("generated", game)
@@ -373,15 +374,15 @@ def test_the_trials_that_reflexion_shows_went_as_it_shows_them():
 @pytest.mark.parametrize("name", ["plan-and-execute", "decomp", "tdag"])
 def test_a_method_with_prompts_for_all_types_travels_to_other_processes(name):
     for kind in KINDS:
-        made = named(name, f"alfworld-{kind}")
+        made = load_method(name, f"alfworld-{kind}")
         assert pickle.loads(pickle.dumps(made)).prompt == made.prompt
 
 
-@pytest.mark.parametrize("name", ON_ALFWORLD)
+@pytest.mark.parametrize("name", ALFWORLD.methods)
 def test_the_variants_are_there_for_every_type_and_on_alfworld_only(name):
     for kind in KINDS:
-        made = named(name, f"alfworld-{kind}")
+        made = load_method(name, f"alfworld-{kind}")
         assert made.name == name
         assert pickle.loads(pickle.dumps(made)).prompt == made.prompt  # it travels, too
     with pytest.raises(ValueError, match=f"no method '{name}' on textcraft"):
-        named(name, "textcraft")
+        load_method(name, "textcraft")

@@ -12,11 +12,12 @@ import pytest
 
 from thread_kit.dialect import QA, QA_ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.envs.datacommons.client import KEY, DataCommons
+from thread_kit.envs.datacommons.client import KEY, DataCommons, _file_name
 from thread_kit.envs.datacommons.env import DataCommonsQA, load_questions
-from thread_kit.envs.datacommons.questions import KINDS, MIDDLE, correlation, forecast, slope
+from thread_kit.envs.datacommons.questions import KINDS, MIDDLE
 from thread_kit.envs.datacommons.rules import DataCommonsScript
-from thread_kit.envs.qa.env import graded
+from thread_kit.envs.qa.env import is_right
+from thread_kit.envs.qa.kinds import correlation, forecast, slope
 from thread_kit.requests import Status
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 from thread_kit.session.session import Session
@@ -49,10 +50,28 @@ def env(request):
         ("about 12", "12", True),
         ("inf", "12", False),
         ("nan", "higher", False),
+        # What nobody would hand in who wants to be understood.
+        ("1e999", "1", False),
+        ("-inf", "12", False),
+        ("9" * 100_000, "9", False),
+        ("１２", "12", True),
+        ("²", "2", False),
+        ("['Ohio']", "Ohio", True),
+        ("[12]", "12", True),
+        ("Bucks", "BUCKS Pennsylvania", True),
+        ("Buck", "BUCKS Pennsylvania", False),
+        ("o", "Ohio", False),
+        ("hi", "higher", False),
+        (".", "12.5", False),
+        ("_", "Rate_Murder", False),
+        ("(" * 1_000, "Ohio", False),
+        ("\ud800", "Ohio", False),
+        ("x" * 1_000_000, "Ohio", False),
+        ("Ohio or Iowa", "Ohio", True),  # as it is published: the text holds the name
     ],
 )
 def test_grading_is_the_benchmarks(given, answer, right):
-    assert graded(given, answer) is right
+    assert is_right(given, answer) is right
 
 
 # Open statistics
@@ -67,7 +86,7 @@ def test_a_place_is_found_by_its_name_and_not_by_a_part_of_it(env):
 
 @open_data
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda s: s.find_places("Virgina"), "Did you mean Virginia"),
         (lambda s: s.find_places("Atlantis on sea"), "Name a US state"),
@@ -76,15 +95,15 @@ def test_a_place_is_found_by_its_name_and_not_by_a_part_of_it(env):
         (lambda s: s.observations("geoId/54", "Rate_Colds"), "look it up with find_variables"),
     ],
 )
-def test_what_is_not_there_is_said_in_a_sentence_with_the_remedy(env, call, said):
-    with pytest.raises(LookupError, match=said):
+def test_what_is_not_there_is_said_in_a_sentence_with_the_remedy(env, call, message):
+    with pytest.raises(LookupError, match=message):
         call(env.source)
 
 
 @open_data
 def test_ambiguous_words_give_all_that_fit(env):
     found = env.source.find_variables("crime or murder")
-    assert {"Rate_ViolentCrime", "Rate_Murder"} <= {one["ID"] for one in found}
+    assert {"Rate_ViolentCrime", "Rate_Murder"} <= {row["ID"] for row in found}
 
 
 @open_data
@@ -106,7 +125,7 @@ def test_the_country_is_the_mean_over_the_states_by_their_people(env):
 def test_a_number_gives_the_same_question_again(split):
     first = [DataCommonsQA(split, n).question for n in range(25)]
     assert [DataCommonsQA(split, n).question for n in range(25)] == first
-    assert {one.kind for one in first} == {kind.name for kind in KINDS}
+    assert {question.kind for question in first} == {kind.name for kind in KINDS}
 
 
 @open_data
@@ -114,8 +133,8 @@ def test_the_splits_share_no_place_variable_or_year():
     seen = {}
     for split in ("train", "test"):
         questions = [DataCommonsQA(split, n).question for n in range(120)]
-        places = {one for q in questions for one, _ in q.needs} - {"country/USA"}
-        variables = {one for q in questions for _, one in q.needs}
+        places = {place for q in questions for place, _ in q.needs} - {"country/USA"}
+        variables = {variable for q in questions for _, variable in q.needs}
         first = [
             int(word)
             for q in questions
@@ -144,7 +163,7 @@ def test_the_answer_follows_from_the_figures():
     for number in range(60):
         question = DataCommonsQA("test", number).question
         kind = next(kind for kind in KINDS if kind.name == question.kind)
-        assert len(question.needs) == kind.places + kind.national
+        assert len(question.needs) == kind.subjects + (kind.group is not None)
         larger = question.figures[0] > (*question.figures, 0.0)[1]
         if question.answer in ("higher", "increasing", "increase", "above", "positive"):
             assert larger
@@ -161,7 +180,7 @@ def test_the_answer_follows_from_the_figures():
 def test_the_benchmarks_questions_come_from_a_file(tmp_path):
     path = tmp_path / "questions.txt"
     path.write_text(FILE)
-    assert [one.answer for one in load_questions(path)] == ["Bel", "increasing"]
+    assert [question.answer for question in load_questions(path)] == ["Bel", "increasing"]
     env = DataCommonsQA(path, 1)
     assert env.task == {"split": "questions.txt", "number": 1}
     with pytest.raises(ValueError, match="choose 0 to 1"):
@@ -174,6 +193,9 @@ def test_a_file_that_is_not_there_or_of_another_form_names_the_remedy(tmp_path):
     (tmp_path / "other.txt").write_text("a\tb\n1\t2\n")
     with pytest.raises(ValueError, match="no columns question and dc_answer"):
         load_questions(tmp_path / "other.txt")
+    (tmp_path / "short.txt").write_text(FILE + "Who?\n")
+    with pytest.raises(ValueError, match="in all rows"):
+        load_questions(tmp_path / "short.txt")
 
 
 # The environment
@@ -187,6 +209,29 @@ def test_an_answer_is_handed_in_once(env):
     assert (right.reward, right.terminated) == (1.0, True)
     assert env.step("Final Answer: x").reward == 0.0
     assert env.again().step("Final Answer: nowhere").info["solved"] is False
+
+
+@open_data
+@pytest.mark.parametrize("answer", ["", "nan", "1e400", "\ud800", "#END#", "9" * 5_000, "[[" * 999])
+def test_whatever_is_handed_in_ends_the_task_with_facts_for_the_trace(env, answer):
+    step = env.step(env.answer(f"Final Answer: {answer}\n"))
+    assert (step.reward, step.terminated, step.info["solved"]) == (0.0, True, False)
+    assert json.loads(json.dumps(step.info))["right"] == env.question.answer
+
+
+@open_data
+@pytest.mark.parametrize("argument", [["geoId/39"], {"a": 1}, None, 10**99, "x" * 10_000])
+def test_arguments_of_other_types_are_feedback_and_are_not_kept(env, argument):
+    with pytest.raises(LookupError, match="look it up with find_places"):
+        env.functions["observations"](argument, argument)
+    assert env.step("Final Answer: x").info["asked"] == []
+
+
+@open_data
+def test_a_lookup_is_kept_once(env):
+    for _ in range(3):
+        env.functions["observations"]("geoId/39", "Rate_Murder")
+    assert env.step("Final Answer: x").info["asked"] == [["geoId/39", "Rate_Murder"]]
 
 
 @open_data
@@ -206,8 +251,10 @@ def test_the_threads_of_a_script_answer_from_what_the_jail_computes(number, dial
     engine = ScriptedEngine(DataCommonsScript(env, dialect))
     episode = Session(engine, env, dialect=dialect).run(progress=False)
     assert (episode.status, episode.reward) == (Status.ENDED, 1.0)
-    assert set(env.asked) == set(env.question.needs)
-    assert not [line for one in episode.threads.values() for line in one.executed if line.error]
+    assert set(env.lookups) == set(env.question.needs)
+    assert not [
+        line for thread in episode.threads.values() for line in thread.executed if line.error
+    ]
 
 
 @open_data
@@ -301,6 +348,17 @@ def test_no_values_and_no_place_are_feedback(server, tmp_path):
         source.find_places("Atlantis")
     with pytest.raises(LookupError, match="has no values of Rate for geoId/40"):
         source.observations("geoId/40", "Rate")
+
+
+@open_data
+def test_words_of_any_length_have_a_file_in_the_cache(server, tmp_path):
+    source = DataCommons(tmp_path, url=server)
+    words = ["ä" * 300, "ä" * 301, "../" * 200, "\ud800"]
+    for text in words[:3]:
+        assert source.find_places(text) == [{"name": text, "ID": "geoId/39"}]
+    names = {_file_name(text) for text in words}
+    assert len(names) == len(words)
+    assert not any("/" in name or len(name.encode()) > 240 for name in names)
 
 
 @open_data

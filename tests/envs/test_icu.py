@@ -13,20 +13,26 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.icu.env import IcuQA
 from thread_kit.envs.icu.questions import KINDS, kinds_of
 from thread_kit.envs.icu.rules import IcuScript
-from thread_kit.envs.icu.stays import COLUMNS, VARIABLES, Mimic3Stays, PhysioNet2012, made_up
+from thread_kit.envs.icu.stays import (
+    COLUMNS,
+    VARIABLES,
+    Mimic3Stays,
+    PhysioNet2012,
+    write_synthetic_stays,
+)
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
 
 
 @pytest.fixture(scope="module")
 def stays(tmp_path_factory):
-    return made_up(tmp_path_factory.mktemp("stays"))
+    return write_synthetic_stays(tmp_path_factory.mktemp("stays"))
 
 
 # Stays
 
 
-def test_made_up_stays_have_the_exact_layout(stays):
+def test_synthetic_stays_have_the_exact_layout(stays):
     (first, *_) = sorted(stays.folder.glob("train/*_episode1_timeseries.csv"))
     lines = first.read_text().splitlines()
     assert lines[0] == ",".join(COLUMNS)
@@ -34,10 +40,14 @@ def test_made_up_stays_have_the_exact_layout(stays):
     assert (stays.folder / "test" / "listfile.csv").read_text().startswith("stay,y_true\n")
 
 
-def test_made_up_stays_are_the_same_for_the_same_seed(tmp_path, stays):
-    again = made_up(tmp_path / "again")
+def test_synthetic_stays_are_the_same_for_the_same_seed(tmp_path, stays):
+    again = write_synthetic_stays(tmp_path / "again")
     assert again.table("10003").equals(stays.table("10003"))
-    assert not made_up(tmp_path / "other", seed=1).table("10003").equals(stays.table("10003"))
+    assert (
+        not write_synthetic_stays(tmp_path / "other", seed=1)
+        .table("10003")
+        .equals(stays.table("10003"))
+    )
 
 
 def test_a_folder_is_read_as_it_lies_and_nothing_is_written(stays):
@@ -65,23 +75,23 @@ def test_values_are_those_that_were_measured(stays):
 
 
 def test_a_group_mean_is_over_the_means_of_its_patients(stays):
-    survived = [one for one, died in stays.expired.items() if not died]
+    survived = [who for who, died in stays.expired.items() if not died]
     means = stays.group_means("survived", "temperature")
     assert sorted(means.index) == sorted(survived)
-    one = survived[0]
-    assert means[one] == pytest.approx(stays.table(one)["Temperature"].mean())
+    who = survived[0]
+    assert means[who] == pytest.approx(stays.table(who)["Temperature"].mean())
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda s: s.values("1", "pH"), "no patient '1' among the 20"),
         (lambda s: s.values("10003", "pulse"), "no variable 'pulse'. There are: diastolic"),
         (lambda s: s.group_means("all", "pH"), "no group 'all'. There are: survived, expired"),
     ],
 )
-def test_what_is_not_there_is_said_in_a_sentence(stays, call, said):
-    with pytest.raises(LookupError, match=said):
+def test_what_is_not_there_is_said_in_a_sentence(stays, call, message):
+    with pytest.raises(LookupError, match=message):
         call(stays)
 
 
@@ -129,7 +139,7 @@ def test_open_stays_have_the_same_columns(open_stays):
 def test_a_number_gives_the_same_question_again_and_all_kinds_come(stays):
     first = [IcuQA(stays, n).question for n in range(16)]
     assert [IcuQA(stays, n).question for n in range(16)] == first
-    assert [one.kind for one in first] == [kind.name for kind in KINDS]
+    assert [question.kind for question in first] == [kind.name for kind in KINDS]
 
 
 def own_answer(stays, question):
@@ -154,7 +164,7 @@ def test_the_programs_agree_with_plain_python(stays, number):
 
 def test_too_few_stays_say_so(tmp_path):
     with pytest.raises(ValueError, match="too few values"):
-        IcuQA(made_up(tmp_path, patients=1), 0)
+        IcuQA(write_synthetic_stays(tmp_path, patients=1), 0)
 
 
 # Phenotypes
@@ -162,7 +172,7 @@ def test_too_few_stays_say_so(tmp_path):
 
 @pytest.fixture(scope="module")
 def with_phenotypes(tmp_path_factory):
-    return made_up(tmp_path_factory.mktemp("phenotypes"), phenotypes=True)
+    return write_synthetic_stays(tmp_path_factory.mktemp("phenotypes"), phenotypes=True)
 
 
 def test_labels_belong_to_stays_in_the_order_of_their_numbers(stays, with_phenotypes):
@@ -187,13 +197,13 @@ def test_labels_belong_to_stays_in_the_order_of_their_numbers(stays, with_phenot
 
 
 def test_of_several_stays_the_first_one_says_what_a_patient_had(tmp_path):
-    made_up(tmp_path, patients=2)
+    write_synthetic_stays(tmp_path, patients=2)
     (tmp_path / "all_stays.csv").write_text(
         "SUBJECT_ID,ICUSTAY_ID,INTIME\n10000,9,2101-01-01\n10000,5,2102-01-01\n10001,7,2101-01-01\n"
     )
     (tmp_path / "phenotype_labels.csv").write_text("Shock,Pneumonia\n0,1\n1,0\n1,0\n")
-    found = Mimic3Stays(tmp_path).phenotypes
-    assert found == {"shock": {"10001", "10000"}, "pneumonia": set()}
+    phenotypes = Mimic3Stays(tmp_path).phenotypes
+    assert phenotypes == {"shock": {"10001", "10000"}, "pneumonia": set()}
     (tmp_path / "phenotype_labels.csv").write_text("Shock\n0\n")
     with pytest.raises(ValueError, match=r"3 stays and phenotype_labels.csv has 1"):
         Mimic3Stays(tmp_path).phenotypes  # noqa: B018
@@ -203,16 +213,16 @@ def test_with_phenotypes_all_fifteen_kinds_of_the_benchmark_come(stays, with_phe
     assert kinds_of(stays) == KINDS
     kinds = kinds_of(with_phenotypes)
     asked = [IcuQA(with_phenotypes, n).question for n in range(len(kinds))]
-    assert [one.kind for one in asked] == [kind.name for kind in kinds]
+    assert [question.kind for question in asked] == [kind.name for kind in kinds]
     highest, lowest = asked[-2:]
     assert [group for group, _ in highest.needs[1:]] == list(with_phenotypes.phenotypes)
-    for one, outermost in ((highest, max), (lowest, min)):
-        variable = one.needs[0][1]
+    for question, outermost in ((highest, max), (lowest, min)):
+        variable = question.needs[0][1]
         means = [
             with_phenotypes.group_means(g, variable).mean() for g in with_phenotypes.phenotypes
         ]
-        assert one.figures[1] == pytest.approx(outermost(means))
-        assert one.answer == ("above" if one.figures[0] > outermost(means) else "below")
+        assert question.figures[1] == pytest.approx(outermost(means))
+        assert question.answer == ("above" if question.figures[0] > outermost(means) else "below")
 
 
 # Episodes
@@ -226,7 +236,7 @@ def test_questions_about_phenotypes_are_answered_by_independent_children(with_ph
     session = Session(ScriptedEngine(IcuScript(env, QA_ASYNC)), env, dialect=QA_ASYNC)
     episode = session.run(progress=False)
     assert (episode.status, episode.reward) == (Status.ENDED, 1.0)
-    assert set(env.asked) == set(env.question.needs)
+    assert set(env.lookups) == set(env.question.needs)
     assert len(episode.threads) == 1 + len(env.question.needs)
 
 
@@ -237,7 +247,7 @@ def test_the_threads_of_a_script_answer_from_what_the_jail_computes(stays, numbe
     session = Session(ScriptedEngine(IcuScript(env, dialect)), env, dialect=dialect)
     episode = session.run(progress=False)
     assert (episode.status, episode.reward) == (Status.ENDED, 1.0)
-    assert set(env.asked) == set(env.question.needs)
+    assert set(env.lookups) == set(env.question.needs)
 
 
 @pytest.mark.jail
@@ -250,7 +260,16 @@ def test_what_was_not_measured_is_feedback(stays, tmp_path):
     assert functions["measurements"](10003, "pH")[0].keys() == {"hour", "value"}
 
 
+@pytest.mark.parametrize("argument", [["10003"], {"a": 1}, None, 10**99, "x" * 10_000])
+def test_arguments_of_other_types_are_feedback_and_are_not_kept(stays, argument):
+    env = IcuQA(stays, 0)
+    for name in ("measurements", "group_means"):
+        with pytest.raises(LookupError, match="There is no"):
+            env.functions[name](argument, argument)
+    assert env.step("Final Answer: x").info["asked"] == []
+
+
 def test_figures_are_plain_numbers(stays):
     for n in range(16):
-        assert all(type(one) is float for one in IcuQA(stays, n).question.figures)
+        assert all(type(figure) is float for figure in IcuQA(stays, n).question.figures)
     assert isinstance(stays.table("10003"), pd.DataFrame)

@@ -7,7 +7,7 @@ import pytest
 from thread_kit.dialect import QA, QA_ASYNC
 from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.icu.env import IcuQA
-from thread_kit.envs.icu.stays import made_up
+from thread_kit.envs.icu.stays import write_synthetic_stays
 from thread_kit.paths import resource
 from thread_kit.prompt_check import check_prompt
 from thread_kit.prompts import Prompt, load_prompt, parse_prompt
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.jail, pytest.mark.statistics]
 
 @pytest.fixture(scope="module")
 def envs(tmp_path_factory):
-    stays = made_up(tmp_path_factory.mktemp("stays"))
+    stays = write_synthetic_stays(tmp_path_factory.mktemp("stays"))
     return {
         "datacommons": [DataCommonsQA("train", number) for number in DATACOMMONS],
         "icu": [IcuQA(stays, number) for number in ICU],
@@ -55,7 +55,7 @@ def test_what_a_prompt_shows_is_what_happens_and_its_answers_are_right(envs, kin
     some = envs[name.partition("-")[0]]
     assert check_prompt(prompt, some[0]) == []
     questions = {env.reset(): env for env in some}
-    asked = [one for one in prompt.examples if one.context in questions]
+    asked = [example for example in prompt.examples if example.context in questions]
     assert len(asked) >= 2
     for example in asked:
         env = questions[example.context]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from thread_kit.envs.textcraft import game as textcraft_game
 from thread_kit.envs.textcraft.env import SPLITS, TextCraft, tasks
-from thread_kit.envs.textcraft.game import crafting_tree, item_id
+from thread_kit.envs.textcraft.game import item_id, load_crafting_tree
 from thread_kit.envs.textcraft.planner import NOT_MEMBERS, TAGS, Recipe, solve
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,7 +82,7 @@ def make(*arguments, **environment):
 
 
 def test_recipe_file_order_gives_the_official_goal_at_the_official_seed():
-    deep = sorted(crafting_tree().item_recipes_min_depth(2), key=lambda pair: -pair[1])
+    deep = sorted(load_crafting_tree().item_recipes_min_depth(2), key=lambda pair: -pair[1])
     assert [(item_id(task.goal), task.depth) for task in tasks("test")] == deep[:200]
 
 
@@ -104,7 +104,7 @@ def test_no_goal_is_in_two_splits_or_twice_in_one():
 def test_numbers_and_depths(split):
     for position, task in enumerate(tasks(split)):
         assert task.number == position
-        assert task.depth == crafting_tree().get_min_depth(item_id(task.goal))
+        assert task.depth == load_crafting_tree().get_min_depth(item_id(task.goal))
 
 
 def test_unknown_task_says_what_to_choose():
@@ -215,7 +215,7 @@ def test_episodes_in_one_process_do_not_influence_each_other():
 def test_recipes_are_read_once_and_cannot_be_changed():
     assert TextCraft()._game.crafting_tree is TextCraft(number=0)._game.crafting_tree
     with pytest.raises(AttributeError, match="extend"):  # what corrupts the package's own reset
-        crafting_tree().create_recipe_set("minecraft:polished_granite_stairs")
+        load_crafting_tree().create_recipe_set("minecraft:polished_granite_stairs")
 
 
 def test_the_package_is_left_as_it_was():
@@ -279,7 +279,7 @@ def test_bug_4_a_tag_must_be_named_by_a_member(env):
 
 
 def test_bug_4_planks_and_wool_are_the_only_tags_and_white_wool_is_none():
-    tree = crafting_tree()
+    tree = load_crafting_tree()
     recipes = [recipe for several in tree.itemid_recipes.values() for recipe in several]
     ingredients = {part.item_tag for recipe in recipes for part in recipe.input_items}
     assert {tag.tag for tag in ingredients if tag.item_id is None} == {item_id(t) for t in TAGS}
@@ -349,7 +349,7 @@ def test_bug_10_an_ingredient_listed_twice_is_no_recipe(env):
     twice = "craft 1 stick using 1 bamboo, 1 bamboo"
     assert env.step(twice).observation.startswith("Could not find a valid recipe")
     # The bug would need a recipe in which one item can stand for two ingredients. There is none.
-    tree = crafting_tree()
+    tree = load_crafting_tree()
     for recipes in tree.itemid_recipes.values():
         for recipe in recipes:
             for one, two in combinations([part.item_tag for part in recipe.input_items], 2):

@@ -126,7 +126,7 @@ def test_what_is_cut_is_out_of_budget(options, expected):
 
 def test_a_thread_that_reads_too_much_is_out_of_context():
     engine = ScriptedEngine(["> inventory =>"] * 50, context=600)
-    session = Session(engine, world(), program=react, variables=False)
+    session = Session(engine, world(), program=react, scope="none")
     assert propose(session.run(progress=False)).type is ErrorType.OUT_OF_CONTEXT
 
 
@@ -407,7 +407,7 @@ def test_the_oracle_makes_no_error_that_a_rule_would_find():
     for number in (0, 13, 40):
         env = TextCraft("dev", number)
         replies = [f"> {action} =>" for action in env.oracle()] + [NO]
-        session = Session(ScriptedEngine(replies), env, program=react, variables=False)
+        session = Session(ScriptedEngine(replies), env, program=react, scope="none")
         episode = session.run(progress=False)
         assert list(findings(episode)) == []
         assert episode.reward == 1

@@ -9,8 +9,15 @@ from helpers.programs import world
 
 from thread_kit.__main__ import main
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.experiments.ablations import ABLATIONS, SEPARATE, ablated, ablated_taught, split
-from thread_kit.experiments.method_registry import TAUGHT, named
+from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
+from thread_kit.experiments.ablations import (
+    ABLATIONS,
+    SEPARATE,
+    load_ablation,
+    make_taught_ablation,
+    split_prompt,
+)
+from thread_kit.experiments.method_registry import TAUGHT, load_method
 from thread_kit.prompt_check import speak_examples
 from thread_kit.prompts import load_prompt
 from thread_kit.trace.episode import Episode
@@ -37,7 +44,7 @@ def speak_with_redstone(prompts):
 
 
 def run(name: str) -> Episode:
-    method = ablated(name, "textcraft")
+    method = load_method(name, "textcraft")
     shown = [method.fixed.get("main_prompt", method.prompt), method.prompt]
     whole = method.prompt.name.endswith(("whole-sequence", "no-variables", "as-observed"))
     speak = (speak_examples if whole else speak_with_redstone)(shown)
@@ -71,7 +78,7 @@ def test_with_the_whole_sequence_a_child_reads_all_that_its_parent_wrote():
 
 def test_with_a_separate_prompt_the_main_thread_reads_others_examples_than_its_children():
     episode = run(SEPARATE)
-    main, others = split(load_prompt("textcraft"))
+    main, others = split_prompt(load_prompt("textcraft"))
     prompts = [one.prompt for one in episode.threads.values()]
     assert prompts == [main.sha256] + [others.sha256] * (len(prompts) - 1)
     assert len(main.examples) == 1
@@ -92,7 +99,7 @@ OVERWRITING = [
 
 @pytest.mark.parametrize(("name", "got"), [("thread, shared scope", 2), (SEPARATE, 1)])
 def test_with_a_shared_scope_a_child_overwrites_what_its_parent_needs(name, got):
-    method = ablated(name, "textcraft")
+    method = load_method(name, "textcraft")
     engine = ScriptedEngine([*OVERWRITING, "#END#"])
     episode = method(engine, world(), seed=0, path=None).run(progress=False)
     assert episode.threads[0].actions[0].action == f"get {got} bone"
@@ -100,7 +107,7 @@ def test_with_a_shared_scope_a_child_overwrites_what_its_parent_needs(name, got)
 
 def test_a_depth_limit_stops_what_lies_deeper():
     words = iter(["I need a child. =>"] * 3 + ["#END#"] * 3)
-    method = ablated("thread, depth 2", "textcraft")
+    method = load_method("thread, depth 2", "textcraft")
     engine = ScriptedEngine(lambda text: next(words))
     episode = method(engine, world(), seed=0, path=None).run(progress=False)
     assert [str(one.status) for one in episode.threads.values()][2:] == ["ended", "out of depth"]
@@ -108,24 +115,24 @@ def test_a_depth_limit_stops_what_lies_deeper():
 
 @pytest.mark.parametrize("name", ABLATIONS)
 def test_an_ablation_differs_from_thread_in_one_thing(name):
-    method = named(name, "textcraft")
+    method = load_method(name, "textcraft")
     assert pickle.loads(pickle.dumps(method)) == method
     assert len(method.fixed) == 1
     if name in TAUGHT:
-        assert named(name, "textcraft", taught=True).fixed == method.fixed
+        assert load_method(name, "textcraft", taught=True).fixed == method.fixed
 
 
 def test_a_name_that_there_is_not_is_named():
     with pytest.raises(ValueError, match="no ablation 'thread, no hands'"):
-        ablated("thread, no hands", "textcraft")
+        load_ablation("thread, no hands", TEXTCRAFT, "textcraft")
     with pytest.raises(ValueError, match="no method 'cot' on textcraft; known: thread, react"):
-        named("cot", "textcraft")
+        load_method("cot", "textcraft")
     with pytest.raises(ValueError, match="teaches 'adapt'"):
-        named("adapt", "textcraft", taught=True)
+        load_method("adapt", "textcraft", taught=True)
     with pytest.raises(ValueError, match="reads none"):
-        ablated_taught(SEPARATE)
+        make_taught_ablation(SEPARATE)
     with pytest.raises(ValueError, match="state machine for 'chess'"):
-        named("stateflow", "chess")
+        load_method("stateflow", "chess")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.experiments.ablations import ABLATIONS
 from thread_kit.experiments.compare_widget import Switches
-from thread_kit.experiments.method_registry import TAUGHT, named
+from thread_kit.experiments.method_registry import TAUGHT, load_method
 from thread_kit.methods.react import react
 from thread_kit.session.session import Session
 from thread_kit.views.columns import Beside
@@ -21,7 +21,7 @@ NAMES = ["thread", "thread, depth 2", "thread, shared scope"]
 
 
 def switches(**options) -> Switches:
-    methods = {name: named(name, "textcraft", taught=True) for name in NAMES}
+    methods = {name: load_method(name, "textcraft", taught=True) for name in NAMES}
     about = {name: one.about for name, one in ABLATIONS.items()}
     engine = ScriptedEngine(speak)
     return Switches(engine, TextCraft("dev", 47), methods, about=about, **options)
@@ -69,7 +69,7 @@ def test_switches_need_two_methods():
 
 def test_trees_stand_in_columns_and_as_text_below_one_another():
     episodes = {
-        f"<{said}>": Session(ScriptedEngine([said]), Lock(), program=react, variables=False).run(
+        f"<{said}>": Session(ScriptedEngine([said]), Lock(), program=react, scope="none").run(
             progress=False
         )
         for said in (YES, NO)

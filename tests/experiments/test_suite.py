@@ -26,8 +26,8 @@ from thread_kit.analysis.statistics import success
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.models import EMBEDDED, find_adapter, load_model
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.benchmark import spread_evenly
 from thread_kit.envs.env import Env, Step
-from thread_kit.envs.registry import spread
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.experiments.job import solvable
 from thread_kit.experiments.method import SessionMethod
@@ -654,9 +654,9 @@ def test_the_command_line_says_which_file_is_in_use(tmp_path, capsys):
 def test_a_part_of_the_tasks_is_spread_evenly_and_in_order(n, of):
     if n > of:
         with pytest.raises(ValueError, match=f"1 to {of}"):
-            spread(list(range(of)), n)
+            spread_evenly(list(range(of)), n)
         return
-    chosen = spread(list(range(of)), n)
+    chosen = spread_evenly(list(range(of)), n)
     assert len(set(chosen)) == n
     assert chosen[0] == 0
     gaps = {b - a for a, b in pairwise(chosen)}

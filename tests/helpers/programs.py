@@ -5,7 +5,7 @@ from __future__ import annotations
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env, Step
 from thread_kit.envs.textcraft.env import TextCraft
-from thread_kit.experiments.method_registry import named
+from thread_kit.experiments.method_registry import load_method
 from thread_kit.prompts import Example, Prompt
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
@@ -57,7 +57,7 @@ class Lock(Env):
 
 def play(program, speak, *, env=None, **options) -> Episode:
     """An episode of a program; the engine says what `speak` gives."""
-    given = {"variables": False, "prompts": [PLANNER], **options}
+    given = {"scope": "none", "prompts": [PLANNER], **options}
     return Session(ScriptedEngine(speak), env or Lock(), program=program, **given).run(
         progress=False
     )
@@ -88,5 +88,5 @@ def world(goal: str = "note block") -> TextCraft:
 
 def run(name: str, speak, goal: str = "note block") -> Episode:
     """An episode of a method by name, in the world of its examples."""
-    method = named(name, "textcraft")
+    method = load_method(name, "textcraft")
     return method(ScriptedEngine(speak), world(goal), seed=0, path=None).run(progress=False)

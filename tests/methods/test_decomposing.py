@@ -8,7 +8,7 @@ import pytest
 from helpers.episodes import of_kind
 from helpers.programs import EXECUTOR, GOALS, NO, YES, play, run, titles
 
-from thread_kit.experiments.method_registry import named
+from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.decomp import decomp
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.methods.tdag import NO_SUBTASK, tdag
@@ -74,7 +74,7 @@ def test_a_decomposer_has_only_so_many_calls():
 
 
 def test_the_examples_of_all_handlers_craft_the_goals_together():
-    method = named("decomp", "textcraft")
+    method = load_method("decomp", "textcraft")
     prompts = [method.prompt, *method.fixed["prompts"]]
     episodes = [run("decomp", speak_examples(prompts), goal) for goal in GOALS]
     assert [episode.reward for episode in episodes] == [1, 1]
@@ -161,7 +161,7 @@ AGENT_STEPS = {
 
 @pytest.mark.parametrize(("goal", "threads"), [("note block", 7), ("bone block", 5)])
 def test_the_examples_of_decomposer_and_generator_lead_to_the_goal(goal, threads):
-    method = named("tdag", "textcraft")
+    method = load_method("tdag", "textcraft")
     generator, executor = method.fixed["prompts"]
     examples = speak_examples([method.prompt, generator])
     left = {task: list(steps) for task, steps in AGENT_STEPS.items()}

@@ -27,7 +27,7 @@ from thread_kit.envs.env import Env, Step
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.envs.textcraft.planner import solve
 from thread_kit.experiments.method import SessionMethod
-from thread_kit.experiments.method_registry import BUILDERS, named
+from thread_kit.experiments.method_registry import BUILDERS, load_method
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.suite import Suite
 from thread_kit.methods.adapt import adapt
@@ -216,7 +216,7 @@ class Noting(ScriptedEngine):
 def test_only_the_first_trial_is_greedy():
     engine = Noting([NO] * 3)
     program = partial(try_again, trials=3, temperature=0.7)
-    Session(engine, Lock(), program=program, variables=False).run(progress=False)
+    Session(engine, Lock(), program=program, scope="none").run(progress=False)
     assert engine.temperatures == [0.0, 0.7, 0.7]
 
 
@@ -345,7 +345,7 @@ def test_a_person_can_change_what_a_child_returns_to_a_program():
         Lock(),
         program=an_adapt(max_depth=2),
         prompts=[PLANNER],
-        variables=False,
+        scope="none",
     )
     episode = session.run(progress=False)
     at = [n for n, e in enumerate(episode.events) if isinstance(e, Returned)][1]
@@ -370,7 +370,7 @@ def test_a_program_and_the_parameters_of_thread_exclude_each_other():
 
 def test_a_suite_plays_a_method_again_if_what_it_was_made_with_has_changed(tmp_path):
     for iterations in (1, 2, 2):
-        fixed = {"program": partial(react, iterations=iterations), "variables": False}
+        fixed = {"program": partial(react, iterations=iterations), "scope": "none"}
         suite = Suite(
             tmp_path / "r.jsonl",
             methods=[SessionMethod("react", fixed=fixed)],
@@ -387,7 +387,7 @@ def test_a_suite_plays_a_method_again_if_what_it_was_made_with_has_changed(tmp_p
 
 @pytest.mark.parametrize("name", BUILDERS)
 def test_a_method_travels_to_other_processes(name):
-    method = named(name, "textcraft")
+    method = load_method(name, "textcraft")
     assert pickle.loads(pickle.dumps(method)).name == name
     header = method(ScriptedEngine([]), world(), seed=0, path=None).episode.header
     assert " at 0x" not in str(header)
@@ -439,7 +439,7 @@ def test_the_executors_examples_are_true_in_the_game():
 
         program = partial(react, start=("inventory",))
         game = Prepared(world(goal), example)
-        session = Session(ScriptedEngine(speak), game, program=program, variables=False)
+        session = Session(ScriptedEngine(speak), game, program=program, scope="none")
         assert session.run(progress=False).threads[0].sequence.text == example.response
 
 
@@ -471,7 +471,7 @@ def fetch_and_craft(text: str) -> str:
     ],
 )
 def test_the_planners_examples_lead_to_the_goal(name, goal):
-    method = named(name, "textcraft")
+    method = load_method(name, "textcraft")
     planner = method.prompt if name == "plan-and-execute" else method.fixed["prompts"][0]
     examples = speak_examples([planner])
 

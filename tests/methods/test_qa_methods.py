@@ -9,12 +9,14 @@ import pytest
 from thread_kit.__main__ import main
 from thread_kit.dialect import AGENT, QA, QA_ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.benchmark import LISTED, spread_evenly
+from thread_kit.envs.datacommons.benchmark import DATACOMMONS
 from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.icu.env import IcuQA
-from thread_kit.envs.icu.stays import made_up, stays_here
-from thread_kit.envs.registry import BENCHMARKS, QUESTIONS, dialect_of, spread
-from thread_kit.experiments.method import Fitting
-from thread_kit.experiments.method_registry import ON_QUESTIONS, named
+from thread_kit.envs.icu.stays import load_stays, write_synthetic_stays
+from thread_kit.envs.registry import BENCHMARKS, find_benchmark
+from thread_kit.experiments.method import PerTaskMethod
+from thread_kit.experiments.method_registry import load_method
 from thread_kit.experiments.results_file import read_ledger
 from thread_kit.experiments.suite import Suite
 from thread_kit.methods.nlep import nlep
@@ -25,7 +27,7 @@ from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.trace.events import Acted, Observed, Restarted
 
-METHODS = ("thread", "decomp", "reflexion", *ON_QUESTIONS)
+METHODS = ("thread", "decomp", "reflexion", *DATACOMMONS.methods)
 THREADS = ("thread", "thread, async", "thread, lines")
 BOTH = ("datacommons", "icu")
 
@@ -35,7 +37,7 @@ pytestmark = [pytest.mark.jail, pytest.mark.statistics]
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory):
     """The questions of the prompts' examples."""
-    stays = made_up(tmp_path_factory.mktemp("stays"))
+    stays = write_synthetic_stays(tmp_path_factory.mktemp("stays"))
     return {
         "datacommons": [DataCommonsQA("train", number) for number in (15, 13, 20)],
         "icu": [IcuQA(stays, number) for number in (3, 6, 9, 12)],
@@ -49,7 +51,7 @@ def question(examples):
 
 
 def play(name, benchmark, speak, env):
-    method = named(name, benchmark)
+    method = load_method(name, benchmark)
     return method(ScriptedEngine(speak), env.again(), seed=0, path=None).run(progress=False)
 
 
@@ -120,7 +122,7 @@ def test_a_handler_returns_what_it_prints_and_its_errors(question):
 
 @pytest.mark.parametrize("benchmark", BOTH)
 def test_the_examples_of_all_handlers_answer_the_questions_together(examples, benchmark):
-    method = named("decomp", benchmark)
+    method = load_method("decomp", benchmark)
     prompts = [method.prompt, *method.fixed["prompts"]]
     speak = speak_examples(prompts)
     episodes = [play("decomp", benchmark, speak, env) for env in examples[benchmark]]
@@ -133,14 +135,14 @@ def test_the_examples_of_all_handlers_answer_the_questions_together(examples, be
 @pytest.mark.parametrize("name", ["nlep", "nlep+react", *THREADS])
 @pytest.mark.parametrize("benchmark", BOTH)
 def test_a_methods_own_examples_answer_their_questions(examples, benchmark, name):
-    speak = speak_examples([named(name, benchmark).prompt])
+    speak = speak_examples([load_method(name, benchmark).prompt])
     rewards = [play(name, benchmark, speak, env).reward for env in examples[benchmark]]
     assert rewards == [1] * len(examples[benchmark])
 
 
 @pytest.mark.parametrize("benchmark", BOTH)
 def test_the_trials_to_learn_from_went_like_this_and_gave_no_answer(examples, benchmark):
-    (reflect,) = named("reflexion", benchmark).fixed["prompts"]
+    (reflect,) = load_method("reflexion", benchmark).fixed["prompts"]
     questions = {env.again().reset(): env for env in examples[benchmark]}
     for example in reflect.examples:
         asked, _, text = example.context.partition("\n")
@@ -159,17 +161,17 @@ def test_the_trials_to_learn_from_went_like_this_and_gave_no_answer(examples, be
 @pytest.mark.parametrize("benchmark", BOTH)
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_speaks_the_benchmarks_dialect_and_travels_to_other_processes(name, benchmark):
-    method = named(name, benchmark)
+    method = load_method(name, benchmark)
     assert pickle.loads(pickle.dumps(method)).prompt == method.prompt
     assert method.prompt.dialect == (QA_ASYNC if name == "thread, async" else QA)
 
 
 def test_methods_for_questions_are_not_played_elsewhere_and_others_not_here():
     with pytest.raises(ValueError, match=r"no method 'nlep' on textcraft"):
-        named("nlep", "textcraft")
+        load_method("nlep", "textcraft")
     with pytest.raises(ValueError, match="solved by acting, not icu"):
-        named("thread+reflexion", "icu")
-    assert dialect_of("alfworld-heat") == dialect_of("elsewhere") == AGENT
+        load_method("thread+reflexion", "icu")
+    assert find_benchmark("alfworld-heat").dialect == find_benchmark("elsewhere").dialect == AGENT
 
 
 # Benchmarks and suites
@@ -178,8 +180,8 @@ def test_methods_for_questions_are_not_played_elsewhere_and_others_not_here():
 @pytest.mark.parametrize("benchmark", BOTH)
 def test_so_many_questions_of_each_split_are_listed_and_a_choice_has_all_kinds(benchmark):
     one = BENCHMARKS[benchmark]
-    assert [len(one.listed(split)) for split in one.splits] == [QUESTIONS, QUESTIONS]
-    chosen = [one.arguments(task) for task in spread(one.listed("test"), 40)]
+    assert [len(one.tasks(split)) for split in one.splits] == [LISTED, LISTED]
+    chosen = [one.arguments(task) for task in spread_evenly(one.tasks("test"), 40)]
     kinds = [one.environment(**task).question.kind for task in chosen]
     assert len(set(map(str, chosen))) == 40
     assert len(set(kinds)) == len(
@@ -192,9 +194,9 @@ def test_a_task_names_its_stays_and_others_are_refused(tmp_path, monkeypatch):
     env = BENCHMARKS["icu"].environment(split="train", number=3)
     assert env.task == {"stays": "made up (60 stays)", "split": "train", "number": 3}
     assert IcuQA(**env.task).question == env.again().question == env.question
-    made_up(tmp_path, patients=10)
+    write_synthetic_stays(tmp_path, patients=10)
     monkeypatch.setenv("THREAD_KIT_ICU", str(tmp_path))
-    assert stays_here().name == "mimic3-benchmarks (10 stays)"
+    assert load_stays().name == "mimic3-benchmarks (10 stays)"
     with pytest.raises(ValueError, match=r"about the stays 'made up \(60 stays\)', and here are"):
         IcuQA(**env.task)
 
@@ -223,10 +225,12 @@ def test_a_suite_of_questions_is_played_once(tmp_path, benchmark):
 
     suite = Suite(
         tmp_path / "r.jsonl",
-        methods=[Fitting(name, lambda task, name=name: named(name, task)) for name in METHODS],
+        methods=[
+            PerTaskMethod(name, lambda task, name=name: load_method(name, task)) for name in METHODS
+        ],
         models={"script": ScriptedEngine(engine)},
         environment=one.environment,
-        tasks=[one.arguments(task) for task in spread(one.listed("train"), 2)],
+        tasks=[one.arguments(task) for task in spread_evenly(one.tasks("train"), 2)],
     )
     suite.run(progress=False)
     assert len(played) == 2 * len(METHODS)

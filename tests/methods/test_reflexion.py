@@ -123,7 +123,7 @@ def test_the_lessons_of_the_prompt_belong_to_trials_that_really_failed_like_this
             reflexion, actor=partial(react, start=("inventory",)), reflect=prompt, trials=2
         )
         session = Session(
-            ScriptedEngine(speak), env, program=program, prompts=[prompt], variables=False
+            ScriptedEngine(speak), env, program=program, prompts=[prompt], scope="none"
         )
         episode = session.run(progress=False)
         assert done == [example.response]

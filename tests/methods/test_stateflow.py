@@ -132,7 +132,7 @@ def test_what_is_no_action_is_not_executed():
 def test_a_reply_that_is_cut_ends_the_machine_with_its_reason():
     program = partial(stateflow, machine=OPENING)
     session = Session(
-        ScriptedEngine(["so long"]), Lock(), program=program, variables=False, new_tokens=3
+        ScriptedEngine(["so long"]), Lock(), program=program, scope="none", new_tokens=3
     )
     assert session.run(progress=False).status is Status.TRUNCATED
 
@@ -169,7 +169,7 @@ def test_the_examples_visit_every_state():
 
 def test_a_machine_is_described_in_the_trace_by_what_it_says():
     program = partial(stateflow, machine=MACHINES["textcraft"])
-    session = Session(ScriptedEngine([]), world(), program=program, variables=False)
+    session = Session(ScriptedEngine([]), world(), program=program, scope="none")
     states = session.episode.header["program"]["machine"]["states"]
     assert states["Init"]["outputs"] == [{"name": "Always", "action": "inventory"}]
     assert states["Verify"]["next"]["otherwise"] == "Solve"

@@ -716,8 +716,8 @@ def test_a_shared_scope_is_refused(start):
 
 
 def test_futures_need_variables(start):
-    with pytest.raises(ValueError, match="variables=False"):
-        start(variables=False, sandbox=None)
+    with pytest.raises(ValueError, match="scope='none'"):
+        start(scope="none", sandbox=None)
 
 
 def test_in_the_dialect_of_join_nothing_has_changed(run):

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import thread_kit as tk
 from thread_kit.dialect import Stop
 from thread_kit.engines.engine import EngineError
+from thread_kit.engines.replay import ReplayError
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.exchange import phi_full_sequence
 from thread_kit.requests import Status
 from thread_kit.session.fork import fingerprint
-from thread_kit.session.replay import ReplayError
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import (
@@ -282,8 +282,9 @@ def test_another_model_reads_the_same_texts(shed):
         def tokenize(self, text, *, first=False):
             return tuple(ord(character) + 1 for character in text)
 
-        def begin(self, thread, tokens, **options):
-            super().begin(thread, [token - 1 for token in tokens], **options)
+        def submit(self, thread, request):
+            tokens = [token - 1 for token in request.tokens]
+            super().submit(thread, replace(request, tokens=tokens))
 
     engine = Shifted(["\x22DMC\x22"] * 9)
     episode = shed.fork(index(shed.episode, Returned), engine=engine).run(progress=False)

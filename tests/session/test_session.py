@@ -396,7 +396,7 @@ def test_without_variables_nothing_is_executed_or_instantiated(run):
         "x = 'mug'\nFind the {x}. =>",
         "print('I have {x}.')\n#END#",
         "print(x)\n#END#",
-        variables=False,
+        scope="none",
         sandbox=None,
     )
     assert episode.threads[1].title == "Find the {x}."
@@ -406,7 +406,7 @@ def test_without_variables_nothing_is_executed_or_instantiated(run):
 
 
 def test_without_variables_a_sandbox_that_was_given_is_not_used(run):
-    episode = run("x = 1\nprint(x + 1)\n#END#", variables=False)
+    episode = run("x = 1\nprint(x + 1)\n#END#", scope="none")
     assert outputs(episode, 0) in ([], [None, None])
 
 
@@ -585,7 +585,7 @@ def test_a_model_that_spawns_forever_is_stopped_by_the_calls(run):
 
 
 def test_without_a_limit_of_depth_it_is_still_the_calls_that_end_it(run):
-    episode = run(*["Again. =>"] * 401, depth=None, calls=400, variables=False, sandbox=None)
+    episode = run(*["Again. =>"] * 401, depth=None, calls=400, scope="none", sandbox=None)
     assert episode.status is Status.OUT_OF_CALLS
     assert episode.depth == 400
 

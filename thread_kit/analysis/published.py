@@ -13,6 +13,7 @@ import pandas as pd
 
 from thread_kit.analysis.statistics import success, wilson
 from thread_kit.envs.alfworld.env import type_of
+from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.paths import resource
 
 PAPERS = {
@@ -29,13 +30,6 @@ PRINTED_AS = {
     "reflexion": ("Reflexion", "ReAct+Reflexion"),
 }
 """By our name of a method, the papers' names, where they are not the same in small letters."""
-
-SPLITS = {"valid_unseen": "test"}
-"""By our name of a split, the papers': ALFWorld's 134 unseen games are what they test on."""
-
-QUESTIONS = {"datacommons": "DataCommons QA", "icu": "MIMIC-III ICU QA"}
-"""Environments whose benchmark the papers call something else. What is asked there is made here, of
-the same kinds and about other data, so that it is never a reproduction."""
 
 RATES = ("success rate", "accuracy")
 """The metrics that are a share of tasks, so that an interval follows from value and n."""
@@ -101,7 +95,7 @@ def beside(
     """
     if benchmark is None:
         name = str(ours["environment"].iloc[0])
-        benchmark = QUESTIONS.get(name, name)
+        benchmark = find_benchmark(name).published or name
     theirs = published(benchmark=benchmark, method=method, model=model)
     theirs = theirs[
         theirs["metric"].isin(RATES) & (theirs["group"] == "All") & (theirs["paper"] != "THREAD v1")
@@ -162,10 +156,16 @@ def _apart(ours: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return ours, [name for name in ("method", "model", "split", "nearest") if name in ours]
 
 
+def _published_split(split: str) -> str:
+    """What the papers call a split of ours."""
+    names = [b.published_splits[split] for b in BENCHMARKS.values() if split in b.published_splits]
+    return names[0] if names else split
+
+
 def _source(row: Mapping[Any, Any], tasks: int, theirs: pd.DataFrame) -> str:
     """Where a row of ours is from, and what else than in the papers was played."""
     split = row.get("split", "")
-    same = theirs[(theirs["split"] == SPLITS.get(split, split)) & (theirs["group"] == "All")]
+    same = theirs[(theirs["split"] == _published_split(split)) & (theirs["group"] == "All")]
     parts = ["this file"]
     if len(same) and tasks < same["n"].max():
         parts.append(f"{tasks} of {same['n'].max()} tasks")
@@ -178,12 +178,12 @@ def _ours(
     ours: pd.DataFrame, theirs: pd.DataFrame, same_model: Mapping[str, str]
 ) -> list[dict[str, object]]:
     ours, by = _apart(ours)
-    made_here = bool(set(ours["environment"]) & set(QUESTIONS))
+    made_here = any(find_benchmark(name).synthetic for name in set(ours["environment"]))
     rows: list[dict[str, object]] = []
     for _, row in success(ours, by).iterrows():
         name = same_model.get(row["model"])
         split, tasks = row.get("split", ""), int(row["tasks"])
-        same = theirs[(theirs["model"] == name) & (theirs["split"] == SPLITS.get(split, split))]
+        same = theirs[(theirs["model"] == name) & (theirs["split"] == _published_split(split))]
         same = same[same["method"].str.casefold().isin(printed_as(row["method"]))]
         if name is None:
             kind, note = "own run", "another model than any that is published here"

@@ -20,10 +20,11 @@ from thread_kit.bench.exactness import drift
 from thread_kit.bench.rates import keeping, rate
 from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Played, Weights, Workload, workload
-from thread_kit.cli.arguments import taught_by
+from thread_kit.cli.arguments import choose_teaching
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.llama import cores
 from thread_kit.engines.models import EMBEDDED, ModelError, load_model
+from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.prompts import load_prompt
 from thread_kit.session.session import Session
@@ -67,8 +68,8 @@ def _parser() -> argparse.ArgumentParser:
 def _measure(options: argparse.Namespace) -> None:
     if options.rounds < 1:
         raise ValueError(f"--rounds {options.rounds}: give at least 1")
-    adapter, prompt = taught_by(
-        options.model, adapter=options.adapter, prompt=options.prompt, benchmark="textcraft"
+    adapter, prompt = choose_teaching(
+        options.model, TEXTCRAFT, adapter=options.adapter, prompt=options.prompt
     )
     cpu_threads = cores()
     weights = Weights.of(

@@ -160,7 +160,7 @@ def rate(weights: Weights, at_once: int, *, turns: int = 12, tokens: int = 24) -
 
 
 def keeping(weights: Weights, cells: int, *, turns: int = 12, tokens: int = 24) -> float:
-    """The rate of a session beside so many kept cells of ended threads (`Session(keep_cells=...)`),
+    """The rate of a session beside so many kept cells of ended threads (`session.keep_cells`),
     as a share of its rate without them; the median over turns.
     """
     shares = []
@@ -199,7 +199,7 @@ def _seconds(work: Callable[..., None], *arguments: Any) -> float:
 def _written(engine: LlamaEngine, contexts: list[str], tokens: int) -> Iterator[Token]:
     """The tokens of sessions side by side, as they come."""
     sessions = [
-        Session(engine, context=context, dialect=NEVER, variables=False, new_tokens=tokens)
+        Session(engine, context=context, dialect=NEVER, scope="none", new_tokens=tokens)
         for context in contexts
     ]
     try:

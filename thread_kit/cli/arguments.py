@@ -1,55 +1,125 @@
-"""The arguments that `run` and `suite` share: benchmark, model, what an episode may cost."""
+"""The arguments that commands share: benchmark, model, what an episode may cost."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from thread_kit.engines.models import MODELS
-from thread_kit.envs.registry import BENCHMARKS, Benchmark, dialect_of
-from thread_kit.prompts import EMPTY, Prompt, load_prompt
+from thread_kit.engines.engine import Engine
+from thread_kit.engines.models import load_model
+from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.registry import BENCHMARKS, register_benchmark
+from thread_kit.prompts import EMPTY, Prompt
+
+
+def register_own(arguments: Sequence[str] | None) -> None:
+    """Register the benchmark of one's own that `--env module:name` names.
+
+    Before the arguments are parsed, so that its splits and rules are among them. Raises what
+    `load_own` raises.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--env", nargs="?")
+    name = parser.parse_known_args(arguments)[0].env
+    if name and ":" in name:
+        load_own(name)
+
+
+def load_own(path: str) -> Benchmark:
+    """The benchmark that "module:name" names, registered.
+
+    Raises what `import_object` raises, and ValueError for what is no `Benchmark`.
+    """
+    benchmark = import_object(path)
+    if not isinstance(benchmark, Benchmark):
+        raise ValueError(f"{path} is no Benchmark but {benchmark!r}; make one: tk.Benchmark(...)")
+    return register_benchmark(benchmark)
+
+
+def import_object(path: str) -> Any:
+    """What "module:name" names; the module is looked for in the current folder first.
+
+    Raises ValueError if there is no such module or name in it, and what the module raises.
+    """
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    module = path.partition(":")[0]
+    try:
+        return pkgutil.resolve_name(path)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # one that the module imports
+        raise ValueError(
+            f"{path}: there is no module {module!r} in {os.getcwd()} or installed; go to the "
+            "folder of its file"
+        ) from error
+    except AttributeError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def add_benchmark(command: Any) -> None:
-    """--env and --split; `benchmark_of` reads them."""
-    splits = "; ".join(f"{name}: {', '.join(one.splits)}" for name, one in BENCHMARKS.items())
-    command.add_argument("--env", choices=BENCHMARKS, default="textcraft", help="benchmark")
+    """--env and --split; `read_benchmark` reads them."""
+    splits = "; ".join(f"{name}: {', '.join(b.splits)}" for name, b in BENCHMARKS.items())
+    command.add_argument(
+        "--env", default="textcraft", help=f"{', '.join(BENCHMARKS)}, or module:name of your own"
+    )
     command.add_argument("--split", help=f"{splits} (default: the first)")
 
 
-def benchmark_of(options: argparse.Namespace) -> tuple[Benchmark, str]:
-    """The benchmark that was asked for, and the split; raises ValueError if it has none such."""
-    benchmark = BENCHMARKS[options.env]
+def read_benchmark(options: argparse.Namespace) -> tuple[Benchmark, str]:
+    """The benchmark that was asked for, and the split.
+
+    Raises ValueError for a name that nobody has registered, or a split that it does not have.
+    """
+    own = ":" in options.env
+    benchmark = load_own(options.env) if own else BENCHMARKS.get(options.env)
+    if benchmark is None:
+        raise ValueError(
+            f"there is no benchmark {options.env!r}; known: {', '.join(BENCHMARKS)}. Or give "
+            "module:name, a Benchmark in a file of your own (module.py in the current folder)"
+        )
     split = options.split or benchmark.splits[0]
     if split not in benchmark.splits:
         known = ", ".join(benchmark.splits)
-        raise ValueError(f"unknown split {split!r} of {options.env}; choose one of {known}")
+        raise ValueError(f"unknown split {split!r} of {benchmark.name}; choose one of {known}")
     return benchmark, split
 
 
 def add_rules(command: Any) -> None:
-    """By which rules a task is played, where there is a choice; `rules_of` reads them."""
-    command.add_argument(
-        "--nearest",
-        action="store_true",
-        help="alfworld: take what is no action for the admissible one most like it (StateFlow)",
-    )
+    """By which rules a task is played, where there is a choice; `read_rules` reads them."""
+    for rule in _all_rules():
+        helps = "; ".join(f"{b.name}: {b.rules[rule]}" for b in _having(rule))
+        command.add_argument(_flag(rule), action="store_true", help=helps.replace("%", "%%"))
 
 
-def rules_of(options: argparse.Namespace) -> dict[str, Any]:
+def read_rules(options: argparse.Namespace, benchmark: Benchmark) -> dict[str, Any]:
     """Arguments of the environment: part of the task, so that results by other rules do not mix.
 
     Raises ValueError for a rule that the benchmark does not have.
     """
-    if not options.nearest:
-        return {}
-    if options.env != "alfworld":
-        raise ValueError(
-            f"--nearest is for --env alfworld, whose games say what can be done; {options.env} has "
-            "no such list"
-        )
-    return {"nearest": True}
+    rules = [rule for rule in _all_rules() if getattr(options, rule, False)]
+    for rule in rules:
+        if rule not in benchmark.rules:
+            having = " and ".join(f"--env {other.name}" for other in _having(rule))
+            raise ValueError(f"{_flag(rule)} is for {having}; {benchmark.name} has no such rule")
+    return dict.fromkeys(rules, True)
+
+
+def _flag(rule: str) -> str:
+    return f"--{rule.replace('_', '-')}"
+
+
+def _all_rules() -> list[str]:
+    return list(dict.fromkeys(rule for b in BENCHMARKS.values() for rule in b.rules))
+
+
+def _having(rule: str) -> list[Benchmark]:
+    return [benchmark for benchmark in BENCHMARKS.values() if rule in benchmark.rules]
 
 
 def add_model(command: Any) -> None:
@@ -70,25 +140,47 @@ def add_model(command: Any) -> None:
     command.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
 
 
-def engine_options(options: argparse.Namespace) -> dict[str, Any]:
-    """How the engine is to be loaded, for `load_model`."""
-    return {name: getattr(options, name) for name in ("gpu_layers", "cpu_threads", "context")}
+def load_engine(model: str, adapter: str | None, options: argparse.Namespace) -> Engine:
+    """The engine of a model: a name, a GGUF file, or "module:name", a function that makes one.
+
+    adapter: as in `load_model`; not for an engine of one's own. Raises what `load_model` and
+    `import_object` raise, and ValueError for what makes no engine.
+    """
+    if is_own(model):
+        if adapter:
+            raise ValueError(
+                f"--adapter {adapter} is for a model of llama.cpp, and not for {model}"
+            )
+        make = import_object(model)
+        engine = make() if callable(make) else None
+        if not isinstance(engine, Engine):
+            raise ValueError(f"{model} makes no engine; give a function that returns one")
+        return engine
+    return load_model(
+        model,
+        adapter=adapter,
+        gpu_layers=options.gpu_layers,
+        cpu_threads=options.cpu_threads,
+        context=options.context,
+    )
 
 
-def taught_by(
-    name_or_path: str, *, adapter: str | None, prompt: str | None, benchmark: str
+def is_own(model: str) -> bool:
+    """Whether a model is "module:name" and no file."""
+    return ":" in model and not model.endswith(".gguf") and not os.path.exists(model)
+
+
+def choose_teaching(
+    model: str, benchmark: Benchmark, *, adapter: str | None, prompt: str | None
 ) -> tuple[str | None, Prompt | None]:
     """What teaches a model the language of threads: an adapter or a few-shot prompt, never both.
 
-    The embedded model has been taught some benchmarks by an adapter each; for all else it is shown
-    examples, and the prompt is None: those that fit the task (`Env.examples`). adapter, prompt: a
-    choice of one's own, by name or by path; "none" is a choice, too. Raises what `load_prompt`
-    raises.
+    A model has been taught some benchmarks by an adapter each; for all else it is shown examples,
+    and the prompt is None: those that fit the task (`Env.examples`). adapter, prompt: a choice of
+    one's own, by name or by path; "none" is a choice, too. Raises what `load_prompt` raises.
     """
-    model = MODELS.get(name_or_path)
-    own = model.taught.get(benchmark) if model and not prompt else None
+    own = None if prompt else benchmark.adapters.get(model)
     chosen = None if adapter == "none" else adapter or own
-    dialect = dialect_of(benchmark)
     if prompt and prompt != "none":
-        return chosen, load_prompt(prompt, dialect)
-    return chosen, replace(EMPTY, dialect=dialect) if prompt or chosen else None
+        return chosen, benchmark.load_prompt(prompt)
+    return chosen, replace(EMPTY, dialect=benchmark.dialect) if prompt or chosen else None

@@ -11,16 +11,15 @@ from thread_kit.cli.arguments import (
     add_benchmark,
     add_model,
     add_rules,
-    benchmark_of,
-    engine_options,
-    rules_of,
-    taught_by,
+    choose_teaching,
+    load_engine,
+    read_benchmark,
+    read_rules,
 )
-from thread_kit.engines.models import EMBEDDED, load_model
-from thread_kit.envs.env import Env
-from thread_kit.envs.registry import spread
-from thread_kit.experiments.method import Fitting, Method, SessionMethod
-from thread_kit.experiments.method_registry import BUILDERS, ON_ALFWORLD, ON_QUESTIONS, named
+from thread_kit.engines.models import EMBEDDED
+from thread_kit.envs.benchmark import Benchmark, spread_evenly
+from thread_kit.experiments.method import Method, PerTaskMethod, SessionMethod
+from thread_kit.experiments.method_registry import BUILDERS, VARIANTS, load_method
 from thread_kit.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -31,28 +30,27 @@ if TYPE_CHECKING:
 
 def add_command(commands: Any) -> None:
     """Add `suite` to the subparsers of the command line."""
-    suite = commands.add_parser("suite", help="run methods on many tasks; goes on where it stopped")
-    suite.set_defaults(do=run)
-    suite.add_argument(
-        "--methods",
-        nargs="+",
-        choices=[*BUILDERS, *ON_ALFWORLD, *ON_QUESTIONS],
-        default=["thread"],
+    parser = commands.add_parser(
+        "suite", help="run methods on many tasks; goes on where it stopped"
     )
-    suite.add_argument("--models", nargs="+", default=[EMBEDDED], help="names, or GGUF files")
-    add_benchmark(suite)
-    add_rules(suite)
-    suite.add_argument("--tasks", type=int, metavar="N", help="so many, evenly spread; else all")
-    suite.add_argument("--seeds", type=int, default=1, metavar="N", help="runs over all tasks")
-    suite.add_argument("--out", type=Path, required=True, metavar="FILE", help="results (JSONL)")
-    suite.add_argument(
+    parser.set_defaults(do=run)
+    parser.add_argument("--methods", nargs="+", choices=[*BUILDERS, *VARIANTS], default=["thread"])
+    parser.add_argument(
+        "--models", nargs="+", default=[EMBEDDED], help="names, GGUF files, or module:name"
+    )
+    add_benchmark(parser)
+    add_rules(parser)
+    parser.add_argument("--tasks", type=int, metavar="N", help="so many, evenly spread; else all")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs over all tasks")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="results (JSONL)")
+    parser.add_argument(
         "--traces",
         action="store_true",
         help="keep every episode's trace, from which it goes on if it is killed",
     )
-    suite.add_argument("--retry", action="store_true", help="play again what broke down")
-    suite.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes side by side")
-    add_model(suite)
+    parser.add_argument("--retry", action="store_true", help="play again what broke down")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes side by side")
+    add_model(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -61,42 +59,47 @@ def run(options: argparse.Namespace) -> None:
     from thread_kit.experiments.results import Results
     from thread_kit.experiments.suite import Suite
 
-    benchmark, split = benchmark_of(options)
-    rules = rules_of(options)
-    tasks = spread(benchmark.listed(split), options.tasks)
+    # What is to be played.
+    benchmark, split = read_benchmark(options)
+    rules = read_rules(options, benchmark)
+    tasks = spread_evenly(benchmark.tasks(split), options.tasks)
     chosen = [benchmark.arguments(task) | rules for task in tasks]
+    examples = benchmark.environment(**chosen[0]).examples
+    limits = {name: getattr(options, name) for name in ("calls", "new_tokens", "temperature")}
+
+    # One suite a model, all in one file: what teaches a model is its own.
     rows = []
     for model in options.models:
-        adapter, prompt = taught_by(
-            model, adapter=options.adapter, prompt=options.prompt, benchmark=options.env
+        adapter, prompt = choose_teaching(
+            model, benchmark, adapter=options.adapter, prompt=options.prompt
         )
-        load = partial(load_model, model, adapter=adapter, **engine_options(options))
         suite = Suite(
             options.out,
-            methods=methods_of(options, adapter, prompt, benchmark.environment(**chosen[0])),
-            models={Path(model).stem if model.endswith(".gguf") else model: load},
+            methods=build_methods(options, adapter, prompt, examples),
+            models={
+                Path(model).stem if model.endswith(".gguf") else model: partial(
+                    load_engine, model, adapter, options
+                )
+            },
             environment=benchmark.environment,
             tasks=chosen,
             seeds=range(options.seeds),
             traces=options.traces,
-            options={
-                "calls": options.calls,
-                "new_tokens": options.new_tokens,
-                "temperature": options.temperature,
-            },
+            options=limits,
         )
         print(suite, flush=True)
         rows += suite.run(at_once=options.at_once, retry=options.retry).rows
-    report(Results(rows), seeds=options.seeds)
+    report(Results(rows), benchmark, seeds=options.seeds)
 
 
-def methods_of(
-    options: argparse.Namespace, adapter: str | None, prompt: Prompt | None, env: Env
+def build_methods(
+    options: argparse.Namespace, adapter: str | None, prompt: Prompt | None, examples: str
 ) -> list[Method]:
     """The methods that were asked for, few-shot; or the one that the adapter teaches the model.
 
-    prompt: THREAD's; None for the examples that fit each task. env: one of the tasks.
-    Raises ValueError where an adapter would play what it does not teach, and what `named` raises.
+    prompt: THREAD's; None for the examples that fit each task. examples: those of one of the tasks.
+    Raises ValueError where an adapter would play what it does not teach, and what `load_method`
+    raises.
     """
     others = [name for name in options.methods if not name.startswith("thread")]
     if adapter and (options.adapter is None or len(options.methods) > 1) and others:
@@ -109,13 +112,13 @@ def methods_of(
         if name == "thread" and prompt is not None:
             methods.append(SessionMethod("thread", prompt))
         else:
-            make = partial(named, name, taught=adapter is not None)
-            make(env.examples)  # what is missing is said before anything is played
-            methods.append(Fitting(name, make))
+            make = partial(load_method, name, taught=adapter is not None)
+            make(examples)  # what is missing is said before anything is played
+            methods.append(PerTaskMethod(name, make))
     return methods
 
 
-def report(results: Results, *, seeds: int) -> None:
+def report(results: Results, benchmark: Benchmark, *, seeds: int) -> None:
     """Print the tables of a suite: rates with intervals, pairs of methods, the published ones."""
     from thread_kit.analysis.published import beside, printed_as
     from thread_kit.analysis.statistics import compare, repeats, success
@@ -129,6 +132,8 @@ def report(results: Results, *, seeds: int) -> None:
         _print("Methods on the same tasks (paired bootstrap, exact McNemar, Holm)", compare(frame))
     if seeds > 1:
         _print("Over runs, in percent (as Table 7 of THREAD paper)", repeats(frame))
+    if benchmark.published is None:
+        return
     table = beside(frame)
     played = {name for method in frame["method"] for name in (method, *printed_as(method))}
     table = table[table["method"].str.casefold().isin(played)].drop(columns="note")

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from thread_kit.cli.arguments import add_benchmark, benchmark_of
+from thread_kit.cli.arguments import add_benchmark, read_benchmark
 from thread_kit.distill.alfworld_tasks import training_games
 from thread_kit.distill.examples import METHODS, Example, Kept, Task, examples
 from thread_kit.distill.question_tasks import training_questions
@@ -115,14 +115,14 @@ def _lessons(options: argparse.Namespace) -> list[Example]:
 def _evaluate(options: argparse.Namespace) -> None:
     from thread_kit.distill.evaluate import by_group, evaluate
 
-    adapter = options.adapter or MODELS[EMBEDDED].taught.get(options.env)
+    benchmark, split = read_benchmark(options)
+    adapter = options.adapter or benchmark.adapters.get(EMBEDDED)
     if adapter is None:
         raise ValueError(f"no adapter here teaches {options.env}; give --adapter FILE.gguf")
     for option in ("every", "parallel"):
         if getattr(options, option) < 1:
             raise ValueError(f"--{option} {getattr(options, option)}: give 1 or more")
-    benchmark, split = benchmark_of(options)
-    chosen = benchmark.listed(split)[:: options.every]
+    chosen = benchmark.tasks(split)[:: options.every]
     # Episodes at a time share the engine's cells: each is to have the room that it has alone.
     room = MODELS[EMBEDDED].context * options.parallel
     with load_model(adapter=find_adapter(adapter), context=room) as engine:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from thread_kit.envs.alfworld.generator import KINDS
-from thread_kit.envs.alfworld.process import Engine
+from thread_kit.envs.alfworld.process import GameProcess
 
 FIRST = 1_000_000
 
@@ -39,7 +39,7 @@ def training_games(seed: int) -> Iterator[dict[str, Any]]:
     the engine.
     """
     held_out = {places_of(plan) for plan in FLOOR_PLANS.values()}
-    with Engine() as engine:
+    with GameProcess() as engine:
         for number in itertools.count(FIRST + seed):
             for kind in KINDS:
                 game = engine.ask(do="invent", kind=kind, seed=number)["game"]

@@ -14,12 +14,12 @@ from thread_kit.distill.examples import Method
 from thread_kit.distill.questions_teacher import QuestionsTeacher
 from thread_kit.distill.textcraft_teacher import OracleError, react_script, speak_thread
 from thread_kit.envs.alfworld import env as alfworld
-from thread_kit.envs.registry import Numbered
+from thread_kit.envs.benchmark import NumberedTask
 from thread_kit.envs.textcraft import env as textcraft
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import GeneratedSpan, Observed, Returned, Spawned
 
-Task = textcraft.Task | alfworld.Task | Numbered
+Task = textcraft.Task | alfworld.Task | NumberedTask
 
 
 Speak = Callable[[str], str]
@@ -39,7 +39,7 @@ def oracle_of(method: Method, task: Task) -> Speak:
             return lambda text: next(script, "")
         case "thread", alfworld.Task():
             return speak_alfworld
-        case "thread", Numbered():
+        case "thread", NumberedTask():
             return QuestionsTeacher()
     raise ValueError(f"nobody has written an oracle that plays {task} as {method!r}")
 

@@ -20,8 +20,9 @@ from thread_kit.distill.deviations import Task, cause_of, first_deviation, oracl
 from thread_kit.distill.examples import Method
 from thread_kit.engines.engine import Engine
 from thread_kit.envs.alfworld.generator import KINDS
+from thread_kit.envs.benchmark import NumberedTask
 from thread_kit.envs.qa.env import QuestionEnv
-from thread_kit.envs.registry import BENCHMARKS, Numbered
+from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.envs.textcraft import env as textcraft
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.results_file import canonical
@@ -79,7 +80,9 @@ def evaluate(
     prompt = replace(EMPTY, dialect=benchmark.dialect)
     suite = Suite(
         folder / "episodes.jsonl",
-        methods=[SessionMethod(method, prompt, {"variables": method == "thread"})],
+        methods=[
+            SessionMethod(method, prompt, {"scope": "exported" if method == "thread" else "none"})
+        ],
         models={engine.name: engine},
         environment=benchmark.environment,
         tasks=[benchmark.arguments(task) for task in tasks],
@@ -108,7 +111,7 @@ def outcome(method: Method, task: Task, episode: Episode) -> Outcome:
         goal, group = task.goal, f"depth {task.depth}"
     else:  # Your task is to: put a mug in desk.
         goal = episode.threads[0].title.partition(": ")[2].removesuffix(".")
-        group = _kind(task) if isinstance(task, Numbered) else task.type
+        group = _kind(task) if isinstance(task, NumberedTask) else task.type
     used, name = episode.usage, _name(task)
     return Outcome(
         environment=name,
@@ -129,12 +132,12 @@ def outcome(method: Method, task: Task, episode: Episode) -> Outcome:
 
 
 def _name(task: Task) -> str:
-    if isinstance(task, Numbered):
+    if isinstance(task, NumberedTask):
         return task.benchmark
     return "textcraft" if isinstance(task, textcraft.Task) else "alfworld"
 
 
-def _kind(task: Numbered) -> str:
+def _kind(task: NumberedTask) -> str:
     """What is compared: "minimum" of the questions which minimum is higher, and which is lower."""
     env = BENCHMARKS[task.benchmark].environment(**task.arguments)
     assert isinstance(env, QuestionEnv)

@@ -26,7 +26,7 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import AlfWorld
 from thread_kit.envs.env import Env
 from thread_kit.envs.qa.env import QuestionEnv
-from thread_kit.envs.registry import dialect_of
+from thread_kit.envs.registry import find_benchmark
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 from thread_kit.sequence import Provenance
@@ -63,8 +63,8 @@ def play(method: Method, task: Task, jails: Jails | None = None) -> Episode:
     session = Session(
         engine,
         env,
-        dialect=dialect_of(env.name),
-        variables=method == "thread",
+        dialect=find_benchmark(env.name).dialect,
+        scope="exported" if method == "thread" else "none",
         calls=CALLS,
         sandbox=jails.of(env) if jails and isinstance(env, QuestionEnv) else None,
     )

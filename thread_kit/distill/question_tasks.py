@@ -1,4 +1,4 @@
-"""Invented data to ask about: places, quantities and patients that exist nowhere.
+"""Synthetic data to ask about: places, quantities and patients that exist nowhere.
 
 The templates of the questions are the generators'; what stands in them is new for each question, so
 that a model has to read it. No place, quantity, year or patient of the tests occurs: the names are
@@ -18,11 +18,12 @@ import pandas as pd
 
 from thread_kit.distill.textcraft_tasks import SYLLABLES
 from thread_kit.envs.datacommons.env import DataCommonsQA
-from thread_kit.envs.datacommons.questions import MIDDLE, SPLITS
+from thread_kit.envs.datacommons.questions import MIDDLE
 from thread_kit.envs.datacommons.statistics import COUNTRY, ListedStatistics, OpenStatistics
 from thread_kit.envs.icu.env import IcuQA
 from thread_kit.envs.icu.stays import HOURS, VARIABLES, Stays
 from thread_kit.envs.qa.env import QuestionEnv
+from thread_kit.envs.qa.kinds import SPLITS
 
 _NOUNS = re.split(
     ", ",
@@ -58,20 +59,20 @@ _PHRASES = (
     "the average of {}",
 )
 _PARTS = ("", "", "", "New ", "North ", "West ", "Lower ", "Saint ", "Port ")
-_ILLS = ("failure", "disease", "infection", "disorders", "injury", "syndrome")
+_CONDITIONS = ("failure", "disease", "infection", "disorders", "injury", "syndrome")
 
 FIRST_YEAR = 1921
 
 
-def _made_up(draw: random.Random) -> str:
+def _new_word(draw: random.Random) -> str:
     return "".join(draw.choices(SYLLABLES, k=draw.choice((2, 3, 3)))).capitalize()
 
 
 @cache
 def _training_states() -> list[str]:
     source = OpenStatistics()
-    ids = sorted(one for one in source.places if one != COUNTRY)[SPLITS.index("train") :: 2]
-    return [source.places[one] for one in ids]
+    ids = sorted(ID for ID in source.places if ID != COUNTRY)[SPLITS.index("train") :: 2]
+    return [source.places[ID] for ID in ids]
 
 
 def _walk(draw: random.Random, length: int, digits: int) -> list[float]:
@@ -85,22 +86,22 @@ def _walk(draw: random.Random, length: int, digits: int) -> list[float]:
 
 
 @final
-class InventedStatistics(ListedStatistics):
+class SyntheticStatistics(ListedStatistics):
     """Some ten places and four variables, the same for the same seed.
 
-    Two places are made up, the others are called like places of the world and like the states of
+    Two places have new names, the others are called like places of the world and like the states of
     the training half: a model has to copy both names that it knows and names that it does not.
     """
 
     def __init__(self, seed: int) -> None:
         draw = random.Random(f"statistics {seed}")
         known = [*_PLACES, *_training_states()]
-        names = {draw.choice(_PARTS) + _made_up(draw) for _ in range(2)}
+        names = {draw.choice(_PARTS) + _new_word(draw) for _ in range(2)}
         self.places = {
             f"place/{n}": name for n, name in enumerate(sorted({*names, *draw.sample(known, 8)}))
         }
         self.places[COUNTRY] = "United States"
-        about = draw.sample([*_NOUNS, *(_made_up(draw).lower() for _ in range(20))], 4)
+        about = draw.sample([*_NOUNS, *(_new_word(draw).lower() for _ in range(20))], 4)
         self.variables = {f"Q{n}": draw.choice(_PHRASES).format(w) for n, w in enumerate(about)}
         self._seed = seed
 
@@ -111,17 +112,17 @@ class InventedStatistics(ListedStatistics):
 
 
 @final
-class InventedStays(Stays):
+class SyntheticStays(Stays):
     """Eight patients and three conditions, the same for the same seed."""
 
-    source = "invented"
+    source = "synthetic"
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
 
     @property
     def name(self) -> str:
-        return f"invented {self._seed}"
+        return f"{self.source} {self._seed}"
 
     @cached_property
     def expired(self) -> dict[str, int]:
@@ -142,12 +143,12 @@ class InventedStays(Stays):
     def phenotypes(self) -> dict[str, frozenset[str]]:
         draw = random.Random(f"phenotypes {self._seed}")
         patients = list(self.expired)
-        names = {f"{_made_up(draw)} {draw.choice(_ILLS)}" for _ in range(3)}
+        names = {f"{_new_word(draw)} {draw.choice(_CONDITIONS)}" for _ in range(3)}
         return {name: frozenset(draw.sample(patients, 4)) for name in sorted(names)}
 
 
 def training_questions(seed: int) -> Iterator[QuestionEnv]:
     """Training questions without end: one of DataCommons QA and one of ICU QA in turn."""
     for number in itertools.count(seed * 1_000_000):
-        yield DataCommonsQA("train", number, source=InventedStatistics(number))
-        yield IcuQA(InventedStays(number), number, split="train")
+        yield DataCommonsQA("train", number, source=SyntheticStatistics(number))
+        yield IcuQA(SyntheticStays(number), number, split="train")

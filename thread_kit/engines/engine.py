@@ -9,15 +9,19 @@ engine's own business, so that the answer can never depend on it.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from thread_kit.dialect import Stop
 from thread_kit.engines.lock import FairLock
 from thread_kit.sequence import Span
-from thread_kit.trace.events import TokenProbs
+from thread_kit.trace.events import Prefilling, Prompted, TokenProbs
+
+ThreadKey = Hashable
+"""By which an engine knows a thread; no two that are alive share one."""
 
 
 class EngineError(RuntimeError):
@@ -32,7 +36,7 @@ class EngineBusyError(EngineError):
 class Prefilled:
     """`done` of `total` tokens before the first new one are in the cache."""
 
-    thread: int | None
+    thread: ThreadKey | None
     done: int
     total: int
 
@@ -41,7 +45,7 @@ class Prefilled:
 class Sampled:
     """One new token, the text that it adds, and what the model weighed, if it was asked."""
 
-    thread: int
+    thread: ThreadKey
     token: int
     text: str
     logprobs: TokenProbs | None = None
@@ -53,15 +57,26 @@ class Completion:
 
     text, tokens: what was generated, trimmed to the stop string (which is the last of it).
     reused, evaluated: tokens; `seconds` from begin to end.
+    lengths, logprobs: characters that each token adds, and what the model weighed for it; None and
+        () where `Sampled` has said it.
     """
 
-    thread: int
+    thread: ThreadKey
     text: str
     tokens: tuple[int, ...]
     stop: Stop
     reused: int
     evaluated: int
     seconds: float
+    lengths: tuple[int, ...] | None = None
+    logprobs: tuple[TokenProbs, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """A call that has not begun after all; whoever asked may ask again, with what is left then."""
+
+    thread: ThreadKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +114,7 @@ class Engine(ABC):
 
     def __init__(self) -> None:
         self.lock = FairLock()
-        self._mail: dict[int, list[Prefilled | Sampled | Completion]] = {}
+        self._mail: dict[ThreadKey, list[Prefilled | Sampled | Completion]] = {}
 
     @abstractmethod
     def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
@@ -112,9 +127,17 @@ class Engine(ABC):
         Raises EngineError if the prompt does not fit.
         """
 
+    def prefill_prompt(self, sha256: str, tokens: Sequence[int]) -> Iterator[Prefilling | Prompted]:
+        """`prefill` as events: its progress, then what it cost."""
+        begun, first = time.perf_counter(), len(tokens)
+        for number, progress in enumerate(self.prefill(tokens)):
+            first = first if number else progress.done
+            yield Prefilling(None, progress.done, progress.total)
+        yield Prompted(sha256, first, len(tokens) - first, time.perf_counter() - begun)
+
     def begin(
         self,
-        thread: int,
+        thread: ThreadKey,
         tokens: Sequence[int],
         *,
         stops: Mapping[str, Stop],
@@ -127,7 +150,7 @@ class Engine(ABC):
     ) -> None:
         """Ask for a continuation of `tokens`; `step` brings it.
 
-        thread: any number, as long as no two threads that are alive share it.
+        thread: any key, as long as no two threads that are alive share it.
         stops: the strings that end the call, each with what it means; the string is kept.
         temperature: 0 takes the likeliest token; above it, `seed` and place decide the draw.
         given: what the call has written already, without a stop string: it goes on behind it, and
@@ -145,14 +168,14 @@ class Engine(ABC):
         wanted = GenerateRequest(
             tokens, stops, max_tokens, temperature, seed, given, forbid, logprobs
         )
-        self.take(thread, wanted)
+        self.submit(thread, wanted)
 
     @abstractmethod
-    def take(self, thread: int, wanted: GenerateRequest) -> None:
+    def submit(self, thread: ThreadKey, wanted: GenerateRequest) -> None:
         """`begin`, as an engine has it: its arguments are one value."""
 
     @staticmethod
-    def _must_be_idle(thread: int, generating: Container[int]) -> None:
+    def _must_be_idle(thread: ThreadKey, generating: Container[ThreadKey]) -> None:
         if thread in generating:
             raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
 
@@ -174,7 +197,7 @@ class Engine(ABC):
     def step(self) -> list[Prefilled | Sampled | Completion]:
         """Take every call that has begun one step further; [] when there is none."""
 
-    def advance(self, *threads: int) -> list[Prefilled | Sampled | Completion]:
+    def advance(self, *threads: ThreadKey) -> list[Prefilled | Sampled | Completion]:
         """What is new for these threads, in their order: all that generate for one driver.
 
         Takes one step for every call of every driver, unless another driver's step has brought
@@ -193,7 +216,7 @@ class Engine(ABC):
         """End a call at once; what it generated so far, or None if there is no such call."""
 
     @abstractmethod
-    def release(self, thread: int, *, keep: bool = False) -> None:
+    def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         """The thread is over: free what the engine keeps for it.
 
         keep: leave it, as long as nobody needs the room, for a fork of the thread.

@@ -118,9 +118,9 @@ class HumanEngine(Engine):
     def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:
         return self.engine.prefill(tokens)
 
-    def take(self, thread: int, wanted: GenerateRequest) -> None:
+    def submit(self, thread: int, wanted: GenerateRequest) -> None:
         self._must_be_idle(thread, self._calls)
-        hand_on = partial(self.engine.take, thread, wanted)
+        hand_on = partial(self.engine.submit, thread, wanted)
         if thread in self._models or wanted.given or wanted.forbid:
             hand_on()  # a fork says itself how a call begins
             return

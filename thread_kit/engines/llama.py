@@ -291,7 +291,7 @@ class LlamaEngine(Engine):
                 f"{self.context_size}; load the model with a larger context=... or shorten it"
             )
 
-    def take(self, thread: int, wanted: GenerateRequest) -> None:
+    def submit(self, thread: int, wanted: GenerateRequest) -> None:
         self._must_be_idle(thread, self._running)
         growing = PartialCompletion(thread, wanted.stops, wanted.max_tokens, self.tokenize)
         if wanted.given:
@@ -365,7 +365,7 @@ class LlamaEngine(Engine):
                 )
             for key, tokens, _ in work:
                 self._cache.extend(key, tokens)
-                if isinstance(key, int):
+                if not isinstance(key, str):
                     self._running[key].growing.evaluated += len(tokens)
         except BaseException:
             # An interrupt arrives here as soon as llama.cpp returns: its cells are filled, and
@@ -376,7 +376,7 @@ class LlamaEngine(Engine):
         return True
 
     def _grow(self, row: int, key: Key, last: bool) -> Prefilled | Sampled | Completion:
-        thread = int(key)
+        thread = key
         call = self._running[thread]
         if not last:
             return Prefilled(thread, len(self._cache.held(key).tokens), len(call.tokens))

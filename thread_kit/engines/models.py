@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,8 @@ class Model:
     sha256: of the file, where it is known; checked after a download.
     context: tokens that the model was trained for.
     size: of the file, in megabytes.
-    taught: by benchmark, the adapter (in data/adapters) that has taught it that one. The model is
-    loaded with the first unless told otherwise.
+    adapter: the one (in data/adapters) that it is loaded with unless told otherwise; which of them
+    taught it which benchmark is in `Benchmark.adapters`.
     """
 
     name: str
@@ -40,7 +39,7 @@ class Model:
     context: int
     size: int
     package: bool = False
-    taught: Mapping[str, str] = field(default_factory=dict)
+    adapter: str | None = None
 
 
 MODELS: dict[str, Model] = {
@@ -55,12 +54,7 @@ MODELS: dict[str, Model] = {
             8192,
             98,
             package=True,
-            taught={
-                "textcraft": "thread-textcraft-135m",
-                "alfworld": "thread-alfworld-135m",
-                "datacommons": "thread-questions-135m",
-                "icu": "thread-questions-135m",
-            },
+            adapter="thread-textcraft-135m",
         ),
         Model(
             "qwen2.5-coder-1.5b",
@@ -91,7 +85,7 @@ def load_model(
     path = find_file(model) if model else _given_file(Path(name_or_path).expanduser())
     _must_be_gguf(path)
     if adapter == DEFAULT:
-        adapter = next(iter(model.taught.values()), None) if model else None
+        adapter = model.adapter if model else None
     found = find_adapter(adapter) if adapter else None
     return LlamaEngine(path, name=model.name if model else None, adapter=found, **options)
 

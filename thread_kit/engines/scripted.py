@@ -56,7 +56,7 @@ class ScriptedEngine(Engine):
         self._prompt = list(tokens)
         yield Prefilled(None, len(tokens), len(tokens))
 
-    def take(self, thread: int, wanted: GenerateRequest) -> None:
+    def submit(self, thread: int, wanted: GenerateRequest) -> None:
         self._cannot_forbid(wanted.forbid)
         self._cannot_tell(wanted.logprobs)
         growing = PartialCompletion(thread, wanted.stops, wanted.max_tokens, self.tokenize)

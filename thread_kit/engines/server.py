@@ -217,7 +217,7 @@ class ServerEngine(Engine):
         if done < total:
             yield Prefilled(None, total, total)
 
-    def take(self, thread: int, wanted: GenerateRequest) -> None:
+    def submit(self, thread: int, wanted: GenerateRequest) -> None:
         self._must_be_idle(thread, self._running)
         self._cannot_forbid(wanted.forbid)
         self._cannot_tell(wanted.logprobs)

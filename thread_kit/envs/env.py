@@ -1,4 +1,4 @@
-"""Environments: the E of Algorithm 2, one file each, behind one small interface."""
+"""What every environment offers: the E of Algorithm 2 (THREAD paper), behind one interface."""
 
 from __future__ import annotations
 
@@ -30,10 +30,17 @@ class Env(ABC):
 
     name: the benchmark ("textcraft").
     task: what identifies the task within the benchmark, e.g. {"split": "test", "number": 12}.
+    packages: those (by their names on the package index) whose version can change what an episode
+        comes to; the trace says which were installed.
     """
 
     name: str
     task: dict[str, Any]
+    packages: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.task.items())
+        return f"{type(self).__name__}({arguments})"
 
     @property
     def examples(self) -> str:

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from thread_kit.envs.registry import find_benchmark
 from thread_kit.errors.error_types import ErrorType
-from thread_kit.errors.rules import JUDGES, Judge
+from thread_kit.errors.rules import Judge
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Acted, Returned
 
@@ -60,7 +61,7 @@ def findings(episode: Episode) -> Iterator[Finding]:
 
 def _judge(episode: Episode) -> Judge:
     asked = episode.threads[0].context.text if episode.threads else ""
-    return JUDGES.get(str(episode.header.get("environment")), Judge)(asked)
+    return find_benchmark(str(episode.header.get("environment"))).error_rules(asked)
 
 
 def runs_of_actions(episode: Episode) -> list[tuple[int, bool]]:

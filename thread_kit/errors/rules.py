@@ -160,12 +160,3 @@ class QuestionJudge(Judge):
             abs(number - figure) <= (0.5 * 10.0**-decimals if decimals else 0) + 1e-9
             for number, decimals in self._printed
         )
-
-
-JUDGES: dict[str, type[Judge]] = {
-    "textcraft": CraftingJudge,
-    "alfworld": HouseholdJudge,
-    "datacommons": QuestionJudge,
-    "icu": QuestionJudge,
-}
-"""By the environment's name."""

@@ -11,16 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from thread_kit.envs.registry import dialect_of
+from thread_kit.envs.benchmark import Benchmark
 from thread_kit.exchange import as_observed, phi_full_sequence
 from thread_kit.experiments.method import SessionMethod
-from thread_kit.prompts import EMPTY, Prompt, load_prompt
+from thread_kit.prompts import EMPTY, Prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
     """What is changed of a session, in words and in parameters.
 
+    fixed: parameters of `Session`.
     prompt: what is put behind the name of THREAD's prompt; "" is the same prompt.
     """
 
@@ -34,7 +35,7 @@ SEPARATE = "thread, separate prompt"
 ABLATIONS: dict[str, Ablation] = {
     "thread, no variables": Ablation(
         "nothing is executed, so nothing is looked up, computed or handed over by name",
-        {"variables": False},
+        {"scope": "none"},
         "-no-variables",
     ),
     "thread, whole sequence": Ablation(
@@ -57,38 +58,38 @@ ABLATIONS: dict[str, Ablation] = {
 }
 
 
-def ablated(name: str, benchmark: str) -> SessionMethod:
+def load_ablation(name: str, benchmark: Benchmark, examples: str) -> SessionMethod:
     """An ablation with few-shot prompts.
 
+    examples: the name of those that fit a task (`Env.examples`).
     Raises ValueError for a name that there is not, FileNotFoundError for a missing prompt.
     """
-    chosen = _find(name)
-    prompt = load_prompt(f"{benchmark}{chosen.prompt}", dialect_of(benchmark))
-    fixed = dict(chosen.fixed)
+    ablation = _find(name)
+    prompt = benchmark.load_prompt(f"{examples}{ablation.prompt}")
+    fixed = dict(ablation.fixed)
     if name == SEPARATE:
-        main, prompt = split(prompt)
-        fixed["main_prompt"] = main
+        fixed["main_prompt"], prompt = split_prompt(prompt)
     return SessionMethod(name, prompt, fixed)
 
 
-def ablated_taught(name: str) -> SessionMethod:
+def make_taught_ablation(name: str) -> SessionMethod:
     """An ablation of a model that was taught THREAD and reads no examples.
 
     It was taught the whole, so what it loses is not what a model would lose that was shown
     examples. Raises ValueError for a name that there is not, and where the prompts are all that is
     changed.
     """
-    chosen = _find(name)
+    ablation = _find(name)
     if name == SEPARATE:
         raise ValueError(f"{name!r} changes the few-shot prompts, and a taught model reads none")
-    return SessionMethod(name, EMPTY, dict(chosen.fixed))
+    return SessionMethod(name, EMPTY, dict(ablation.fixed))
 
 
-def split(prompt: Prompt) -> tuple[Prompt, Prompt]:
+def split_prompt(prompt: Prompt) -> tuple[Prompt, Prompt]:
     """The examples of main threads, and those of the threads that they spawn."""
     listen = prompt.dialect.listen
-    main = tuple(one for one in prompt.examples if not one.context.rstrip().endswith(listen))
-    others = tuple(one for one in prompt.examples if one not in main)
+    main = tuple(e for e in prompt.examples if not e.context.rstrip().endswith(listen))
+    others = tuple(e for e in prompt.examples if e not in main)
     return (
         Prompt(f"{prompt.name} (main)", main, prompt.dialect),
         Prompt(f"{prompt.name} (others)", others, prompt.dialect),

@@ -13,11 +13,12 @@ from statistics import fmean
 from typing import Any
 
 from thread_kit.engines.engine import Engine
+from thread_kit.engines.replay import ReplayError
 from thread_kit.envs.env import Env
 from thread_kit.experiments.method import Method, Run
 from thread_kit.experiments.results_file import Key, canonical
 from thread_kit.experiments.resume import Interrupted
-from thread_kit.session.replay import Past, ReplayError
+from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Event
@@ -89,12 +90,12 @@ class Playing:
             self._run = self._start(self._interrupted.past)
         self._events = iter(self._run)
 
-    def _start(self, past: Past | None = None) -> Run:
+    def _start(self, past: Replay | None = None) -> Run:
         job = self.job
-        options = {**job.options, **({"past": past} if past else {})}
+        engine = past.engine(self._engine) if past else self._engine
         self._end_task()
         self._env = job.environment(**job.task)
-        return job.method(self._engine, self._env, seed=job.seed, path=self._trace, **options)
+        return job.method(engine, self._env, seed=job.seed, path=self._trace, **job.options)
 
     def __iter__(self) -> Iterator[Event]:
         return self

@@ -46,7 +46,7 @@ class SessionMethod:
     """A method that is one `Session`: THREAD, and its ablations by what is fixed of a session.
 
     fixed: parameters of `Session` that belong to the method (phi, variables, scope ...); they come
-    before the options of a suite.
+        before the options of a suite.
     """
 
     name: str
@@ -56,13 +56,16 @@ class SessionMethod:
     def __call__(
         self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any
     ) -> Session:
-        given = {**options, **self.fixed}
-        return Session(engine, env, prompt=self.prompt, seed=seed, path=path, **given)
+        parameters = {**options, **self.fixed}
+        return Session(engine, env, prompt=self.prompt, seed=seed, path=path, **parameters)
 
 
 @dataclass(frozen=True)
-class Fitting:
-    """A method that is made anew for each task, with the examples that fit it (`Env.examples`)."""
+class PerTaskMethod:
+    """A method that is made anew for each task, with the examples that fit it.
+
+    make: the method by the name of the examples (`Env.examples`).
+    """
 
     name: str
     make: Callable[[str], Method]

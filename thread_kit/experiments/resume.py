@@ -11,7 +11,7 @@ from typing import final
 
 from thread_kit.engines.engine import Engine
 from thread_kit.session.fork import until_broken_off
-from thread_kit.session.replay import Past
+from thread_kit.session.replay import Replay
 from thread_kit.trace.episode import Episode, TraceError
 
 
@@ -34,12 +34,12 @@ class Interrupted:
         if not self.went_on:
             self.forget()
 
-    def _past(self, engine: Engine) -> Past | None:
+    def _past(self, engine: Engine) -> Replay | None:
         try:
             past = until_broken_off(Episode.load(self._before), engine)
         except TraceError:
             return None
-        return past if past.events else None
+        return past if past.at else None
 
     def forget_if_repeated(self) -> None:
         """The new trace holds all that the old one does, which can go then."""

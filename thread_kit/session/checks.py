@@ -26,12 +26,12 @@ def check_parts(
         raise ValueError(f"env={env!r} is no environment; make one: tk.TextCraft('dev', 0)")
     if (env is None) == (context is None):
         raise ValueError("give either an environment or a context for the main thread")
-    given = [prompt for prompt in prompts if prompt is not None]
-    for prompt in given:
+    known = [prompt for prompt in prompts if prompt is not None]
+    for prompt in known:
         if not isinstance(prompt, Prompt):
             raise ValueError(f"prompt={prompt!r} is no prompt; load one: tk.load_prompt(...)")
-    spoken = {prompt.dialect for prompt in given if prompt.examples}
-    if len(spoken | ({dialect} if dialect else set())) > 1:
+    dialects = {prompt.dialect for prompt in known if prompt.examples}
+    if len(dialects | ({dialect} if dialect else set())) > 1:
         raise ValueError(
             "the prompts and the session speak different dialects, so the examples would show "
             "other marks than those that stop a call; load them with the same dialect"
@@ -51,17 +51,17 @@ def check_program(program: Any, main_prompt: Any, prompts: Iterable[Any]) -> Non
         raise ValueError("prompts are those of a program, and there is none; give program=...")
 
 
-def check_futures(dialect: Dialect, scope: str, variables: bool) -> None:
+def check_futures(dialect: Dialect, scope: str) -> None:
     """Where children run beside their parent: variables of its own hold what they give.
 
     Raises ValueError with the remedy.
     """
     if dialect.spawn is None:
         return
-    if not variables:
+    if scope == "none":
         raise ValueError(
             f"a child spawned by {dialect.spawn!r} gives its text to a variable, and there are "
-            "none (variables=False); leave them on, or take a dialect without a spawn mark"
+            "none (scope='none'); leave them on, or take a dialect without a spawn mark"
         )
     if scope == "shared":
         raise ValueError(
@@ -76,8 +76,8 @@ def check_numbers(numbers: Mapping[str, float | None]) -> None:
     for name, number in numbers.items():
         if number is None and name in ("calls", "tokens", "seconds", "depth"):
             continue
-        if not isinstance(number, int | float) or math.isnan(number):
-            raise ValueError(f"{name}={number!r} is no number")
+        if not isinstance(number, int | float) or not math.isfinite(number):
+            raise ValueError(f"{name}={number!r} is no number that a trace can hold")
         if name in ("calls", "new_tokens", "tokens", "seconds"):
             if number <= 0:
                 raise ValueError(f"{name}={number} leaves nothing to do; give a positive number")

@@ -1,7 +1,7 @@
 """What the threads of an episode do outside their texts: lines that are executed, and actions.
 
 Here a thread's code meets the interpreter, and its actions the environment. What a person changed
-for a fork (`session/replay.py`) takes the place of what was found.
+for a fork (`session/replay.py`) takes the place of what is there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from thread_kit.requests import Executed, Finished
 from thread_kit.sandbox.namespace import Ran
 from thread_kit.sequence import Provenance
 from thread_kit.session.live_thread import LiveThread
-from thread_kit.session.replay import Past
+from thread_kit.session.replay import Edits
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Acted, Event, ExecutedLine, Pictured, Restarted, plain
 
@@ -33,94 +33,94 @@ class Effects:
         episode: Episode,
         *,
         dialect: Dialect,
-        past: Past,
+        edits: Edits,
         check: Callable[[], None],
     ) -> None:
         self._env = env
         self._episode = episode
         self._dialect = dialect
-        self._past = past
+        self._edits = edits
         self._check = check
         self._done = False  # the environment's task is over
 
-    def execute(self, one: LiveThread, lines: tuple[str, ...]) -> Iterator[Event]:
+    def execute(self, thread: LiveThread, lines: tuple[str, ...]) -> Iterator[Event]:
         """Run the lines that a thread wrote; it replies with its variables and what they print."""
         printed = None
         for line in lines:
             self._check()
-            yield from self.change(one)
-            ran = one.namespace.run(line)
+            yield from self.change_variables(thread)
+            ran = thread.namespace.run(line)
             if not ran.executed:
                 continue
             printed = printed if ran.answer is None else ran.answer
-            yield from _ran(one, ran)
-        yield from self.change(one)
-        one.reply = Executed(one.namespace.variables, printed)
+            yield from _tell(thread, ran)
+        yield from self.change_variables(thread)
+        thread.reply = Executed(thread.namespace.variables, printed)
 
-    def change(self, one: LiveThread) -> Iterator[Event]:
+    def change_variables(self, thread: LiveThread) -> Iterator[Event]:
         """Give a thread the variables that a person has set here."""
-        while edit := self._past.new_variables(one.id):
-            ran = one.namespace.define(edit.variables)
+        while edit := self._edits.pop_variables(thread.id):
+            ran = thread.namespace.define(edit.variables)
             yield replace(edit, variables=plain(ran.changed))
 
-    def act(self, one: LiveThread, action: str) -> Iterator[Event]:
+    def act(self, thread: LiveThread, action: str) -> Iterator[Event]:
         """Do what a thread wants done; it replies with what the thread observes."""
         if self._dialect.code:
-            yield from self._act_in_code(one, action)
+            yield from self._act_in_code(thread, action)
         elif self._env is None:
-            one.reply = "There is no environment to act in."
-        elif not one.acts:  # else what it finds would depend on who was faster
-            one.reply = "There is no environment to act in for a thread that nobody waits for."
+            thread.reply = "There is no environment to act in."
+        elif not thread.acts:  # else what it finds would depend on who was faster
+            thread.reply = "There is no environment to act in for a thread that nobody waits for."
         elif self._done:
-            one.reply = "The task is over."
+            thread.reply = "The task is over."
         else:
-            yield from self._step(one, self._env, action)
-        spans = self._episode.threads[one.id].sequence
+            yield from self._step(thread, self._env, action)
+        spans = self._episode.threads[thread.id].sequence
         number = sum(span.provenance is Provenance.OBSERVED for span in spans)
-        if edit := self._past.edit("observation", one.id, number):
-            yield replace(edit, was=one.reply)
-            one.reply = edit.now
+        if edit := self._edits.find("observation", thread.id, number):
+            yield replace(edit, was=thread.reply)
+            thread.reply = edit.now
 
-    def hand_in(self, one: LiveThread, finished: Finished) -> Iterator[Event]:
+    def hand_in(self, thread: LiveThread, finished: Finished) -> Iterator[Event]:
         """Hand in the answer of the main thread, where the environment waits for one."""
         if not finished.status.is_end or self._env is None or self._done:
             return
         texts = finished.printed or "", finished.sequence.text
         answers = [answer for text in texts if (answer := self._env.answer(text)) is not None]
         if answers:
-            yield from self._step(one, self._env, answers[0])
+            yield from self._step(thread, self._env, answers[0])
 
-    def restart(self, one: LiveThread, said: str) -> Iterator[Event]:
+    def restart(self, thread: LiveThread, text: str) -> Iterator[Event]:
         """Begin the task anew; the reply is the environment's first text.
 
-        None where nothing is left to try: it is solved, or answered by what was `said`.
+        None where nothing is left to try: it is solved, or answered by `text`.
         """
-        answered = self._env is not None and self._env.answer(said) is not None
+        answered = self._env is not None and self._env.answer(text) is not None
         if self._env is None or answered or self._episode.reward == 1:
-            one.reply = None
+            thread.reply = None
             return
-        one.reply = self._env.reset()
+        thread.reply = self._env.reset()
         self._done = False
-        yield Restarted(one.id, one.reply)
+        yield Restarted(thread.id, thread.reply)
 
-    def _step(self, one: LiveThread, env: Env, action: str) -> Iterator[Event]:
+    def _step(self, thread: LiveThread, env: Env, action: str) -> Iterator[Event]:
         observation, reward, terminated, truncated, info = env.step(action)
         self._done = terminated or truncated
-        yield Acted(one.id, action, observation, reward, terminated, truncated, plain(info))
-        one.reply = observation
+        yield Acted(thread.id, action, observation, reward, terminated, truncated, plain(info))
+        thread.reply = observation
 
-    def _act_in_code(self, one: LiveThread, action: str) -> Iterator[Event]:
+    def _act_in_code(self, thread: LiveThread, action: str) -> Iterator[Event]:
         """An action that is a line of code: the thread observes what it printed, or its error."""
-        ran = one.namespace.run(action)
+        ran = thread.namespace.run(action)
         if not ran.executed:
-            one.reply = "Not a line of code that prints; an action is one, such as print(x)."
+            thread.reply = "Not a line of code that prints; an action is one, such as print(x)."
             return
-        yield from _ran(one, ran)
+        yield from _tell(thread, ran)
         seen = [text for text in (ran.printed, ran.error) if text]
-        one.reply = "\n".join(seen) or "Nothing was printed."
+        thread.reply = "\n".join(seen) or "Nothing was printed."
 
 
-def _ran(one: LiveThread, ran: Ran) -> Iterator[Event]:
-    yield ExecutedLine(one.id, ran.line, ran.printed, ran.error, plain(ran.changed))
+def _tell(thread: LiveThread, ran: Ran) -> Iterator[Event]:
+    yield ExecutedLine(thread.id, ran.line, ran.printed, ran.error, plain(ran.changed))
     for path, png in ran.pictures.items():
-        yield Pictured(one.id, path, base64.b64encode(png).decode())
+        yield Pictured(thread.id, path, base64.b64encode(png).decode())

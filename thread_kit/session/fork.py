@@ -19,11 +19,12 @@ from typing import Any
 from thread_kit import exchange
 from thread_kit.dialect import Dialect, Stop, find_stop
 from thread_kit.engines.engine import Engine
+from thread_kit.engines.replay import OF_CALLS, CallStart, Place, spread
 from thread_kit.envs.env import Env
 from thread_kit.prompts import EMPTY, Prompt, parse_prompt
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Span
-from thread_kit.session.replay import Past, Place, Start, spread
+from thread_kit.session.replay import Replay
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import (
     OF_CHILD,
@@ -62,7 +63,7 @@ def plan_fork(
 
     Raises ValueError for what cannot be changed there.
     """
-    starts: dict[Place, Start] = {}
+    starts: dict[Place, CallStart] = {}
     if at is None:
         at, starts = _broken_off(episode)
     at = _place(episode, at, observation, returned)
@@ -73,8 +74,8 @@ def plan_fork(
         starts[call] = start
         edits += more
     origin = {"of": fingerprint(episode, at), "event": at, "token": token or 0}
-    past = Past(episode.events[:at], edits, starts, same_tokens, origin)
-    settings = _settings(episode, past, recorded or {}, options)
+    replay = Replay(episode, at, edits, starts, same_tokens, origin)
+    settings = _settings(episode, replay, recorded or {}, options)
     if env is None:
         settings["context"] = _main_context(episode)
     elif env.task != episode.header.get("task"):
@@ -82,10 +83,10 @@ def plan_fork(
             f"env={env!r} is another task than the episode's ({episode.header.get('task')}); "
             "make the same one anew: env.again()"
         )
-    return {"engine": engine, "env": env, "past": past, **settings}
+    return {"engine": replay.engine(engine), "env": env, **settings}
 
 
-def until_broken_off(episode: Episode, engine: Engine) -> Past:
+def until_broken_off(episode: Episode, engine: Engine) -> Replay:
     """All of an episode's past, for a session with the same settings, which goes on behind it.
 
     Of an episode that came to its end, all but the end itself is repeated.
@@ -93,7 +94,7 @@ def until_broken_off(episode: Episode, engine: Engine) -> Past:
     is_whole = not episode.status.is_live and episode.status not in _BROKEN_OFF
     at, starts = (len(episode.events) - 1, {}) if is_whole else _broken_off(episode)
     same_tokens = _same_tokens(episode, engine)
-    return Past(episode.events[:at], starts=starts, same_tokens=same_tokens)
+    return Replay(episode, at, starts=starts, same_tokens=same_tokens)
 
 
 def fingerprint(episode: Episode, at: int | None = None) -> str:
@@ -105,9 +106,6 @@ def fingerprint(episode: Episode, at: int | None = None) -> str:
 # Where
 
 
-OF_CALLS = ("text", "forbidden")
-"""What an edit can change in a call of the model."""
-
 _BROKEN_OFF = (
     Status.STOPPED,
     Status.FAILED,
@@ -117,7 +115,7 @@ _BROKEN_OFF = (
 )
 
 
-def _broken_off(episode: Episode) -> tuple[int, dict[Place, Start]]:
+def _broken_off(episode: Episode) -> tuple[int, dict[Place, CallStart]]:
     """The end of what happened before an episode was ended from outside, and its open calls."""
     events, starts = episode.events, {}
     at = len(events)
@@ -139,7 +137,7 @@ def _broken_off(episode: Episode) -> tuple[int, dict[Place, Start]]:
         at -= 1
         lengths = call.lengths or spread(len(call.span.text), len(call.span))
         number = _before(episode, at, call.thread, GeneratedSpan)
-        starts[call.thread, number] = Start(call.span, lengths)
+        starts[call.thread, number] = CallStart(call.span, lengths)
     return at, starts
 
 
@@ -188,7 +186,7 @@ def _before(
     episode: Episode, at: int, thread: int, kind: type[GeneratedSpan] | type[Observed]
 ) -> int:
     """How many events of this kind a thread has before event `at`."""
-    return sum(isinstance(one, kind) and one.thread == thread for one in episode.events[:at])
+    return sum(isinstance(e, kind) and e.thread == thread for e in episode.events[:at])
 
 
 # What
@@ -202,7 +200,7 @@ def _cut(
     text: str,
     forbid_spawn: bool,
     same_tokens: bool,
-) -> tuple[Place, Start, list[Edited]]:
+) -> tuple[Place, CallStart, list[Edited]]:
     """The call that event `at` is: how it begins now, and what is changed in it."""
     event = _event(episode, at)
     if not isinstance(event, GeneratedSpan):
@@ -223,14 +221,14 @@ def _cut(
         token -= 1
     kept = span.text[: sum(lengths[:token])]
     written = (kept + text).encode("utf-8", "replace")
-    found = find_stop(written, len(written), episode.dialect.stops)
-    if found and text:
-        if found[0] <= len(kept.encode("utf-8", "replace")):
+    stop = find_stop(written, len(written), episode.dialect.stops)
+    if stop and text:
+        if stop[0] <= len(kept.encode("utf-8", "replace")):
             raise ValueError(
-                f"the call stops at its {found[1]!r}, so nothing can be written behind it; "
+                f"the call stops at its {stop[1]!r}, so nothing can be written behind it; "
                 "keep fewer tokens"
             )
-        text = written[: found[0]].decode("utf-8", "replace")[len(kept) :]
+        text = written[: stop[0]].decode("utf-8", "replace")[len(kept) :]
     tokens = span.tokens[:token] if same_tokens else engine.tokenize(kept)
     new = engine.tokenize(text)
     if len(tokens) != token:
@@ -241,7 +239,7 @@ def _cut(
     if forbid_spawn:
         edits.append(Edited(thread, "forbidden", number, "", "spawn"))
     spelled = (*lengths[: len(tokens)], *spread(len(text), len(new)))
-    return (thread, number), Start(given, spelled, forbid_spawn), edits
+    return (thread, number), CallStart(given, spelled, forbid_spawn), edits
 
 
 def _edits(
@@ -267,7 +265,7 @@ def _edits(
         number = _before(episode, at, thread, Observed)
         edits.append(Edited(thread, "observation", number, "", observation))
     if returned is not None:
-        taken = next(one for one in episode.events[at:] if isinstance(one, Returned | Resolved))
+        taken = next(e for e in episode.events[at:] if isinstance(e, Returned | Resolved))
         was = taken.span.text if isinstance(taken, Returned) else taken.text
         edits.append(Edited(taken.thread, "returned", taken.child, was, returned))
     if variables:
@@ -287,7 +285,7 @@ def _edits(
 def _same_tokens(episode: Episode, engine: Engine) -> bool:
     """Does this engine spell texts as the recorded one did?"""
     prompts = episode.header.get("prompts", {}).values()
-    pairs = [(one["text"], one["tokens"], True) for one in prompts if one["tokens"]]
+    pairs = [(p["text"], p["tokens"], True) for p in prompts if p["tokens"]]
     main = episode.threads.get(0)
     if main:
         pairs.append((main.context.text, main.context.tokens, not pairs))
@@ -296,7 +294,7 @@ def _same_tokens(episode: Episode, engine: Engine) -> bool:
 
 def _settings(
     episode: Episode,
-    past: Past,
+    replay: Replay,
     recorded: Mapping[str, Callable[..., Any] | None],
     options: dict[str, Any],
 ) -> dict[str, Any]:
@@ -308,12 +306,12 @@ def _settings(
             f"{', '.join(fixed)} cannot change in the middle of an episode; begin a new Session"
         )
     header = episode.header
-    prompts = [_prompt(sha, one, episode.dialect) for sha, one in header.get("prompts", {}).items()]
-    scope = header.get("scope", "exported")
+    stored = header.get("prompts", {}).items()
+    prompts = [_prompt(sha256, facts, episode.dialect) for sha256, facts in stored]
     settings = {
         **_roles(header, prompts, recorded),
         "dialect": episode.dialect,
-        **({"variables": False} if scope == "none" else {"scope": scope}),
+        "scope": header.get("scope", "exported"),
         **header.get("limits", {}),
         **header.get("sampling", {}),
         **({"logprobs": True} if header.get("logprobs") or header.get("lens") else {}),
@@ -326,7 +324,7 @@ def _settings(
                 f"the episode was recorded with {name}={written}, which is not this kit's own; "
                 f"give it: recorded={{{name!r}: ...}}"
             )
-        settings[name] = past.switch(before, options.get(name, before))
+        settings[name] = replay.switch(before, options.get(name, before))
     return settings
 
 

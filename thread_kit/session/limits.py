@@ -37,6 +37,12 @@ class Limits:
     depth: int | None
     seconds: float | None
 
+    @property
+    def facts(self) -> dict[str, float | None]:
+        """For the header of a trace."""
+        names = ("calls", "new_tokens", "tokens", "seconds", "depth")
+        return {name: getattr(self, name) for name in names}
+
     def room(self, used: Usage, running: Sequence[int]) -> tuple[int, Status] | None:
         """The new tokens that one more call may have, and what it means when they are spent.
 
@@ -57,3 +63,9 @@ class Limits:
         if room <= 0:
             raise EpisodeOver(spent, f"{used.generated} new tokens are used up")
         return room, spent
+
+    def refuse_depth(self, depth: int) -> str:
+        """Why there is no thread so many levels below the main thread; "" where there may be."""
+        if self.depth is None or depth <= self.depth:
+            return ""
+        return f"a thread may be at most {self.depth} levels below the main thread"

@@ -19,13 +19,14 @@ from typing import Any, Literal
 
 from thread_kit import exchange
 from thread_kit.dialect import Dialect
-from thread_kit.engines.engine import Engine
+from thread_kit.engines.engine import Engine, ThreadKey
 from thread_kit.envs.env import Env
 from thread_kit.program import threads
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.requests import Program, Status
 from thread_kit.sandbox.monty import MontySandbox, Sandbox
 from thread_kit.sandbox.namespace import LiteralNamespace, Namespace, PythonNamespace
+from thread_kit.session.calls import Calls
 from thread_kit.session.checks import (
     check_futures,
     check_numbers,
@@ -36,11 +37,11 @@ from thread_kit.session.fork import plan_fork
 from thread_kit.session.interrupt import stop_on_interrupt
 from thread_kit.session.limits import EpisodeOver, Limits
 from thread_kit.session.progress import Progress
-from thread_kit.session.replay import Past
+from thread_kit.session.replay import Replay, unwrap
 from thread_kit.session.scheduler import Scheduler
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Closed, Ended, Event
-from thread_kit.trace.header import described, versions
+from thread_kit.trace.header import make_header
 from thread_kit.trace.writer import TraceWriter
 
 
@@ -57,8 +58,8 @@ class Session:
     dialect: the marks; None takes those of the prompt. With `ASYNC` a thread can go on while its
         child runs (THREAD paper, section 2.2).
     scope: "exported" gives a child a copy of the variables and brings back those that it names;
-        "shared" is one namespace for all threads, as in the papers' own implementation.
-    variables: False executes nothing (ablation 1 of THREAD paper, E.2).
+        "shared" is one namespace for all threads; "none" executes nothing (ablation 1 of THREAD
+        paper, E.2).
     sandbox: where the threads' code runs; None is the environment's own for this episode, or a
         `MontySandbox`.
     calls, new_tokens, tokens, depth, seconds: budgets. Calls of the model an episode; new tokens a
@@ -67,13 +68,15 @@ class Session:
         same time share them; where `tokens` does not cover new_tokens for each, they take turns.
     temperature, seed: 0 is greedy.
     path: where the trace is written while it happens (JSONL).
-    keep_cells: threads that end leave their cells in the cache as long as nobody needs the room, so
-        that a fork finds them. It makes the model slower, since attention passes over them: by some
-        15% beside 1,000 to 4,000 kept cells (data/bench).
     logprobs: tell for each token what the model weighed: the chances of the dialect's marks, and
         the likeliest tokens (`engines/token_probs.py`). It costs some time; a llama.cpp model in
         this process only.
-    past: what a fork repeats first; `session/fork.py` makes it.
+
+    A session has one switch beside these: `session.keep_cells = True` leaves the cells of threads
+    that end in the cache as long as nobody needs the room, so that a fork finds them. It makes the
+    model slower, since attention passes over them: by some 15% beside 1,000 to 4,000 kept cells
+    (data/bench). Over a `ReplayEngine` a session repeats what was recorded, and raises ReplayError
+    where it happens otherwise.
 
     Raises EngineError, ValueError or OSError at the start for what cannot work at all; afterwards
     an episode ends with a status. A session is a context manager: leaving it closes the episode.
@@ -94,8 +97,7 @@ class Session:
         xi: exchange.Xi | None = None,
         abstract: exchange.Abstract | None = None,
         dialect: Dialect | None = None,
-        scope: Literal["exported", "shared"] = "exported",
-        variables: bool = True,
+        scope: Literal["exported", "shared", "none"] = "exported",
         sandbox: Sandbox | None = None,
         calls: int | None = 200,
         new_tokens: int = 1000,
@@ -105,94 +107,79 @@ class Session:
         temperature: float = 0.0,
         seed: int = 0,
         path: str | Path | None = None,
-        keep_cells: bool = False,
         logprobs: bool = False,
-        past: Past | None = None,
     ) -> None:
-        limits: dict[str, float | None] = {
-            "calls": calls,
-            "new_tokens": new_tokens,
-            "tokens": tokens,
-            "seconds": seconds,
-            "depth": depth,
-        }
+        # 1. What cannot work is said before anything begins.
+        limits = Limits(calls, new_tokens, tokens, depth, seconds)
         sampling = {"temperature": temperature, "seed": seed}
         check_parts(engine, env, context, [prompt, main_prompt, *prompts], dialect)
         check_program(program, main_prompt, prompts)
-        check_numbers({**limits, **sampling})
-        self.engine = engine
-        self.env = env
-        self._program = program
+        check_numbers({**limits.facts, **sampling})
         self._dialect = dialect or prompt.dialect
-        given = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
-        own = {name: function for name, function in given.items() if function is not None}
-        self._functions: dict[str, Any] = {**exchange.exchange_of(self._dialect), **own}
-        self._sandbox = sandbox
-        self._calls, self._seconds = calls, seconds
-        self.keep_cells = keep_cells
-        self._past = past or Past()
-        self.temperature, self.seed = temperature, seed
-        self._prompt, self._main_prompt = prompt, main_prompt or prompt
-        self._prompts = {one.sha256: one for one in (self._main_prompt, prompt, *prompts)}
-        check_futures(self._dialect, scope, variables)
+        check_futures(self._dialect, scope)
+
+        # 2. The parts: model, environment, exchange, variables.
+        self._replay = Replay.of(engine)
+        self.engine, self.env = unwrap(engine), env
+        self.keep_cells = False
+        self._seconds = seconds
+        own = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
+        self._functions: dict[str, Any] = exchange.exchange_of(self._dialect, **own)
+        self._program, self._sandbox = program, sandbox
         self._context = context if env is None else env.reset()
         self._own_sandbox: Sandbox | None = None
-        self._namespace: Namespace = LiteralNamespace()
-        if variables:
-            if sandbox is None:
-                sandbox = (env.sandbox() if env else None) or MontySandbox()
-                self._own_sandbox = sandbox
-            self._namespace = PythonNamespace(
-                sandbox,
-                scope=scope,
-                variables=env.variables if env else {},
-                blocks=self._dialect.code,
-            )
-        header: dict[str, Any] = {
-            "model": engine.describe(),
-            "environment": env.name if env else None,
-            "task": env.task if env else None,
-            "prompts": {sha: self._prompt_data(one) for sha, one in self._prompts.items()},
-            "dialect": _marks(self._dialect),
-            "exchange": {name: _name(function) for name, function in self._functions.items()},
-            "scope": scope if variables else "none",
-            "limits": limits,
-            "sampling": sampling,
-            "versions": versions(),
-        }
-        if program:
-            header["program"] = described(program)
-        if self._past.origin:
-            header["fork"] = self._past.origin
-        if logprobs:
-            header["logprobs"] = True
-        self.episode = Episode(header)
-        self._recorder = TraceWriter(path, self.episode.header) if path else None
-        self._drive = Scheduler(
-            engine,
-            env,
-            self.episode,
-            program=program or partial(threads, **self._functions),
-            dialect=self._dialect,
-            prompts=(self._main_prompt, self._prompt),
-            namespace=self._namespace,
-            limits=Limits(calls, new_tokens, tokens, depth, seconds),
+        namespace = self._namespace(scope)
+
+        # 3. The record: a header, and the file.
+        main_prompt = main_prompt or prompt
+        header = make_header(
+            *(engine, env, [main_prompt, prompt, *prompts], self._dialect, self._functions),
+            scope=scope,
+            limits=limits.facts,
             sampling=sampling,
+            program=program,
+            fork=self._replay.origin,
+            logprobs=logprobs,
+        )
+        self.episode = Episode(header)
+        self._writer = TraceWriter(path, self.episode.header) if path else None
+
+        # 4. The threads, and time.
+        limits = self._replay.limits(limits)
+        marks = (*self._dialect.stops, self._dialect.close) if logprobs else ()
+        calls_of_model = Calls(
+            *(engine, self.episode, self._dialect, limits), sampling=sampling, logprobs=marks
+        )
+        self._scheduler = Scheduler(
+            *(engine, env, self.episode, calls_of_model, self._dialect, limits),
+            program=program or partial(threads, **self._functions),
+            prompts=(main_prompt, prompt),
+            namespace=namespace,
             check=self._check,
-            past=self._past,
+            edits=self._replay.edits,
             keep=lambda: self.keep_cells,
-            logprobs=(*self._dialect.stops, self._dialect.close) if logprobs else (),
         )
         self._spent = 0.0  # seconds in which this session worked; a pause does not count
         self._entered = 0.0
         self._stopping = threading.Event()
         self._events: Generator[Event, None, None] = self._guarded()
 
-    def _prompt_data(self, one: Prompt) -> dict[str, Any]:
-        tokens = self.engine.tokenize(one.text, first=True) if one.examples else ()
-        return {"name": one.name, "text": one.text, "tokens": tokens}
+    def _namespace(self, scope: Literal["exported", "shared", "none"]) -> Namespace:
+        """The variables of the main thread, in the sandbox that was given, or one of their own."""
+        if scope == "none":
+            return LiteralNamespace()
+        sandbox = self._sandbox
+        if sandbox is None:
+            sandbox = (self.env.sandbox() if self.env else None) or MontySandbox()
+            self._own_sandbox = sandbox
+        return PythonNamespace(
+            sandbox,
+            scope=scope,
+            variables=self.env.variables if self.env else {},
+            blocks=self._dialect.code,
+        )
 
-    # The drive
+    # One event after the other
 
     def __iter__(self) -> Iterator[Event]:
         return self
@@ -218,7 +205,7 @@ class Session:
         """All events; however the episode ends, its threads, its trace and its cells are closed."""
         over = EpisodeOver(Status.STOPPED, "the session was closed")
         try:
-            for event in self._drive.events(self._context or ""):
+            for event in self._scheduler.events(self._context or ""):
                 yield self._record(event)
             main = self.episode.threads[0]
             over = EpisodeOver(main.status, main.detail)
@@ -234,29 +221,32 @@ class Session:
         yield from ending
 
     def _record(self, event: Event) -> Event:
-        self._past.take(event)
+        self._replay.check(event)
+        return self._write(event)
+
+    def _write(self, event: Event) -> Event:
         self.episode.add(event)
-        if self._recorder:
+        if self._writer:
             try:
-                self._recorder.add(event)
+                self._writer.add(event)
             except OSError:  # a full disk: what is written stays, the rest stays in memory
-                self._recorder = None
+                self._writer = None
                 raise
         return event
 
     def _end_all(self, over: EpisodeOver) -> list[Event]:
         """End what is alive and close the episode; raises OSError, but only when all is done."""
-        events = list(self._drive.cancel())
+        events = list(self._scheduler.cancel())
         if self._own_sandbox:
             self._own_sandbox.close()
-        live = [one.id for one in self.episode.threads.values() if one.status.is_live]
-        events += [Ended(one, over.status, over.detail) for one in reversed(live)]
+        live = [thread.id for thread in self.episode.threads.values() if thread.status.is_live]
+        events += [Ended(thread, over.status, over.detail) for thread in reversed(live)]
         seconds = self._seconds_spent()
         events.append(Closed(over.status, self.episode.reward, over.detail, seconds))
         full: OSError | None = None
-        for event in events:
+        for event in events:  # none of the past's, where a past broke off
             try:
-                self._record(event)
+                self._write(event)
             except OSError as error:
                 full = error
         if full is not None:
@@ -278,7 +268,10 @@ class Session:
         An interrupt (Ctrl-C, the notebook's stop button) ends the episode as stopped. Raises what
         went wrong, after the trace has been closed.
         """
-        with stop_on_interrupt(self.stop), Progress(self._calls, hidden=not progress) as bar:
+        with (
+            stop_on_interrupt(self.stop),
+            Progress(self._scheduler.limits.calls, hidden=not progress) as bar,
+        ):
             for event in self:
                 bar.show(event)
         return self.episode
@@ -301,9 +294,9 @@ class Session:
         """End the episode as soon as the model has finished its step; from any thread."""
         self._stopping.set()
 
-    def thread_of(self, key: int) -> int | None:
+    def thread_of(self, key: ThreadKey) -> int | None:
         """The number of the living thread that the engine knows by this key; None: not of here."""
-        return self._drive.thread_of(key)
+        return self._scheduler.thread_of(key)
 
     def fork(self, at: int | None = None, **changes: Any) -> Session:
         """A new session that has this one's past up to event `at`, and goes on from there.
@@ -311,11 +304,11 @@ class Session:
         changes: as of the function `fork`, to which this session's engine, environment (from its
         start) and functions are given. A paused session can be forked as well as one that is over.
         """
-        given: dict[str, Any] = {"engine": self.engine, "sandbox": self._sandbox}
+        own: dict[str, Any] = {"engine": self.engine, "sandbox": self._sandbox}
         if self.env is not None and "env" not in changes:
-            given["env"] = self.env.again()
+            own["env"] = self.env.again()
         recorded = {**self._functions, "program": self._program}
-        return fork(self.episode, at, recorded=recorded, **{**given, **changes})
+        return fork(self.episode, at, recorded=recorded, **{**own, **changes})
 
     def __repr__(self) -> str:
         return f"Session({self.engine!r}, {self.env!r}, {self.episode!r})"
@@ -345,12 +338,3 @@ def fork(episode: Episode, at: int | None = None, **changes: Any) -> Session:
     does not happen again.
     """
     return Session(**plan_fork(episode, at, **changes))
-
-
-def _marks(dialect: Dialect) -> dict[str, Any]:
-    marks = {name: getattr(dialect, name) for name in Dialect.__slots__}
-    return {name: mark for name, mark in marks.items() if mark not in (None, False)}
-
-
-def _name(function: Any) -> str:
-    return getattr(function, "__name__", repr(function))

@@ -11,28 +11,28 @@ from collections import Counter
 from collections.abc import Sequence
 
 
-def nearest(action: str, admissible: Sequence[str]) -> str:
-    """The admissible action with the highest BLEU; the first of equals, the given one of none."""
+def find_nearest(action: str, admissible: Sequence[str]) -> str:
+    """The admissible action with the highest BLEU; the first of equals; `action` itself of none."""
     if action in admissible or not admissible:
         return action
-    return max(admissible, key=lambda one: bleu(action.split(), one.split()))
+    return max(admissible, key=lambda other: bleu(action.split(), other.split()))
 
 
-def bleu(said: Sequence[str], meant: Sequence[str], longest: int = 4) -> float:
+def bleu(candidate: Sequence[str], reference: Sequence[str], longest: int = 4) -> float:
     """The similarity of two lists of words, 0 to 1, by their common runs of 1 to 4 words."""
-    if not said or not meant:
+    if not candidate or not reference:
         return 0.0
     logs = 0.0
     for n in range(1, longest + 1):
-        ours, theirs = _runs(said, n), _runs(meant, n)
+        ours, theirs = _count_ngrams(candidate, n), _count_ngrams(reference, n)
         common = (ours & theirs).total()
         if n == 1 and not common:
             return 0.0
         more = n > 1
         logs += math.log((common + more) / (ours.total() + more)) / longest
-    brevity = min(0.0, 1 - len(meant) / len(said))
+    brevity = min(0.0, 1 - len(reference) / len(candidate))
     return math.exp(brevity + logs)
 
 
-def _runs(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
+def _count_ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[at : at + n]) for at in range(len(words) - n + 1))

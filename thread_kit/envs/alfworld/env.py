@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from thread_kit.envs.alfworld.bleu import nearest
-from thread_kit.envs.alfworld.generator import KINDS, generated
+from thread_kit.envs.alfworld.bleu import find_nearest
+from thread_kit.envs.alfworld.generator import KINDS, generate_file
 from thread_kit.envs.alfworld.planner import solve
-from thread_kit.envs.alfworld.process import Engine
-from thread_kit.envs.alfworld.wording import WORDINGS, as_read, goal_of, worded
+from thread_kit.envs.alfworld.process import GameProcess
+from thread_kit.envs.alfworld.wording import WORDINGS, apply_wording, read_goal, trim_arrival
 from thread_kit.envs.env import Env, Step
 
 GENERATED = "generated"
@@ -69,19 +69,19 @@ def tasks(split: str = "valid_unseen") -> list[Task]:
         return [Task(split, f"{kind}-{seed}", kind) for kind in KINDS for seed in range(LISTED)]
     folder = data_folder() / DATA / split
     # As ALFWorld does: what its engine cannot play, or found to have no solution, is left out.
-    found = [
-        _official(path, split)
+    games = [
+        _make_official_task(path, split)
         for path in sorted(folder.glob("*/*/game.tw-pddl"))
         if not any(word in path.parent.parent.name for word in ("movable", "Sliced"))
         and b'"solvable": true' in path.read_bytes()
     ]
-    if not found:
+    if not games:
         raise FileNotFoundError(
             f"no ALFWorld games in {folder}. Get them with `alfworld-download`, or set "
             f"ALFWORLD_DATA to the folder that has {DATA}/, or play generated ones: "
             f"AlfWorld({GENERATED!r}, 'heat-0')"
         )
-    return found
+    return games
 
 
 def data_folder() -> Path:
@@ -89,7 +89,7 @@ def data_folder() -> Path:
     return Path(os.environ.get("ALFWORLD_DATA") or "~/.cache/alfworld").expanduser()
 
 
-def _official(path: Path, split: str = "") -> Task:
+def _make_official_task(path: Path, split: str = "") -> Task:
     """The task of a game file that lies in folders with ALFWorld's names.
 
     Raises ValueError if it does not.
@@ -121,7 +121,7 @@ class AlfWorld(Env):
     max_actions: after so many actions the episode is truncated; every action counts, also one that
     does nothing. 50 is ALFWorld's own limit (THREAD, StateFlow); ADaPT gives an executor 20 and
     ReAct 60; None for no limit.
-    wording: "papers", "classic" or "engine"; `alfworld_wording.WORDINGS` says what they are.
+    wording: "papers", "classic" or "engine"; `WORDINGS` says what they are.
     nearest: what is no action is taken for the admissible one that it is most like (StateFlow
     paper); otherwise it does nothing.
     seconds: after so long without an answer the engine counts as stuck.
@@ -130,6 +130,7 @@ class AlfWorld(Env):
     """
 
     name = "alfworld"
+    packages = ("alfworld", "textworld", "fast-downward-textworld")
 
     def __init__(
         self,
@@ -145,7 +146,7 @@ class AlfWorld(Env):
             raise ValueError(f"unknown wording {wording!r}; choose one of {', '.join(WORDINGS)}")
         if max_actions is not None and max_actions < 1:
             raise ValueError(f"max_actions is {max_actions}; give 1 or more, or None for no limit")
-        chosen, data = _chosen(split, game)
+        chosen, data = _choose_game(split, game)
         self.task: dict[str, Any] = {"split": chosen.split, "game": chosen.name, "wording": wording}
         if nearest:
             self.task["nearest"] = True
@@ -154,10 +155,10 @@ class AlfWorld(Env):
         self.wording = wording
         self.nearest = nearest
         self.seconds = seconds
-        self._game = worded(data, wording)
-        self.goal = goal_of(self._game)
+        self._game = apply_wording(data, wording)
+        self.goal = read_goal(self._game)
         self._arguments = (split, game)
-        self._engine: Engine | None = None
+        self._process: GameProcess | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -200,18 +201,18 @@ class AlfWorld(Env):
     def reset(self) -> str:
         """Start the game; returns the room and the task, the context of the main thread.
 
-        Takes a second or two. Raises EngineError or TimeoutError if the engine does not start.
+        Takes a second or two. Raises GameError or TimeoutError if the engine does not start.
         """
         self._clear()
-        if self._engine is None or not self._engine.is_open:
-            self._engine = Engine(self.seconds)
-        seen = self._engine.ask(do="start", game=self._game)
-        self._admissible = tuple(seen["admissible"])
+        if self._process is None or not self._process.is_open:
+            self._process = GameProcess(self.seconds)
+        reply = self._process.ask(do="start", game=self._game)
+        self._admissible = tuple(reply["admissible"])
         # Without the greeting and empty lines, as in the papers: in a prompt file an empty line
         # separates context and response.
-        greeting, *paragraphs = seen["observation"].strip().split("\n\n")
+        greeting, *paragraphs = reply["observation"].strip().split("\n\n")
         self._places = _PLACE.findall(
-            seen["observation"].partition("you see ")[2].partition(".")[0]
+            reply["observation"].partition("you see ")[2].partition(".")[0]
         )
         return "\n".join(paragraphs or [greeting])
 
@@ -220,26 +221,28 @@ class AlfWorld(Env):
 
         reward: 1.0 for the action that wins the game, else 0.0.
         info: the actions so far, and whether the game is won.
-        After the end an action has no effect. Starts the game if need be. Raises EngineError or
+        After the end an action has no effect. Starts the game if need be. Raises GameError or
         TimeoutError if the engine is gone, and for no text that a model can write.
         """
         if self._won or self._truncated:
-            return self._answer("The task is over.", 0.0)
-        if self._engine is None:
+            return self._make_step("The task is over.", 0.0)
+        if self._process is None:
             self.reset()
-        assert self._engine is not None
+        assert self._process is not None
         action = action.strip()
         if self.nearest:
-            action = nearest(action, self._admissible)
-        seen = self._engine.ask(do="step", action=action)
+            action = find_nearest(action, self._admissible)
+        reply = self._process.ask(do="step", action=action)
         self._actions += 1
-        self._won = seen["won"]
+        self._won = reply["won"]
         self._truncated = self._actions == self.max_actions and not self._won
-        self._admissible = tuple(seen["admissible"])
+        self._admissible = tuple(reply["admissible"])
         if self._won or self._truncated:
-            self._engine.close()  # many episodes may be kept, their processes need not be
+            self._process.close()  # many episodes may be kept, their processes need not be
             self._admissible = ()
-        return self._answer(as_read(seen["observation"].strip(), self.wording), float(self._won))
+        return self._make_step(
+            trim_arrival(reply["observation"].strip(), self.wording), float(self._won)
+        )
 
     def oracle(self) -> list[str] | None:
         """Actions that win the game from its start, in its wording, by a planner that sees it all.
@@ -266,24 +269,26 @@ class AlfWorld(Env):
 
     def close(self) -> None:
         """End the engine's process now; it ends by itself with the episode, or with this object."""
-        if self._engine:
-            self._engine.close()
+        if self._process:
+            self._process.close()
 
-    def _answer(self, observation: str, reward: float) -> Step:
+    def _make_step(self, observation: str, reward: float) -> Step:
         info = {"actions": self._actions, "won": self._won}
         return Step(observation, reward, self._won, self._truncated, info)
 
 
-def _chosen(split: str, game: str | int | Path | Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:
+def _choose_game(
+    split: str, game: str | int | Path | Mapping[str, Any]
+) -> tuple[Task, dict[str, Any]]:
     """A game, and what its file holds."""
     if isinstance(game, Mapping):
         made = game["generated"]
         return Task("", f"{made['type']}-{made['seed']}", made["type"]), dict(game)
-    task = _official(game) if isinstance(game, Path) else _named(split, game)
-    return task, _read(task)
+    task = _make_official_task(game) if isinstance(game, Path) else _find_game(split, game)
+    return task, _read_game(task)
 
 
-def _named(split: str, game: str | int) -> Task:
+def _find_game(split: str, game: str | int) -> Task:
     """The game of a split by its name or number; any seed of a generated type."""
     if split == GENERATED and isinstance(game, str):
         kind, _, seed = game.rpartition("-")
@@ -307,9 +312,9 @@ def _named(split: str, game: str | int) -> Task:
     )
 
 
-def _read(task: Task) -> dict[str, Any]:
+def _read_game(task: Task) -> dict[str, Any]:
     """What the task's game file holds; raises ValueError if that is no game."""
-    path = task.path or generated(task.type, int(task.name.rpartition("-")[2]))
+    path = task.path or generate_file(task.type, int(task.name.rpartition("-")[2]))
     try:
         game = json.loads(path.read_text(encoding="utf-8"))
         if not {"pddl_domain", "grammar", "pddl_problem"} <= set(game):

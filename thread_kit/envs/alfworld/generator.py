@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from thread_kit.envs.alfworld.process import Engine
+from thread_kit.envs.alfworld.process import GameProcess
 from thread_kit.paths import cache_folder
 
 VERSION = 1  # raised when a name comes to mean another game
@@ -144,7 +144,7 @@ _PARTS = {"SinkBasin": "Sink", "BathtubBasin": "Bathtub"}
 
 
 @dataclass(frozen=True, slots=True)
-class Lore:
+class HouseholdData:
     """What the package knows about households.
 
     domain, grammar: the rules and the words, with "UNKNOWN GOAL" where the task's words go.
@@ -162,7 +162,7 @@ class Lore:
     vessels: frozenset[str]
 
 
-def generated(kind: str, seed: int) -> Path:
+def generate_file(kind: str, seed: int) -> Path:
     """The file of a generated game: made at the first time, then from the user's cache folder.
 
     Takes some seconds at the first time. Raises ValueError for an unknown type or a seed that is
@@ -174,7 +174,7 @@ def generated(kind: str, seed: int) -> Path:
         raise ValueError(f"the seed of a generated game is a number from 0, not {seed!r}")
     path = cache_folder() / "alfworld" / f"generated-{VERSION}" / f"{kind}-{seed}.tw-pddl"
     if not path.exists():
-        with Engine() as engine:
+        with GameProcess() as engine:
             game = engine.ask(do="generate", kind=kind, seed=seed)["game"]
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}")
@@ -183,92 +183,101 @@ def generated(kind: str, seed: int) -> Path:
     return path
 
 
-def invent(kind: str, seed: int, attempt: int, lore: Lore) -> dict[str, Any] | None:
+def invent(kind: str, seed: int, attempt: int, data: HouseholdData) -> dict[str, Any] | None:
     """A household with a goal, as a game file has it but yet to be solved; None if no goal fits.
 
     The same arguments always give the same game.
     """
-    dice = random.Random(f"{VERSION} {kind} {seed} {attempt}")
-    room = ROOMS[dice.choice(_ROOMS_FOR[kind])]
+    rng = random.Random(f"{VERSION} {kind} {seed} {attempt}")
+    # The room, its places, and the goal.
+    room = ROOMS[rng.choice(_ROOMS_FOR[kind])]
     places = [
         place
         for place, (least, most) in room.places.items()
-        for _ in range(dice.randint(least, most))
+        for _ in range(rng.randint(least, most))
     ]
-    goal = _goal(kind, room, places, lore, dice)
+    goal = _choose_goal(kind, room, places, data, rng)
     if goal is None:
         return None
     thing, target = goal
-    lying = [(thing, _where(thing, target, places, lore, dice)) for _ in range(_count(kind, dice))]
+
+    # What lies where: the goal's things, then all others, then the lamp.
+    lying = [
+        (thing, _choose_place(thing, target, places, data, rng))
+        for _ in range(_choose_count(kind, rng))
+    ]
     for other in room.things:
         if other != thing:
-            for _ in range(dice.choice((0, 0, 1, 1, 2, 3))):
-                lying.append((other, _where(other, None, places, lore, dice)))
+            for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
+                lying.append((other, _choose_place(other, None, places, data, rng)))
     if kind == "look":
         stands = [number for number, place in enumerate(places) if place in _LAMP_STANDS_ON]
-        lying.append((_LAMP, dice.choice(stands)))
-    laid = [(one, place) for one, place in lying if place is not None]
-    if [one for one, _ in laid].count(thing) < (2 if kind == "pick2" else 1):
+        lying.append((_LAMP, rng.choice(stands)))
+    laid = [(item, place) for item, place in lying if place is not None]
+    if [item for item, _ in laid].count(thing) < (2 if kind == "pick2" else 1):
         return None
+
+    # The task's words and its condition, by the package's own templates.
     name = KINDS[kind]
     words = {"obj": thing.lower(), "recep": target.lower(), "toggle": _LAMP.lower()}
-    phrase = dice.choice(lore.phrases[name]).format(**words)
+    phrase = rng.choice(data.phrases[name]).format(**words)
     types = {"obj": thing, "recep": target, "toggle": _LAMP}
     return {
-        "pddl_domain": lore.domain,
-        "grammar": lore.grammar.replace("UNKNOWN GOAL", phrase),
-        "pddl_problem": _problem(places, laid, lore.goals[name].format(**types), lore, dice),
+        "pddl_domain": data.domain,
+        "grammar": data.grammar.replace("UNKNOWN GOAL", phrase),
+        "pddl_problem": _write_problem(places, laid, data.goals[name].format(**types), data, rng),
         "generated": {"type": kind, "seed": seed, "version": VERSION},
     }
 
 
-def _goal(
-    kind: str, room: Room, places: list[str], lore: Lore, dice: random.Random
+def _choose_goal(
+    kind: str, room: Room, places: list[str], data: HouseholdData, rng: random.Random
 ) -> tuple[str, str] | None:
     """What is to be brought where; for "look", what is to be looked at, and the lamp."""
     if kind == "look":
-        return (dice.choice(room.things), _LAMP) if set(places) & {*_LAMP_STANDS_ON} else None
+        return (rng.choice(room.things), _LAMP) if set(places) & {*_LAMP_STANDS_ON} else None
     pairs = [
         (thing, place)
         for thing in room.things
         for place in sorted(set(places))
-        if thing in lore.holds.get(place, ())
+        if thing in data.holds.get(place, ())
         and place != _NEEDS.get(kind)
-        and (kind not in _SUITS or thing in lore.suits[_SUITS[kind]])
+        and (kind not in _SUITS or thing in data.suits[_SUITS[kind]])
     ]
-    return dice.choice(pairs) if pairs else None
+    return rng.choice(pairs) if pairs else None
 
 
-def _count(kind: str, dice: random.Random) -> int:
-    return dice.randint(2, 3) if kind == "pick2" else dice.randint(1, 2)
+def _choose_count(kind: str, rng: random.Random) -> int:
+    return rng.randint(2, 3) if kind == "pick2" else rng.randint(1, 2)
 
 
-def _where(
-    thing: str, target: str | None, places: list[str], lore: Lore, dice: random.Random
+def _choose_place(
+    thing: str, target: str | None, places: list[str], data: HouseholdData, rng: random.Random
 ) -> int | None:
     """The number of a place that can hold the thing and is none of the target's type."""
     fit = [
         number
         for number, place in enumerate(places)
-        if place != target and thing in lore.holds.get(place, ())
+        if place != target and thing in data.holds.get(place, ())
     ]
-    return dice.choice(fit) if fit else None
+    return rng.choice(fit) if fit else None
 
 
-def _problem(
+def _write_problem(
     places: list[str],
     lying: list[tuple[str, int]],
     goal: str,
-    lore: Lore,
-    dice: random.Random,
+    data: HouseholdData,
+    rng: random.Random,
 ) -> str:
     """The household in PDDL, with the predicates that the official games use."""
     spots = [f"loc_bar_{number}_bar_0_bar_0_bar_0" for number in range(len(places) + 1)]
-    positions = iter(dice.sample(range(10**6), len(places) + len(lying)))
-    homes = [_id(place, next(positions)) for place in places]
-    objects = [(_id(thing, next(positions)), thing, number) for thing, number in lying]
+    positions = iter(rng.sample(range(10**6), len(places) + len(lying)))
+    homes = [_make_id(place, next(positions)) for place in places]
+    objects = [(_make_id(thing, next(positions)), thing, number) for thing, number in lying]
     place_types, thing_types = sorted(set(places)), sorted({thing for thing, _ in lying})
 
+    # What there is.
     declared = ["agent1 - agent"]
     declared += [f"{kind}Type - rtype" for kind in place_types]
     declared += [f"{kind}Type - otype" for kind in thing_types]
@@ -277,26 +286,29 @@ def _problem(
     declared += [f"{kind}Type - rtype" for kind in sorted(named)]
     declared += [f"{k}Type - otype" for k in sorted({"Knife", "ButterKnife"} - set(thing_types))]
     declared += [f"{home} - receptacle" for home in homes]
-    declared += [f"{one} - object" for one, _, _ in objects]
+    declared += [f"{name} - object" for name, _, _ in objects]
     declared += [f"{spot} - location" for spot in spots]
 
+    # Where the agent stands, the places, and what each type of them can hold.
     facts = [f"atLocation agent1 {spots[-1]}"]  # in the middle of the room
     for home, kind, spot in zip(homes, places, spots, strict=False):
         facts += [f"receptacleType {home} {kind}Type", f"receptacleAtLocation {home} {spot}"]
-        facts += [f"openable {home}"] if kind in lore.openable else []
+        facts += [f"openable {home}"] if kind in data.openable else []
     for kind in place_types:
-        held = lore.holds.get(kind, frozenset())
-        facts += [f"canContain {kind}Type {one}Type" for one in thing_types if one in held]
-    for one, kind, number in objects:
+        held = data.holds.get(kind, frozenset())
+        facts += [f"canContain {kind}Type {thing}Type" for thing in thing_types if thing in held]
+
+    # The things: where they lie, and what can be done with them.
+    for name, kind, number in objects:
         facts += [
-            f"objectType {one} {kind}Type",
-            f"inReceptacle {one} {homes[number]}",
-            f"objectAtLocation {one} {spots[number]}",
-            f"toggleable {one}" if kind == _LAMP else f"pickupable {one}",
+            f"objectType {name} {kind}Type",
+            f"inReceptacle {name} {homes[number]}",
+            f"objectAtLocation {name} {spots[number]}",
+            f"toggleable {name}" if kind == _LAMP else f"pickupable {name}",
         ]
         for able in ("Cleanable", "Heatable", "Coolable", "Sliceable"):
-            facts += [f"{able.lower()} {one}"] if kind in lore.suits[able] else []
-        facts += [f"isReceptacleObject {one}"] if kind in lore.vessels else []
+            facts += [f"{able.lower()} {name}"] if kind in data.suits[able] else []
+        facts += [f"isReceptacleObject {name}"] if kind in data.vessels else []
 
     return "\n".join(
         [
@@ -313,7 +325,7 @@ def _problem(
     )
 
 
-def _id(kind: str, position: int) -> str:
+def _make_id(kind: str, position: int) -> str:
     """A name as ALFRED gives it, kind and position; the engine numbers things by its order."""
     x, y, z = position // 10_000, position // 100 % 100, position % 100
     at = "".join(f"_bar__plus_{number // 10:02}_dot_{number % 10}0" for number in (x, y, z))

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from thread_kit.envs.alfworld.process import Engine
+from thread_kit.envs.alfworld.process import GameProcess
 
 
 def solve(game: dict[str, Any], seconds: float = 120.0) -> list[str] | None:
     """Actions that win the game (what a game file holds) from its start, in the game's wording.
 
     They have been played and have won; None if the planner finds none that do. Takes some seconds.
-    Raises ImportError without the engine, EngineError where it cannot load the game: one that it
+    Raises ImportError without the engine, GameError where it cannot load the game: one that it
     sees to have no solution is such.
     """
-    with Engine(seconds) as engine:
+    with GameProcess(seconds) as engine:
         plan: list[str] | None = engine.ask(do="solve", game=game)["plan"]
     return plan

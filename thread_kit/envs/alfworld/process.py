@@ -29,7 +29,7 @@ MISSING = (
 )
 
 
-class EngineError(RuntimeError):
+class GameError(RuntimeError):
     """The engine could not do what it was asked, or its process is gone."""
 
 
@@ -39,7 +39,7 @@ def check_installed() -> None:
         raise ImportError(MISSING)
 
 
-class Engine:
+class GameProcess:
     """The engine, 1 s to start and 2 s to load a game on one core.
 
     seconds: after so long without an answer the process is ended.
@@ -66,7 +66,7 @@ class Engine:
         )
         theirs.close()
         # Runs at close, at garbage collection or at interpreter exit, whichever comes first.
-        self._close = weakref.finalize(self, _end, self._process, self._pipe, self._log)
+        self._close = weakref.finalize(self, _end_process, self._process, self._pipe, self._log)
 
     @property
     def is_open(self) -> bool:
@@ -75,12 +75,12 @@ class Engine:
     def ask(self, **request: Any) -> dict[str, Any]:
         """The reply to a request of the protocol.
 
-        Raises EngineError if the engine refuses, dies or is closed; TimeoutError if it is silent
+        Raises GameError if the engine refuses, dies or is closed; TimeoutError if it is silent
         for too long.
         """
         with self._lock:
             if not self.is_open:
-                raise EngineError("the engine is closed")
+                raise GameError("the engine is closed")
             try:
                 self._pipe.send_bytes(json.dumps(request).encode())
                 if not self._pipe.poll(self.seconds):
@@ -92,33 +92,33 @@ class Engine:
                 reply = json.loads(self._pipe.recv_bytes())
             except (EOFError, ConnectionError):
                 code = self._process.wait()
-                said = _last_lines(self._log)
+                last = _read_last_lines(self._log)
                 self.close()
-                raise EngineError(
+                raise GameError(
                     f"the process of ALFWorld's engine died (exit code {code}); it said last: "
-                    f"{said or 'nothing'}"
+                    f"{last or 'nothing'}"
                 ) from None
         if "error" in reply:
-            raise EngineError(f"ALFWorld's engine refuses: {reply['error']}")
+            raise GameError(f"ALFWorld's engine refuses: {reply['error']}")
         return reply
 
     def close(self) -> None:
         """End the process; closing twice is fine."""
         self._close()
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> GameProcess:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
 
 
-def _last_lines(log: IO[bytes]) -> str:
+def _read_last_lines(log: IO[bytes]) -> str:
     log.seek(max(0, log.seek(0, os.SEEK_END) - 1000))
     return " / ".join(log.read().decode("utf-8", "replace").split("\n")[-4:]).strip(" /")
 
 
-def _end(process: subprocess.Popen[bytes], pipe: Connection, log: IO[bytes]) -> None:
+def _end_process(process: subprocess.Popen[bytes], pipe: Connection, log: IO[bytes]) -> None:
     pipe.close()
     process.kill()  # it holds nothing that would have to be saved
     process.wait()

@@ -28,8 +28,8 @@ _ARRIVAL = re.compile(r"^You arrive at loc [0-9]+\. ")
 _GOAL = re.compile(r"Your task is to: (.*?)\.?\s*\"")
 
 
-def worded(game: dict[str, Any], wording: str) -> dict[str, Any]:
-    """The game (what a game file holds) in one of `WORDINGS`; the given one is left as it is."""
+def apply_wording(game: dict[str, Any], wording: str) -> dict[str, Any]:
+    """The game (what a game file holds) in one of `WORDINGS`; `game` is left as it is."""
     if wording == "engine":
         return game
     grammar = game["grammar"]
@@ -38,17 +38,17 @@ def worded(game: dict[str, Any], wording: str) -> dict[str, Any]:
     return {**game, "grammar": grammar}
 
 
-def as_read(observation: str, wording: str) -> str:
+def trim_arrival(observation: str, wording: str) -> str:
     """An observation as the wording has it: the papers' scripts cut where one arrives."""
     return _ARRIVAL.sub("", observation) if wording == "papers" else observation
 
 
-def goal_of(game: dict[str, Any]) -> str:
+def read_goal(game: dict[str, Any]) -> str:
     """What is to be done, as the game says it: "put a clean mug in desk".
 
     Raises ValueError if the game does not say it.
     """
-    found = _GOAL.search(game["grammar"])
-    if not found:
+    match = _GOAL.search(game["grammar"])
+    if not match:
         raise ValueError("the game's grammar has no line 'Your task is to: ...'")
-    return found[1]
+    return match[1]

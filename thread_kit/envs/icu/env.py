@@ -2,8 +2,7 @@
 
 The questions are made from the stays that the user has (`envs/icu/stays.py`): none is ever stored.
 Nothing of a patient leaves the machine, and nothing is written outside the trace of the run, which
-holds
-what the threads saw: keep the traces of MIMIC-III where MIMIC-III may be kept.
+holds what the threads saw: keep the traces of MIMIC-III where MIMIC-III may be kept.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from thread_kit.envs.icu.questions import generate
-from thread_kit.envs.icu.stays import VARIABLE, VARIABLES, Stays, rows, stays_here
+from thread_kit.envs.icu.stays import STAYS_VARIABLE, VARIABLES, Stays, load_stays
 from thread_kit.envs.qa.env import QuestionEnv
 
 
@@ -20,7 +19,7 @@ from thread_kit.envs.qa.env import QuestionEnv
 class IcuQA(QuestionEnv):
     """One question about the patients of `stays`.
 
-    stays: None takes those of this machine (`stays_here`); a name, too, where they are those that
+    stays: None takes those of this machine (`load_stays`); a name, too, where they are those that
     the name says: so a task can be named, and no stay is stored with it. number: counts from 0,
     without end. split: "test" or "train", which have no patient and no variable in common; None
     asks about all.
@@ -41,11 +40,11 @@ class IcuQA(QuestionEnv):
         super().__init__(weaker_sandbox=weaker_sandbox)
         if number < 0:
             raise ValueError(f"no question {number}; questions are counted from 0")
-        self.stays = stays if isinstance(stays, Stays) else stays_here()
+        self.stays = stays if isinstance(stays, Stays) else load_stays()
         if isinstance(stays, str) and stays != self.stays.name:
             raise ValueError(
                 f"the question is about the stays {stays!r}, and here are {self.stays.name!r}; set "
-                f"{VARIABLE} to the path of those"
+                f"{STAYS_VARIABLE} to the path of those"
             )
         self.number = number
         self.split = split
@@ -68,18 +67,19 @@ class IcuQA(QuestionEnv):
             "group_means": self._group_means,
         }
 
-    def _measurements(self, patient_ID: Any, variable: str) -> list[dict[str, Any]]:
+    def _measurements(self, patient_ID: Any, variable: Any) -> list[dict[str, Any]]:
         patient, variable = str(patient_ID).strip(), str(variable).strip()
-        self.asked.append((patient, variable))
-        found = rows(self.stays.values(patient, variable))
-        if not found:
+        values = self.stays.values(patient, variable)
+        if values.empty:
             raise LookupError(f"The {variable} of patient {patient} was not measured.")
-        return found
+        self.lookups[patient, variable] = None
+        return [{"hour": round(float(h), 4), "value": float(v)} for h, v in values.items()]
 
-    def _group_means(self, group: str, variable: str) -> list[float]:
+    def _group_means(self, group: Any, variable: Any) -> list[float]:
         group, variable = str(group).strip(), str(variable).strip()
-        self.asked.append((group, variable))
-        return [float(one) for one in self.stays.group_means(group, variable)]
+        means = self.stays.group_means(group, variable)
+        self.lookups[group, variable] = None
+        return [float(mean) for mean in means]
 
     def again(self) -> IcuQA:
         """See Env."""

@@ -1,4 +1,4 @@
-"""ICU stays: the folder layout of mimic3-benchmarks, open stays in it, and made-up ones.
+"""ICU stays: the folder layout of mimic3-benchmarks, open stays in it, and synthetic ones.
 
 A folder has `in-hospital-mortality/{train,test}/` with a `listfile.csv` (stay, y_true) and one
 `<patient>_episode<n>_timeseries.csv` a stay: the first 48 hours, a row a time, an empty field where
@@ -6,7 +6,8 @@ nothing was measured. Where there are `all_stays.csv` and `phenotype_labels.csv`
 conditions the patients had. Everything is read from where it lies; nothing is copied or written.
 
 MIMIC-III is for those who have access to it. PhysioNet/CinC Challenge 2012 set A (4,000 stays, Open
-Data Commons Attribution Licence) is open to all: `PhysioNet2012`. `made_up` writes stays for tests.
+Data Commons Attribution Licence) is open to all: `PhysioNet2012`. `write_synthetic_stays` makes
+stays for tests and notebooks.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import pandas as pd
@@ -68,8 +69,8 @@ class Stays(ABC):
 
     def values(self, patient: str, variable: str) -> pd.Series:
         """What was measured, by hour; raises LookupError for an unknown patient or variable."""
-        _must_be_known(variable)
-        return _measured(self.table(patient), variable)
+        _check_variable(variable)
+        return _select(self.table(patient), variable)
 
     @cached_property
     def means(self) -> pd.DataFrame:
@@ -77,7 +78,7 @@ class Stays(ABC):
         rows = {}
         for patient in self.expired:
             table = self.table(patient)
-            rows[patient] = {one: _measured(table, one).mean() for one in VARIABLES}
+            rows[patient] = {name: _select(table, name).mean() for name in VARIABLES}
         return pd.DataFrame.from_dict(rows, orient="index", columns=list(VARIABLES), dtype=float)
 
     @property
@@ -94,24 +95,24 @@ class Stays(ABC):
         """The mean of a variable of each patient of a group that has one."""
         if group not in self.groups:
             raise LookupError(f"There is no group {group!r}. There are: {', '.join(self.groups)}.")
-        _must_be_known(variable)
+        _check_variable(variable)
         if group in GROUPS:
-            members = [one for one, died in self.expired.items() if died == GROUPS[group]]
+            members = [who for who, died in self.expired.items() if died == GROUPS[group]]
         else:
-            members = [one for one in self.expired if one in self.phenotypes[group]]
+            members = [who for who in self.expired if who in self.phenotypes[group]]
         return self.means.loc[members, variable].dropna()
 
     def _unknown(self, patient: str) -> LookupError:
         return LookupError(f"There is no patient {patient!r} among the {len(self.expired)} stays.")
 
 
-def _must_be_known(variable: str) -> None:
+def _check_variable(variable: str) -> None:
     if variable not in VARIABLES:
         known = ", ".join(VARIABLES)
         raise LookupError(f"There is no variable {variable!r}. There are: {known}.")
 
 
-def _measured(table: pd.DataFrame, variable: str) -> pd.Series:
+def _select(table: pd.DataFrame, variable: str) -> pd.Series:
     measured = table.set_index("Hours")[VARIABLES[variable]].dropna()
     return measured[~measured.index.duplicated()].sort_index()
 
@@ -140,12 +141,12 @@ class Mimic3Stays(Stays):
 
     @cached_property
     def _stays(self) -> dict[str, tuple[Path, int]]:
-        found = {}
+        stays = {}
         for path in self._lists:
             for name, died in pd.read_csv(path)[["stay", "y_true"]].itertuples(index=False):
                 if match := _FILE.fullmatch(name):
-                    found[match[1]] = path.parent / name, int(died)
-        return dict(sorted(found.items()))
+                    stays[match[1]] = path.parent / name, int(died)
+        return dict(sorted(stays.items()))
 
     @property
     def expired(self) -> dict[str, int]:
@@ -177,7 +178,7 @@ class Mimic3Stays(Stays):
         return {name.lower(): frozenset(had.index[had[name]]) for name in labels}
 
 
-_OF_2012 = {
+_COLUMN_OF = {
     "DiasABP": "Diastolic blood pressure",
     "NIDiasABP": "Diastolic blood pressure",
     "FiO2": "Fraction inspired oxygen",
@@ -224,28 +225,26 @@ class PhysioNet2012(Stays):
     @cached_property
     def _texts(self) -> dict[str, str]:
         if self.path.is_dir():
-            return {one.stem: one.read_text("utf-8") for one in sorted(self.path.rglob("*.txt"))}
+            return {file.stem: file.read_text("utf-8") for file in sorted(self.path.rglob("*.txt"))}
         with tarfile.open(self.path) as tar:
-            members = [one for one in tar.getmembers() if one.name.endswith(".txt")]
             texts = {}
-            for one in members:
-                file = tar.extractfile(one)
-                if file:
-                    texts[Path(one.name).stem] = file.read().decode()
+            for member in tar.getmembers():
+                if member.name.endswith(".txt") and (file := tar.extractfile(member)):
+                    texts[Path(member.name).stem] = file.read().decode()
         return dict(sorted(texts.items()))
 
     @cached_property
     def expired(self) -> dict[str, int]:
         table = pd.read_csv(self.outcomes, dtype={"RecordID": str})
         died = dict(zip(table["RecordID"], table["In-hospital_death"], strict=True))
-        return {one: int(died[one]) for one in self._texts if one in died}
+        return {who: int(died[who]) for who in self._texts if who in died}
 
     def table(self, patient: str) -> pd.DataFrame:
         wide = self._rows(patient).pivot(index="Hours", columns="column", values="Value")
         return wide.reset_index().rename_axis(columns=None).reindex(columns=list(COLUMNS))
 
     def values(self, patient: str, variable: str) -> pd.Series:
-        _must_be_known(variable)
+        _check_variable(variable)
         rows = self._rows(patient)
         rows = rows[rows["column"] == VARIABLES[variable]]
         return rows.set_index("Hours")["Value"].sort_index()
@@ -260,7 +259,7 @@ class PhysioNet2012(Stays):
     def _rows(self, patient: str) -> pd.DataFrame:
         if patient not in self._texts:
             raise self._unknown(patient)
-        return self._long.iloc[self._places.get(patient, [])]
+        return self._long.iloc[self._row_numbers.get(patient, [])]
 
     @cached_property
     def _long(self) -> pd.DataFrame:
@@ -273,19 +272,19 @@ class PhysioNet2012(Stays):
         names = ["patient", "Time", "Parameter", "Value"]
         file = io.StringIO("\n".join(lines))
         rows = pd.read_csv(file, names=names, dtype={"patient": str})
-        rows = rows[rows["Parameter"].isin(_OF_2012) & (rows["Value"] >= 0)]
-        hours = {one: int(one[:-3]) + int(one[-2:]) / 60 for one in rows["Time"].unique()}
-        rows = rows.assign(Hours=rows["Time"].map(hours), column=rows["Parameter"].map(_OF_2012))
+        rows = rows[rows["Parameter"].isin(_COLUMN_OF) & (rows["Value"] >= 0)]
+        hours = {time: int(time[:-3]) + int(time[-2:]) / 60 for time in rows["Time"].unique()}
+        rows = rows.assign(Hours=rows["Time"].map(hours), column=rows["Parameter"].map(_COLUMN_OF))
         rows = rows.drop_duplicates(["patient", "Hours", "column"], ignore_index=True)
         return rows[["patient", "Hours", "column", "Value"]]
 
     @cached_property
-    def _places(self) -> dict[str, np.ndarray]:
-        """The numbers of each patient's rows."""
-        return {str(one): found for one, found in self._long.groupby("patient").indices.items()}
+    def _row_numbers(self) -> dict[str, np.ndarray]:
+        """By patient."""
+        return {str(who): rows for who, rows in self._long.groupby("patient").indices.items()}
 
 
-_MADE_UP: dict[str, tuple[float, float, float, int]] = {
+_SYNTHETIC: dict[str, tuple[float, float, float, int]] = {
     # mean, spread between patients, spread within one, digits
     "Diastolic blood pressure": (59, 8, 5, 0),
     "Fraction inspired oxygen": (0.45, 0.08, 0.05, 2),
@@ -302,10 +301,10 @@ _MADE_UP: dict[str, tuple[float, float, float, int]] = {
 
 
 CONDITIONS = ("Acute and unspecified renal failure", "Septicemia (except in labor)", "Shock")
-"""Three of the 25 columns of phenotype_labels.csv, for made-up stays."""
+"""Three of the 25 columns of phenotype_labels.csv, for synthetic stays."""
 
 
-def made_up(
+def write_synthetic_stays(
     folder: str | Path, patients: int = 20, seed: int = 0, *, phenotypes: bool = False
 ) -> Mimic3Stays:
     """Write stays of no patient in the exact layout, for tests and notebooks.
@@ -325,7 +324,7 @@ def made_up(
         (path / "listfile.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     if phenotypes:
         _write_phenotypes(Path(folder), draw, [10_000 + number for number in range(patients)])
-    return Mimic3Stays(folder, source="made up")
+    return Mimic3Stays(folder, source="made up")  # the name that saved tasks have
 
 
 def _write_phenotypes(folder: Path, draw: random.Random, patients: list[int]) -> None:
@@ -339,17 +338,17 @@ def _write_phenotypes(folder: Path, draw: random.Random, patients: list[int]) ->
 
 
 def _stay(draw: random.Random, died: int) -> str:
-    own = {c: draw.gauss(m + died * b, b) for c, (m, b, _, _) in _MADE_UP.items()}
+    own = {c: draw.gauss(m + died * b, b) for c, (m, b, _, _) in _SYNTHETIC.items()}
     off = dict.fromkeys(own, 0.0)
     hours = sorted({round(draw.uniform(0, HOURS), 4) for _ in range(draw.randint(40, 90))})
     lines = [",".join(COLUMNS)]
     for hour in hours:
         fields = [str(hour)]
         for column in COLUMNS[1:]:
-            if column not in _MADE_UP or draw.random() < _missing(column, len(lines)):
+            if column not in _SYNTHETIC or draw.random() < _missing(column, len(lines)):
                 fields.append("")
                 continue
-            _, _, within, digits = _MADE_UP[column]
+            _, _, within, digits = _SYNTHETIC[column]
             off[column] = 0.8 * off[column] + draw.gauss(0, within)
             fields.append(str(round(own[column] + off[column], digits or None)))
         lines.append(",".join(fields))
@@ -362,25 +361,20 @@ def _missing(column: str, row: int) -> float:
     return 0.9 if column in ("Glucose", "pH", "Fraction inspired oxygen") else 0.3
 
 
-def rows(values: pd.Series) -> list[dict[str, Any]]:
-    """A series as data for a thread: [{"hour": 1.2, "value": 88.0}]."""
-    return [{"hour": round(float(h), 4), "value": float(v)} for h, v in values.items()]
-
-
-VARIABLE = "THREAD_KIT_ICU"
+STAYS_VARIABLE = "THREAD_KIT_ICU"
 """The environment variable that says where real stays are."""
 
 PATIENTS, SEED = 60, 1
-"""Of the made-up ones; those of the prompts' examples have seed 0."""
+"""Of the synthetic ones; those of the prompts' examples have seed 0."""
 
 
-def stays_here() -> Stays:
-    """The stays at THREAD_KIT_ICU, else made-up ones.
+def load_stays() -> Stays:
+    """The stays at THREAD_KIT_ICU, else synthetic ones.
 
     A folder of mimic3-benchmarks, or set A of PhysioNet/CinC Challenge 2012 (a folder, or a tar
     file of it, with Outcomes-a.txt beside it). Read once in a process. Raises FileNotFoundError.
     """
-    return _stays(os.environ.get(VARIABLE, ""))
+    return _stays(os.environ.get(STAYS_VARIABLE, ""))
 
 
 @cache
@@ -388,7 +382,7 @@ def _stays(where: str) -> Stays:
     if not where:
         folder = tempfile.TemporaryDirectory(prefix="thread-kit-stays-")
         atexit.register(folder.cleanup)
-        return made_up(folder.name, PATIENTS, SEED)
+        return write_synthetic_stays(folder.name, PATIENTS, SEED)
     path = Path(where).expanduser()
     if (path / "in-hospital-mortality").is_dir():
         return Mimic3Stays(path)

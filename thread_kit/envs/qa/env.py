@@ -6,6 +6,7 @@ and is graded. Threads get at the data by functions that their code calls.
 
 from __future__ import annotations
 
+import math
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -15,8 +16,9 @@ from typing import Any
 from thread_kit.envs.env import Env, Step
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 
-FINAL = re.compile(r"^Final Answer:[ \t]*(.*)", re.MULTILINE)
-HANDED_IN = "Final Answer:"
+ANSWER_START = "Final Answer:"
+_ANSWER = re.compile(rf"^{ANSWER_START}[ \t]*(.*)", re.MULTILINE)
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,31 +37,38 @@ class Question:
     figures: tuple[float, ...] = ()
 
 
-def graded(given: str, answer: str) -> bool:
+def is_right(answer: str, expected: str) -> bool:
     """Whether an answer is right, as the benchmarks grade it (THREAD's released code).
 
     Two numbers must agree in their whole part (hours, patients' numbers); of two texts one must
-    hold the other, in lower case. Unlike there an empty answer is wrong.
+    hold the other, in lower case. Stricter than there: nothing, a piece of a word ("o" for Ohio)
+    and a number that is not finite are wrong.
     """
-    given, answer = given.strip().lower(), answer.strip().lower()
+    answer, expected = answer.strip().lower(), expected.strip().lower()
     try:
-        return int(float(given)) == int(float(answer))
-    except (ValueError, OverflowError):
-        return bool(given) and (given in answer or answer in given)
+        numbers = float(answer), float(expected)
+    except ValueError:
+        is_part = answer in expected and _words(answer) in _words(expected)
+        return expected in answer or is_part
+    return all(map(math.isfinite, numbers)) and int(numbers[0]) == int(numbers[1])
+
+
+def _words(text: str) -> str:
+    return f" {' '.join(_WORD.findall(text))} "
 
 
 class QuestionEnv(Env):
     """One question, for one episode.
 
-    question: with its answer. asked: the look-ups that the threads have made.
+    question: with its answer. lookups: those that the threads have made and that gave values.
     """
 
     question: Question
 
     def __init__(self, *, weaker_sandbox: bool = False) -> None:
         self.weaker_sandbox = weaker_sandbox
-        self.asked: list[tuple[str, ...]] = []
-        self._given: str | None = None
+        self.lookups: dict[tuple[str, ...], None] = {}  # in their order, each once
+        self._answer: str | None = None
 
     @property
     @abstractmethod
@@ -72,44 +81,44 @@ class QuestionEnv(Env):
 
     def reset(self) -> str:
         """The question, the context of the main thread."""
-        self.asked.clear()
-        self._given = None
+        self.lookups.clear()
+        self._answer = None
         return f"Question: {self.question.text}"
 
     def answer(self, text: str) -> str | None:
         """See Env: the last line with a final answer."""
-        found = FINAL.findall(text)
-        return f"{HANDED_IN} {found[-1].removesuffix('#END#').strip()}" if found else None
+        answers = _ANSWER.findall(text)
+        return f"{ANSWER_START} {answers[-1].removesuffix('#END#').strip()}" if answers else None
 
     def step(self, action: str) -> Step:
         """Hand in `Final Answer: ...`; reward 1.0 if it is right. After that nothing has an effect.
 
-        info: the answer that was given, and whether it is right; of an answer also what a reviewer
+        info: the answer, and whether it is right (`solved`); of an answer also what a reviewer
         asks: the right answer, the look-ups that it takes (`needs`) and those that were made
         (`asked`), the numbers that decide (`figures`).
         """
-        if self._given is not None:
-            return self._answered("The question is answered.", 0.0)
-        found = FINAL.fullmatch(action.strip())
-        if found is None:
-            text = f"There is no such action; hand an answer in: {HANDED_IN} ..."
+        if self._answer is not None:
+            return self._end("The question is answered.", 0.0)
+        match = _ANSWER.fullmatch(action.strip())
+        if match is None:
+            text = f"There is no such action; hand an answer in: {ANSWER_START} ..."
             return Step(text, 0.0, False, False, {"answer": None, "solved": False})
-        self._given = found[1]
-        right = graded(self._given, self.question.answer)
-        return self._answered("That is right." if right else "That is wrong.", float(right))
+        self._answer = match[1]
+        right = is_right(self._answer, self.question.answer)
+        return self._end("That is right." if right else "That is wrong.", float(right))
 
     def oracle(self) -> list[str] | None:
         """See Env."""
-        return [f"{HANDED_IN} {self.question.answer}"]
+        return [f"{ANSWER_START} {self.question.answer}"]
 
-    def _answered(self, observation: str, reward: float) -> Step:
+    def _end(self, observation: str, reward: float) -> Step:
         question = self.question
         info = {
-            "answer": self._given,
-            "solved": graded(self._given or "", question.answer),
+            "answer": self._answer,
+            "solved": is_right(self._answer or "", question.answer),
             "right": question.answer,
-            "needs": [list(one) for one in question.needs],
-            "asked": [list(one) for one in dict.fromkeys(self.asked)],
+            "needs": [list(lookup) for lookup in question.needs],
+            "asked": [list(lookup) for lookup in self.lookups],
             "figures": list(question.figures),
         }
         return Step(observation, reward, True, False, info)

@@ -24,7 +24,7 @@ from functools import cache
 from typing import Any, final
 
 from thread_kit.envs.env import Env, Step
-from thread_kit.envs.textcraft.game import game, item_id, item_words, tree_of
+from thread_kit.envs.textcraft.game import item_id, item_words, make_game, make_tree
 from thread_kit.envs.textcraft.planner import Recipe, solve
 from thread_kit.paths import resource
 
@@ -84,6 +84,7 @@ class TextCraft(Env):
     """
 
     name = "textcraft"
+    packages = ("textcraft",)
 
     def __init__(
         self, split: str = "test", number: int = 12, *, max_actions: int | None = None
@@ -115,7 +116,7 @@ class TextCraft(Env):
         own = cls()
         own.task = {"goal": goal, "commands": list(commands)}
         own.goal, own.commands = goal, tuple(commands)
-        own._tree = tree_of(commands)
+        own._tree = make_tree(commands)
         if goal not in {Recipe.parse(command).output for command in commands}:
             raise ValueError(f"no command makes {goal!r}; add one, or choose another goal")
         own.depth = None
@@ -128,7 +129,7 @@ class TextCraft(Env):
         return {"commands": list(self.commands)}
 
     def _start(self) -> None:
-        self._game = game(self._tree)
+        self._game = make_game(self._tree)
         # Not the package's reset: that draws distractors from a set (another order in every
         # process), extends the recipes of the goal with those of other items, and fails
         # without a seed. Goal and commands come from our files instead.
@@ -160,7 +161,7 @@ class TextCraft(Env):
         After the end an action has no effect. Never raises, whatever the text.
         """
         if self._terminated or self._truncated:
-            return self._answer("The task is over.", 0.0)
+            return self._make_step("The task is over.", 0.0)
         self._actions += 1
         action = action.strip()
         if HUGE_NUMBER.search(action):
@@ -169,7 +170,7 @@ class TextCraft(Env):
             observation, reward, self._terminated, _, _ = self._game.step(action)
         self._game.inventory = {item: n for item, n in self._game.inventory.items() if n > 0}
         self._truncated = self._actions == self.max_actions and not self._terminated
-        return self._answer(observation, float(reward))
+        return self._make_step(observation, float(reward))
 
     def again(self) -> TextCraft:
         """See Env."""
@@ -187,7 +188,7 @@ class TextCraft(Env):
             return None
         return plan
 
-    def _answer(self, observation: str, reward: float) -> Step:
+    def _make_step(self, observation: str, reward: float) -> Step:
         inventory = {item_words(item): count for item, count in self._game.inventory.items()}
         info = {"actions": self._actions, "inventory": inventory, "solved": self._terminated}
         return Step(observation, reward, self._terminated, self._truncated, info)

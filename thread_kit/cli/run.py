@@ -1,0 +1,77 @@
+"""`python -m thread_kit run`: one episode, and its tree."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from thread_kit.cli.arguments import (
+    add_benchmark,
+    add_model,
+    add_rules,
+    choose_teaching,
+    load_engine,
+    read_benchmark,
+    read_rules,
+)
+from thread_kit.engines.models import EMBEDDED
+from thread_kit.requests import Status
+from thread_kit.session.session import Session
+
+
+def add_command(commands: Any) -> None:
+    """Add `run` to the subparsers of the command line."""
+    parser = commands.add_parser("run", help="run one episode and print its tree")
+    parser.set_defaults(do=run)
+    add_benchmark(parser)
+    add_rules(parser)
+    parser.add_argument(
+        "--task", default="0", metavar="N", help="number within the split, or a name"
+    )
+    parser.add_argument(
+        "--model", default=EMBEDDED, help="a name (see `models`), a GGUF file, or module:name"
+    )
+    parser.add_argument("--out", metavar="FILE", help="write the trace (JSONL) while it happens")
+    add_model(parser)
+    parser.add_argument(
+        "--depth", type=int, default=30, metavar="N", help="levels of threads at most"
+    )
+    parser.add_argument("--seconds", type=float, metavar="S", help="time limit of the episode")
+    parser.add_argument("--seed", type=int, default=0, help="for a temperature above 0")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the episode of the command line, and print its tree and a line for scripts."""
+    # What is to be played, before a model is loaded for it.
+    benchmark, split = read_benchmark(options)
+    rules = read_rules(options, benchmark)
+    env = benchmark.environment(split=split, **benchmark.choose(options.task), **rules)
+    adapter, prompt = choose_teaching(
+        options.model, benchmark, adapter=options.adapter, prompt=options.prompt
+    )
+    if prompt is None:
+        prompt = benchmark.load_prompt(env.examples)
+
+    # The session, which checks all that it is given before it begins.
+    engine = load_engine(options.model, adapter, options)
+    session = Session(
+        engine,
+        env,
+        prompt=prompt,
+        calls=options.calls,
+        new_tokens=options.new_tokens,
+        depth=options.depth,
+        seconds=options.seconds,
+        temperature=options.temperature,
+        seed=options.seed,
+        path=options.out,
+    )
+
+    # The episode, and what came of it.
+    print(f"{engine}\n{env}", flush=True)
+    with engine:
+        episode = session.run()
+    print(episode)
+    print(episode.summary)
+    if episode.status is Status.STOPPED:
+        raise KeyboardInterrupt  # the exit status says so, too

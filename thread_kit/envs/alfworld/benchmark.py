@@ -1,0 +1,34 @@
+"""ALFWorld's record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thread_kit.envs.alfworld.env import SPLITS, AlfWorld, tasks
+from thread_kit.envs.benchmark import Benchmark
+from thread_kit.errors.rules import HouseholdJudge
+
+
+def choose_game(text: str) -> dict[str, Any]:
+    """A game by its number within the split, or by its name."""
+    return {"game": int(text) if text.isascii() and text.isdecimal() else text}
+
+
+ALFWORLD = Benchmark(
+    "alfworld",
+    AlfWorld,
+    tasks,
+    splits=SPLITS,
+    arguments=lambda task: {"split": task.split, "game": task.name},
+    choose=choose_game,
+    rules={"nearest": "take what is no action for the admissible one most like it (StateFlow)"},
+    methods=("adapt, atomic", "adapt, by type", "stateflow, 10 states"),
+    # ADaPT paper, section 6.2: atomic skills and two whole games (hybrid), or the skills only.
+    executors=("executor", "atomic"),
+    carry=True,  # appendix A
+    handlers=("find", "make", "put", "use"),
+    error_rules=HouseholdJudge,
+    adapters={"smollm2-135m": "thread-alfworld-135m"},
+    published="ALFWorld",
+    published_splits={"valid_unseen": "test"},  # the 134 games that the papers test on
+)

@@ -1,0 +1,149 @@
+"""What the kit knows of a benchmark beside its environment: one record, in the benchmark's folder.
+
+`envs/registry.py` has the records by name; a record of one's own is registered there, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thread_kit.dialect import AGENT, Dialect
+from thread_kit.envs.env import Env
+from thread_kit.errors.rules import Judge
+from thread_kit.prompts import Prompt, load_prompt, parse_prompt
+
+if TYPE_CHECKING:
+    from thread_kit.methods.stateflow import Machine
+
+LISTED = 200
+"""Generated questions have no end; so many of each split are listed."""
+
+
+def choose_number(text: str) -> dict[str, Any]:
+    """The arguments of the task with this number; raises ValueError for what is no number."""
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError(f"no task {text!r}; tasks have numbers here")
+    return {"number": int(text)}
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A benchmark: its tasks, and what methods, tables and the command line need of it.
+
+    name: that of its environment (`Env.name`).
+    environment: environment(**arguments) makes a task; (split=..., **choose(text)) the one that a
+        person chooses.
+    tasks: tasks(split) lists those of a split. Where they have a `type`, a part of them has as many
+        of each.
+    splits: their names, the one of the papers' numbers first.
+    arguments: of a listed task, those that make it again; JSON values only.
+    choose: of what a person calls a task, a number or a name, its arguments; raises ValueError.
+    rules: flags that have a task played by other rules, with their help. A flag that is set is an
+        argument of `environment`, and so a part of the task.
+
+    dialect: of its few-shot prompts.
+    prompts: a folder that is laid out as the kit's prompts/ (METHOD/BENCHMARK-ROLE.txt), or the
+        texts by such names ("react/hanoi"); None is the kit's own folder.
+    methods: those that it has beyond the common ones (`experiments/method_registry.py`).
+    start: actions that are taken before an executor's first call (ADaPT paper, appendix A).
+    max_depth: d_max of the ADaPT paper (section 4.2), and its number of trials.
+    executors: roles of ADaPT's own executor prompts ("executor", "atomic"); else it is ReAct's.
+    carry: whether an executor reads the last step of the one before (`methods/adapt.py`).
+    handlers: the names of DecomP's sub-task handlers.
+    machines: StateFlow's, by the names of the few-shot prompts (`Env.examples`); they come before
+        those of `methods/state_machines.py`.
+
+    error_rules: what they find wrong is proposed in `errors/`.
+    adapters: by the name of a model, the adapter (in data/adapters) that has taught it this one.
+    published: what the papers' tables call it; None where they have no numbers.
+    published_splits: by our name of a split the papers', where it is another.
+    synthetic: its tasks are made here, like the published ones but never a reproduction of them.
+    """
+
+    name: str
+    environment: Callable[..., Env]
+    tasks: Callable[[str], Sequence[Any]]
+    _: KW_ONLY
+    splits: tuple[str, ...] = ("test",)
+    arguments: Callable[[Any], dict[str, Any]] = dict
+    choose: Callable[[str], dict[str, Any]] = choose_number
+    rules: Mapping[str, str] = field(default_factory=dict)
+
+    dialect: Dialect = AGENT
+    prompts: str | Path | Mapping[str, str] | None = None
+    methods: tuple[str, ...] = ()
+    start: tuple[str, ...] = ()
+    max_depth: int = 3
+    executors: tuple[str, ...] = ()
+    carry: bool = False
+    handlers: tuple[str, ...] = ()
+    machines: Mapping[str, Machine] = field(default_factory=dict)
+
+    error_rules: type[Judge] = Judge
+    adapters: Mapping[str, str] = field(default_factory=dict)
+    published: str | None = None
+    published_splits: Mapping[str, str] = field(default_factory=dict)
+    synthetic: bool = False
+
+    def load_prompt(self, name: str, dialect: Dialect | None = None) -> Prompt:
+        """A few-shot prompt: "react/hanoi", or a name alone for THREAD's; or one's own .txt file.
+
+        dialect: None is the benchmark's. Raises FileNotFoundError, and PromptError for what is no
+        prompt.
+        """
+        dialect = dialect or self.dialect
+        if not isinstance(self.prompts, Mapping) or name.endswith(".txt"):
+            folder = None if isinstance(self.prompts, Mapping | None) else Path(self.prompts)
+            return load_prompt(name, dialect, folder)
+        path = name if "/" in name else f"thread/{name}"
+        if path not in self.prompts:
+            known = ", ".join(self.prompts) or "none"
+            raise FileNotFoundError(
+                f"the benchmark {self.name!r} has no prompt {path!r}; it has: {known}. "
+                "Add it to `prompts`, or give the path of a .txt file"
+            )
+        return parse_prompt(self.prompts[path], name, dialect)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedTask:
+    """A generated question. type: of which kind it is; the kinds come in turn."""
+
+    benchmark: str
+    number: int
+    type: int
+    arguments: dict[str, Any]
+
+
+def list_questions(benchmark: str, kinds: int, arguments: dict[str, Any]) -> list[NumberedTask]:
+    """The first questions of a split. arguments: those that all of them have."""
+    return [
+        NumberedTask(benchmark, number, number % kinds, {**arguments, "number": number})
+        for number in range(LISTED)
+    ]
+
+
+def spread_evenly(tasks: Sequence[Any], n: int | None) -> list[Any]:
+    """`n` tasks, evenly spread, since a benchmark's order can run from hard to easy; None: all.
+
+    Tasks that have a `type` are spread over each type, as many of each as there are. Raises
+    ValueError if there are not so many.
+    """
+    if n is None:
+        return list(tasks)
+    if not 1 <= n <= len(tasks):
+        raise ValueError(f"--tasks {n}: this split has 1 to {len(tasks)}")
+    groups: dict[Any, list[Any]] = {}
+    for task in tasks:
+        groups.setdefault(getattr(task, "type", None), []).append(task)
+    shares = dict.fromkeys(groups, 0)
+    for _ in range(n):
+        shares[min((k for k in groups if shares[k] < len(groups[k])), key=shares.__getitem__)] += 1
+    return [
+        group[i * len(group) // shares[kind]]
+        for kind, group in groups.items()
+        for i in range(shares[kind])
+    ]

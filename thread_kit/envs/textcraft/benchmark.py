@@ -1,0 +1,21 @@
+"""TextCraft's record."""
+
+from __future__ import annotations
+
+from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.textcraft.env import SPLITS, TextCraft, tasks
+from thread_kit.errors.rules import CraftingJudge
+
+TEXTCRAFT = Benchmark(
+    "textcraft",
+    TextCraft,
+    tasks,
+    splits=tuple(SPLITS),
+    arguments=lambda task: {"split": task.split, "number": task.number},
+    start=("inventory",),
+    max_depth=4,
+    handlers=("get", "make"),
+    error_rules=CraftingJudge,
+    adapters={"smollm2-135m": "thread-textcraft-135m"},
+    published="TextCraft",
+)

@@ -1,0 +1,149 @@
+"""The calls of the model that the threads of one episode make, in the engine's shared steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from thread_kit.dialect import Dialect, Stop
+from thread_kit.engines.engine import (
+    Completion,
+    Engine,
+    EngineBusyError,
+    Postponed,
+    Prefilled,
+    Sampled,
+    ThreadKey,
+)
+from thread_kit.prompts import Prompt
+from thread_kit.requests import Generate, Generated, Status
+from thread_kit.session.limits import EpisodeOver, Limits
+from thread_kit.session.live_thread import LiveThread, RunningCall, generated_span
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import UNKNOWN, Edited, Event, Prefilling, Prompted, Token
+
+
+class Calls:
+    """Begins calls as far as there is room, and takes the engine's steps.
+
+    sampling: temperature and seed.
+    logprobs: marks whose probabilities each token tells.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        episode: Episode,
+        dialect: Dialect,
+        limits: Limits,
+        *,
+        sampling: Mapping[str, Any],
+        logprobs: tuple[str, ...] = (),
+    ) -> None:
+        self._engine = engine
+        self._episode = episode
+        self._dialect = dialect
+        self._limits = limits
+        self._temperature, self._seed = sampling["temperature"], sampling["seed"]
+        self._logprobs = logprobs
+        self._running: dict[ThreadKey, LiveThread] = {}
+        self._held: list[LiveThread] = []  # until there is room for one more call
+
+    def begin(self, thread: LiveThread, request: Generate) -> None:
+        """Begin a call, or hold the thread back until there is room for one more."""
+        # 1. The tokens that the budgets leave for it, beside those that are running.
+        others = [other.call.room for other in self._running.values() if other.call]
+        allowed = self._limits.room(self._episode.usage, others)
+        if allowed is None:
+            self._hold(thread, request)
+            return
+        room, spent = allowed
+
+        # 2. All that the thread sees, and what decides the answer.
+        prompt = self._tokens_of(thread.prompt)
+        # A number can depend on who was faster; a draw must not.
+        place = (thread.id,) if self._dialect.spawn is None else thread.path
+        own = request.temperature
+        try:
+            self._engine.begin(
+                thread.key,
+                [*prompt, *thread.context.tokens, *request.sequence.tokens],
+                stops=self._dialect.stops,
+                max_tokens=room,
+                temperature=self._temperature if own is None else own,
+                seed=(self._seed, *place),
+                logprobs=self._logprobs,
+            )
+        except EngineBusyError:
+            if not others:
+                raise
+            self._hold(thread, request)
+            return
+
+        # 3. It runs.
+        thread.call = RunningCall(room, spent, request)
+        thread.lengths, thread.logprobs = [], []
+        self._running[thread.key] = thread
+
+    def _tokens_of(self, prompt: Prompt) -> list[int]:
+        prompts = self._episode.header["prompts"]
+        if prompt.sha256 not in prompts:
+            raise ValueError(
+                f"a thread was spawned with {prompt!r}, which the session was not given; name it "
+                "among its prompts: Session(..., prompts=[...])"
+            )
+        return prompts[prompt.sha256]["tokens"]
+
+    def _hold(self, thread: LiveThread, request: Generate) -> None:
+        thread.is_held, thread.request = True, request
+        self._held.append(thread)
+
+    def step(self) -> Iterator[Event]:
+        """One step of the engine, for all threads that generate."""
+        threads = sorted(self._running.values(), key=lambda thread: thread.id)
+        if not threads:
+            raise RuntimeError("every thread waits for another one; this must not happen")
+        news = self._engine.advance(*(thread.key for thread in threads))
+        for item in news:  # first of all: whoever closes the session now must not lose a call
+            if isinstance(item, Completion) and (call := self._running[item.thread].call):
+                call.over = item
+        for item in news:
+            match item:
+                case Prefilled(key, done, total):
+                    yield Prefilling(self._running[key].id, done, total)
+                case Sampled(key, token, text, logprobs):
+                    thread = self._running[key]
+                    thread.lengths.append(len(text))
+                    if logprobs and self._logprobs:
+                        thread.logprobs.append(logprobs)
+                    told = None if logprobs == UNKNOWN else logprobs
+                    yield Token(thread.id, token, text, told)
+                case Postponed(key):
+                    thread = self._running.pop(key)
+                    if thread.call:
+                        thread.request, thread.call = thread.call.request, None
+                case Completion(key):
+                    yield from self._finish(self._running.pop(key), item)
+                case Prefilling() | Prompted() | Edited():  # of a replay
+                    yield item
+
+    def _finish(self, thread: LiveThread, completion: Completion) -> Iterator[Event]:
+        call, thread.call = thread.call, None
+        event = generated_span(thread, completion)
+        yield event
+        thread.shown += 1
+        if call and event.stop is Stop.LENGTH and call.spent is Status.OUT_OF_TOKENS:
+            used = self._episode.usage.generated
+            raise EpisodeOver(call.spent, f"{used} new tokens are used up")
+        thread.reply = Generated(event.span, event.stop)
+        for held in self._held:
+            held.is_held = False
+        self._held.clear()
+
+    def cancel(self, thread: LiveThread) -> Iterator[Event]:
+        """Give up the call of a thread, if it has one; what it has written stays."""
+        completion = self._engine.cancel(thread.key)
+        if thread.call and thread.call.over:
+            completion = thread.call.over
+        if completion and completion.tokens:
+            yield generated_span(thread, completion)
