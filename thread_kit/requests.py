@@ -1,4 +1,4 @@
-"""What a program asks for and is told: the words between threads and whoever drives them.
+"""Requests of a program and the replies to them, and the statuses of a thread.
 
 A program is a generator: it yields requests and is sent the replies, and what it returns is a
 `Finished`. It knows no model, no environment, no other thread and no clock.

@@ -1,0 +1,1 @@
+"""Distillation: the episodes of a teacher in, an adapter out."""

@@ -1,4 +1,4 @@
-"""What a model weighed before it wrote a token: how near it was to a spawn, or to its end.
+"""Token probabilities: the chances of the dialect's marks and of the likeliest tokens.
 
 Measured on the model's own distribution: the softmax of all logits at temperature 1, before any
 temperature, draw or ban. The chance of a mark is the sum over the tokens that

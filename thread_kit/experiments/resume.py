@@ -1,4 +1,4 @@
-"""Episodes that were killed, or stopped, go on from their traces: no call of the model is repeated.
+"""Resume: episodes that were killed or stopped go on from their traces.
 
 While the past is repeated, what the trace was before lies beside it, as NAME.before. So a kill in
 the midst of that loses nothing either.

@@ -1,4 +1,4 @@
-"""What a session checks before it begins, and what it writes down about where it runs."""
+"""Checks of what a session is given, before it begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The past of a fork: the part of an episode that a session lives through again.
+"""Replay: the recorded part of an episode, which a fork repeats before it goes on.
 
 The recorded calls are the model's part (`engines/replay.py`), while environment and sandbox do
 everything once more, and thereby come to the state that they were in. Every event that this makes

@@ -1,4 +1,4 @@
-"""Meets the requests of the threads of one episode: a small scheduler.
+"""The scheduler: meets the requests of all threads of one episode.
 
 A thread that is ready runs until it generates or waits; of several, the one with the lowest number
 goes first. When none is ready, the engine takes one step for all that generate. With join

@@ -1,4 +1,4 @@
-"""What an episode asked of the model, against the least that it could have asked."""
+"""Costs: tokens generated, evaluated and reused, against the least that was possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model most likely meant: of the actions that do something now, the one most alike.
+"""The admissible action that is most like a text, by BLEU (StateFlow paper).
 
 By BLEU (Papineni et al. 2002), as in the StateFlow paper (section 4.2), whose models write actions
 that no game understands, such as "put mug on desk". Smoothed by one, since actions are short.
