@@ -19,8 +19,8 @@ pytestmark = pytest.mark.browser
 SESSION = """\
 import time
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.session import Session
-from thread_kit.views.player import watch
+from thread_kit.session.session import Session
+from thread_kit.views.player.widget import watch
 
 class Slow(ScriptedEngine):
     def step(self):
@@ -47,8 +47,8 @@ from pathlib import Path
 import time
 from IPython.display import display
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.session import Session
-from thread_kit.views.player import watch
+from thread_kit.session.session import Session
+from thread_kit.views.player.widget import watch
 
 class Gated(ScriptedEngine):
     steps = 0
@@ -67,8 +67,8 @@ print(player.wait())"""
 ENDLESS = """\
 import time
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.session import Session
-from thread_kit.views.player import watch
+from thread_kit.session.session import Session
+from thread_kit.views.player.widget import watch
 
 class Slow(ScriptedEngine):
     def step(self):
