@@ -27,7 +27,7 @@ from thread_kit.trace.events import (
     GeneratedSpan,
     Observed,
 )
-from thread_kit.views.formatting import legible, shorten
+from thread_kit.views.formatting import sanitize, shorten
 from thread_kit.views.html import episode_html
 
 LINE = 110  # characters of an event in the list
@@ -151,4 +151,4 @@ def described(event: Event) -> str | None:
             text = f"the episode is over: {event.status} {event.detail}"
         case _:
             return None
-    return shorten(" ".join(legible(text).split()), LINE)
+    return shorten(" ".join(sanitize(text).split()), LINE)

@@ -14,7 +14,7 @@ import ipywidgets as widgets
 from thread_kit.engines.engine import Engine
 from thread_kit.envs.env import Env
 from thread_kit.experiments.method import SessionMethod
-from thread_kit.views.columns import Beside
+from thread_kit.views.columns import SideBySide
 from thread_kit.views.player.widget import Player, watch
 
 
@@ -65,11 +65,11 @@ class Switches(widgets.VBox):
         wide = widgets.Layout(width="50%")
         self._trees.children = [widgets.VBox([one], layout=wide) for one in self._shown.values()]
 
-    def wait(self) -> Beside:
+    def wait(self) -> SideBySide:
         """Both episodes when they are over; begins them if nothing has."""
         if not self._shown:
             self.start()
-        return Beside({name: live.wait() for name, live in self._shown.items()})
+        return SideBySide({name: live.wait() for name, live in self._shown.items()})
 
     def stop(self) -> None:
         """End what runs, and take it off the page."""
