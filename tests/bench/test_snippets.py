@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from thread_kit.analysis.statistics import on_same_tasks, shared_out
+from thread_kit.analysis.statistics import pair_by_task, summarize_pairs
 from thread_kit.bench.snippets import main
 from thread_kit.dialect import QA
 from thread_kit.engines.scripted import ScriptedEngine
@@ -48,11 +48,11 @@ def played(**changed) -> pd.DataFrame:
 
 
 def test_only_tasks_that_both_have_played_are_compared():
-    both = on_same_tasks(played(), "a", "b")
+    both = pair_by_task(played(), "a", "b")
     assert both.index.get_level_values("task").tolist() == ["2"]
     assert both["generated"].to_dict("records") == [{"a": 20, "b": 40}]
-    short = shared_out(both).set_index("method")
+    short = summarize_pairs(both).set_index("method")
     assert short["solved"].to_dict() == {"a": 0, "b": 1}
     assert short["seconds"].to_dict() == {"a": 2.0, "b": 3.0}
     with pytest.raises(ValueError, match="no episode of 'c' is here; known: a, b"):
-        on_same_tasks(played(), "a", "c")
+        pair_by_task(played(), "a", "c")

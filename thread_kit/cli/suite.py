@@ -117,7 +117,7 @@ def methods_of(
 
 def report(results: Results, *, seeds: int) -> None:
     """Print the tables of a suite: rates with intervals, pairs of methods, the published ones."""
-    from thread_kit.analysis.published import beside, printed_as
+    from thread_kit.analysis.published import compare_with_published, list_published_names
     from thread_kit.analysis.statistics import compare, repeats, success
 
     frame = results.frame
@@ -129,8 +129,10 @@ def report(results: Results, *, seeds: int) -> None:
         _print("Methods on the same tasks (paired bootstrap, exact McNemar, Holm)", compare(frame))
     if seeds > 1:
         _print("Over runs, in percent (as Table 7 of THREAD paper)", repeats(frame))
-    table = beside(frame)
-    played = {name for method in frame["method"] for name in (method, *printed_as(method))}
+    table = compare_with_published(frame)
+    played = {
+        name for method in frame["method"] for name in (method, *list_published_names(method))
+    }
     table = table[table["method"].str.casefold().isin(played)].drop(columns="note")
     _print("Beside the published numbers, which are other models' unless it says so", table)
 

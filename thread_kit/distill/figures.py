@@ -76,8 +76,9 @@ def success_by_group_figure(
 def success_by_tokens_figure(results: Results) -> go.Figure:
     """The share of tasks solved within a budget of tokens evaluated for each (logarithmic)."""
     rows = [
-        {"method": name, "model": "", "solved": one.solved, "evaluated": one.evaluated}
+        {"method": name, "model": "", "task": task, "seed": 0}
+        | {"solved": outcome.solved, "evaluated": outcome.evaluated}
         for name, outcomes in results.items()
-        for one in outcomes
+        for task, outcome in enumerate(outcomes)
     ]
     return success_by_cost_figure(pd.DataFrame(rows))
