@@ -20,7 +20,7 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import GeneratedSpan, Spawned, Token
-from thread_kit.views.export_html import render_page
+from thread_kit.views.export_html import render_page, save_page
 from thread_kit.views.html import episode_html
 from thread_kit.views.player.frames import FrameRecorder
 from thread_kit.views.player.throttle import INTERVAL, Throttle
@@ -306,3 +306,26 @@ def test_a_page_holds_the_whole_episode_and_no_text_can_leave_its_element():
         f.get("token", "") for f in recording["tracks"][0]["frames"]
     )
     assert "http" not in text.replace("http://www.w3.org/", "")
+
+
+def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    episode = session().run(progress=False)
+    assert save_page(episode, path) == path
+    before = path.read_text("utf-8")
+
+    def fail(self, text, **options):
+        self.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_text", fail)
+    with pytest.raises(OSError, match="No space left"):
+        save_page(episode, path)
+    assert path.read_text("utf-8") == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_exact_prompt_is_kept_where_it_cannot_be_shown():
+    header = {"prompts": {"p": {"name": "p", "text": "a\x1bb", "tokens": [1]}}}
+    prompt = FrameRecorder(Episode(header)).about["prompts"]["p"]
+    assert (prompt["text"], prompt["exact"]) == ("a␛b", "a\x1bb")

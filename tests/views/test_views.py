@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from thread_kit.dialect import Stop
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.errors.first_error import find_first_error
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance
 from thread_kit.session.session import Session
-from thread_kit.trace.episode import Episode
+from thread_kit.trace.episode import Episode, TraceError
 from thread_kit.trace.events import (
     Acted,
     Closed,
@@ -34,7 +35,7 @@ from thread_kit.views.formatting import sanitize
 from thread_kit.views.html import TEXT, episode_html
 from thread_kit.views.player.frames import FrameRecorder
 from thread_kit.views.plot import supplemental_work_figure, usage_figure
-from thread_kit.views.text import episode_text, thread_text
+from thread_kit.views.text import episode_text, read_text, thread_text
 from thread_kit.views.tree_image import save_picture
 from thread_kit.views.view_model import VALUE, Branch, view_episode
 
@@ -267,6 +268,57 @@ def test_nothing_that_a_model_or_an_environment_says_becomes_markup(first, secon
     text.encode()
     json.dumps(FrameRecorder(hostile).frames, ensure_ascii=False).encode()
     supplemental_work_figure(hostile).to_json().encode()
+
+
+ODD = [  # the event (None: the header), where in it, and what stands there instead
+    (None, ("prompts", "p"), 5),
+    (None, ("prompts", "p", "text"), 10**400),
+    (None, ("prompts", "p", "tokens"), float("nan")),
+    (None, ("prompts",), ["p"]),
+    (None, ("exchange",), float("nan")),
+    (None, ("exchange",), {"phi": [1], "psi": {"{x}": "{0"}}),
+    (None, ("sampling",), {"temperature": float("inf")}),
+    (None, ("sampling",), None),
+    (None, ("environment",), [[]]),
+    (None, ("model",), None),
+    ("acted", ("reward",), 10**400),
+    ("acted", ("reward",), float("nan")),
+    ("closed", ("reward",), -(10**400)),
+]
+
+
+@pytest.mark.parametrize(("kind", "path", "value"), ODD, ids=range(len(ODD)))
+def test_whatever_loads_can_be_shown(kind, path, value):
+    episode = session().run(progress=False)
+    lines = [json.loads(line) for line in episode.to_lines()]
+    prompts = lines[0]["prompts"]
+    lines[0]["prompts"] = {**prompts, "p": {"name": "p", "text": "x", "tokens": [1]}}
+    place = next(line for line in lines if line.get("event") == kind)
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    try:
+        odd = Episode.from_lines(map(json.dumps, lines), name="odd", torn=False)
+    except TraceError:
+        return  # refused with a message
+    assert "Sharpen the axe." in str(odd)
+    assert all(thread_text(odd, number) for number in odd.threads)
+    check(episode_html(odd))
+    assert find_first_error(odd)
+    supplemental_work_figure(odd).to_json()
+    assert usage_figure(odd).to_json()
+    recorder = FrameRecorder(odd)
+    json.dumps([recorder.about, recorder.frames], allow_nan=False)
+
+
+def test_what_a_model_has_read_is_safe_to_print():
+    running = Session(ScriptedEngine(["a\x1b]0;title\x07 =>", "#END#", "#END#"]), context="go")
+    episode = running.run(progress=False)
+    assert "\x1b" in episode.seen(0)
+    assert "go" in read_text(episode, 0)
+    assert "a␛]0;title␇ =>" in read_text(episode, 0)
+    with pytest.raises(KeyError):
+        read_text(episode, 5)
 
 
 # Colours

@@ -25,23 +25,25 @@ from thread_kit.trace.events import (
     Waiting,
 )
 from thread_kit.views.formatting import describe_reward, pluralize, shorten
+from thread_kit.views.view_model import header_part
 
 QUOTED = 160
 """Characters of a text that is quoted."""
 
 _EXCHANGES = {
-    "phi_last_line": "from the last line of thread {0}, behind its first comma",
-    "phi_full_sequence": "from all that thread {0} has in its sequence",
-    "psi_print": "what the last print of thread {0} printed",
-    "psi_full_sequence": "the whole sequence of thread {0}",
+    "phi_last_line": "from the last line of thread @, behind its first comma",
+    "phi_full_sequence": "from all that thread @ has in its sequence",
+    "psi_print": "what the last print of thread @ printed",
+    "psi_full_sequence": "the whole sequence of thread @",
 }
+"""By the name of phi or psi, what it takes of thread @."""
 
 
 def describe_event(episode: Episode, event: Event) -> str:
     """One event in words; the episode has taken it in."""
     match event:
         case Prompted(prompt, reused, evaluated):
-            name = episode.header.get("prompts", {}).get(prompt, {}).get("name", prompt)
+            name = header_part(header_part(episode.header, "prompts"), prompt).get("name", prompt)
             return (
                 f"The few-shot prompt {name} is in the cache: {pluralize(evaluated, 'token')} "
                 f"evaluated, {reused:,} reused."
@@ -83,8 +85,8 @@ def describe_event(episode: Episode, event: Event) -> str:
 def _describe_spawn(episode: Episode, event: Spawned) -> str:
     if event.parent is None:
         return f"Thread {event.thread}, the main thread, begins. Its context is the task."
-    name = episode.header.get("exchange", {}).get("phi", "phi")
-    how = _EXCHANGES.get(name, f"by {name}, from thread {{0}}").format(event.parent)
+    name = str(header_part(episode.header, "exchange").get("phi", "phi"))
+    how = _EXCHANGES.get(name, f"by {name}, from thread @").replace("@", str(event.parent))
     waits = "waits" if event.future is None else f"goes on; {{{event.future}}} stands for it"
     title = episode.threads[event.thread].title
     return (
@@ -95,7 +97,7 @@ def _describe_spawn(episode: Episode, event: Spawned) -> str:
 
 
 def _describe_call(episode: Episode, event: GeneratedSpan) -> str:
-    thread, dialect = event.thread, episode.header.get("dialect", {})
+    thread, dialect = event.thread, header_part(episode.header, "dialect")
     listen, end = dialect.get("listen", "=>"), dialect.get("end", "#END#")
     tokens = pluralize(len(event.span), "token")
     match event.stop:
@@ -127,8 +129,8 @@ def _describe_line(event: ExecutedLine) -> str:
 
 
 def _describe_return(episode: Episode, event: Returned) -> str:
-    name = episode.header.get("exchange", {}).get("psi", "psi")
-    how = _EXCHANGES.get(name, f"what {name} makes of thread {{0}}").format(event.child)
+    name = str(header_part(episode.header, "exchange").get("psi", "psi"))
+    how = _EXCHANGES.get(name, f"what {name} makes of thread @").replace("@", str(event.child))
     names = ""
     if event.variables:
         names = f" With it come the variables that it names: {', '.join(event.variables)}."

@@ -193,12 +193,19 @@ def view_episode(episode: Episode) -> EpisodeView:
 def view_prompts(header: Mapping[str, Any]) -> dict[str, PromptView]:
     """The few-shot prompts of an episode that hold any examples."""
     views = {}
-    for role, prompt in header.get("prompts", {}).items():
-        if prompt["text"]:
-            name, tokens = sanitize(str(prompt.get("name", ""))), len(prompt["tokens"])
-            label = f"few-shot prompt {name}: {pluralize(tokens, 'token')}"
-            views[role] = PromptView(name, sanitize(prompt["text"]), tokens, label)
+    for role, prompt in header_part(header, "prompts").items():
+        match prompt:  # of an odd file, what has no text and tokens is left out
+            case {"text": str(text), "tokens": [*tokens]} if text:
+                name = sanitize(str(prompt.get("name", "")))
+                label = f"few-shot prompt {name}: {pluralize(len(tokens), 'token')}"
+                views[role] = PromptView(name, sanitize(text), len(tokens), label)
     return views
+
+
+def header_part(header: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A part of a header by its name; {} where it is missing, or where an odd file has no names."""
+    part = header.get(name)
+    return part if isinstance(part, Mapping) else {}
 
 
 def view_thread(episode: Episode, number: int) -> ThreadView:

@@ -40,6 +40,7 @@ from thread_kit.views.formatting import describe_totals, sanitize
 from thread_kit.views.narration import describe_event
 from thread_kit.views.view_model import (
     Piece,
+    header_part,
     view_action,
     view_edit,
     view_futures,
@@ -84,7 +85,7 @@ class FrameRecorder:
         """What does not change while the episode runs, and the state before its first frame."""
         header = self.episode.header
         prompts = view_prompts(header)
-        dialect = header.get("dialect", {})
+        dialect = header_part(header, "dialect")
         return _to_json(
             {
                 "prompts": {
@@ -92,8 +93,8 @@ class FrameRecorder:
                     for role, prompt in prompts.items()
                 },
                 "marks": {name: dialect.get(name) for name in ("listen", "close", "end", "spawn")},
-                "exchange": header.get("exchange", {}),
-                "sampling": header.get("sampling", {}),
+                "exchange": header_part(header, "exchange"),
+                "sampling": header_part(header, "sampling"),
                 "fork": header.get("fork"),
                 "start": {**_top(Episode(header), 0), "threads": {}},
             }
