@@ -7,9 +7,9 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from thread_kit.analysis.figures import COSTS, calls_figure, success_by_cost_figure, success_figure
-from thread_kit.analysis.published import beside
-from thread_kit.analysis.statistics import calls, wilson, within_budget
+from thread_kit.analysis.figures import calls_figure, success_by_cost_figure, success_figure
+from thread_kit.analysis.published import compare_with_published
+from thread_kit.analysis.statistics import COSTS, calls, success_by_cost, wilson
 from thread_kit.views.palette import SERIES
 
 MODELS = ("smollm2-135m", "qwen2.5-coder-1.5b")
@@ -43,8 +43,8 @@ def frame() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def table(frame) -> pd.DataFrame:
-    found = beside(frame)
-    return found[found["method"].str.casefold().isin(["thread", "react"])]
+    table = compare_with_published(frame)
+    return table[table["method"].str.casefold().isin(["thread", "react"])]
 
 
 def named(figure: go.Figure, name: str):
@@ -54,17 +54,17 @@ def named(figure: go.Figure, name: str):
 
 def test_success_stands_beside_the_published_with_model_n_and_source(frame, table):
     figure = success_figure(table)
-    mine = named(figure, "smollm2-135m, n = 40 (own run)")
-    theirs = named(figure, "Llama-3-8b, n = 200 (THREAD v2, Table 3)")
-    assert list(mine.x) == list(theirs.x)[::-1] == ["THREAD", "ReAct"]  # as published
+    own = named(figure, "smollm2-135m, n = 40 (own run)")
+    quoted = named(figure, "Llama-3-8b, n = 200 (THREAD v2, Table 3)")
+    assert list(own.x) == list(quoted.x)[::-1] == ["THREAD", "ReAct"]  # as published
     solved = int(frame.query("model == 'smollm2-135m' and method == 'thread'")["solved"].sum())
-    assert mine.y[0] == 100 * solved / 40
+    assert own.y[0] == 100 * solved / 40
     low, high = wilson(solved, 40)
-    assert mine.y[0] - mine.error_y.arrayminus[0] == pytest.approx(100 * low)
-    assert mine.y[0] + mine.error_y.array[0] == pytest.approx(100 * high)
-    assert list(theirs.y) == [12.5, 92.0]
-    assert not mine.marker.symbol.endswith("-open")
-    assert theirs.marker.symbol.endswith("-open")
+    assert own.y[0] - own.error_y.arrayminus[0] == pytest.approx(100 * low)
+    assert own.y[0] + own.error_y.array[0] == pytest.approx(100 * high)
+    assert list(quoted.y) == [12.5, 92.0]
+    assert not own.marker.symbol.endswith("-open")
+    assert quoted.marker.symbol.endswith("-open")
     assert len({trace.name for trace in figure.data}) == len(figure.data)
 
 
@@ -86,10 +86,10 @@ def test_a_model_looks_the_same_wherever_it_is_and_like_no_other(table):
 
 
 @pytest.mark.parametrize("cost", COSTS)
-def test_success_by_cost_is_the_curve_of_within_budget(frame, cost):
+def test_the_figure_is_the_curve_of_success_by_cost(frame, cost):
     figure = success_by_cost_figure(frame, cost)
     assert len(figure.data) == 4
-    curve = within_budget(frame, cost).groupby(["method", "model"])
+    curve = success_by_cost(frame, cost).groupby(["method", "model"])
     for (method, model), rows in curve:
         trace = named(figure, f"{method}, {model}")
         reached = dict(zip(trace.x, trace.y, strict=True))  # of equal costs the last counts
@@ -97,12 +97,14 @@ def test_success_by_cost_is_the_curve_of_within_budget(frame, cost):
             assert reached[row["budget"]] == pytest.approx(row["rate"])
         assert trace.x[-1] == frame[cost].max()
         assert list(trace.y) == sorted(trace.y)
-    assert COSTS[cost] == figure.layout.xaxis.title.text
+    assert figure.layout.xaxis.title.text == f"{COSTS[cost]} for one task"
     assert len({(trace.line.color, trace.line.dash) for trace in figure.data}) == 4
 
 
 def test_a_cost_that_there_is_not_is_refused(frame):
-    with pytest.raises(ValueError, match="'money' is no cost of an episode; choose one of eval"):
+    with pytest.raises(
+        ValueError, match="'money' is no cost of an episode; choose one of generated"
+    ):
         success_by_cost_figure(frame, "money")
 
 

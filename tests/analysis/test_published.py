@@ -7,25 +7,25 @@ import pytest
 
 from thread_kit.analysis.published import (
     PAPERS,
-    PRINTED_AS,
+    PUBLISHED_NAMES,
     RATES,
-    beside,
     by_type,
-    printed_as,
-    published,
+    compare_with_published,
+    list_published_names,
+    load_published,
 )
 from thread_kit.analysis.statistics import wilson
 from thread_kit.experiments.method_registry import BUILDERS, VARIANTS
 
-ALL = published()
+ALL = load_published()
 GROUPS = ["paper", "table", "benchmark", "split", "model", "row"]
 
 
 def value(paper: str, table: str, row: str, metric="success rate", group="All", **more) -> float:
-    asked = {"paper": paper, "table": table, "row": row, "metric": metric, "group": group, **more}
-    found = ALL.loc[(ALL[list(asked)] == pd.Series(asked)).all(axis=1), "value"]
-    assert len(found) == 1, asked
-    return found.item()
+    wanted = {"paper": paper, "table": table, "row": row, "metric": metric, "group": group, **more}
+    values = ALL.loc[(ALL[list(wanted)] == pd.Series(wanted)).all(axis=1), "value"]
+    assert len(values) == 1, wanted
+    return values.item()
 
 
 def rates() -> pd.DataFrame:
@@ -60,13 +60,13 @@ def test_every_number_is_cited_and_occurs_once():
     ],
 )
 def test_no_cell_of_a_table_is_missing(paper, numbers):
-    assert len(published(paper=paper)) == numbers
+    assert len(load_published(paper=paper)) == numbers
 
 
 def test_standard_errors_are_those_of_table_7():
-    found = published(paper="THREAD v2").dropna(subset="stderr")
-    printed = zip(found["value"], found["stderr"], strict=True)
-    assert dict(zip(found["benchmark"], printed, strict=True)) == {
+    rows = load_published(paper="THREAD v2").dropna(subset="stderr")
+    printed = zip(rows["value"], rows["stderr"], strict=True)
+    assert dict(zip(rows["benchmark"], printed, strict=True)) == {
         "DataCommons QA": (76.7, 0.17),
         "MIMIC-III ICU QA": (71.4, 0.36),
         "ALFWorld": (95.7, 0.28),
@@ -148,7 +148,7 @@ def test_failures_by_ending_state_add_up():
 
 def test_both_versions_of_the_thread_paper_print_the_same():
     same = ["benchmark", "group", "method", "model", "metric", "note"]
-    older, newer = (published(paper=f"THREAD v{n}") for n in (1, 2))
+    older, newer = (load_published(paper=f"THREAD v{n}") for n in (1, 2))
     both = older.merge(newer, on=same, suffixes=("_1", "_2"))
     assert len(both) == len(older)
     assert (both["value_1"] == both["value_2"]).all()
@@ -156,7 +156,7 @@ def test_both_versions_of_the_thread_paper_print_the_same():
 
 
 def test_stateflows_tables_print_the_same_numbers_to_fewer_places():
-    flow = published(paper="StateFlow")
+    flow = load_published(paper="StateFlow")
     pairs = 0
     for brief, full in (("Table 1", "Table 5"), ("Table 2", "Table 6"), ("Figure 4", "Table 7")):
         on = ["method", "model", "metric"]
@@ -171,9 +171,9 @@ def test_stateflows_tables_print_the_same_numbers_to_fewer_places():
 
 
 def best_prior(table: str, model: str, metric="success rate") -> float:
-    found = published(paper="THREAD v2", model=model)
-    found = found[(found["table"] == table) & (found["metric"] == metric)]
-    return found.loc[(found["method"] != "THREAD") & (found["group"] == "All"), "value"].max()
+    rows = load_published(paper="THREAD v2", model=model)
+    rows = rows[(rows["table"] == table) & (rows["metric"] == metric)]
+    return rows.loc[(rows["method"] != "THREAD") & (rows["group"] == "All"), "value"].max()
 
 
 def thread(table: str, model: str, metric="success rate") -> float:
@@ -249,22 +249,22 @@ def test_stateflows_text_says_what_its_tables_say():
 
 
 def test_numbers_are_found_by_name_in_any_letters():
-    found = published(benchmark="textcraft", method="thread", model="llama-3-8B")
-    assert list(found["paper"]) == ["THREAD v2", "THREAD v1"]
-    assert list(found["value"]) == [92.0, 92.0]
-    assert list(found["n"]) == [200, 200]
+    rows = load_published(benchmark="textcraft", method="thread", model="llama-3-8B")
+    assert list(rows["paper"]) == ["THREAD v2", "THREAD v1"]
+    assert list(rows["value"]) == [92.0, 92.0]
+    assert list(rows["n"]) == [200, 200]
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("filters", "message"),
     [
         ({"benchmark": "chess"}, "benchmark 'chess'; known: ALFWorld, TextCraft"),
         ({"benchmark": "TextCraft", "model": "GPT-4"}, "model 'GPT-4'; known: GPT-3.5, Llama-3-8b"),
     ],
 )
-def test_what_was_never_published_is_refused_with_what_was(asked, message):
+def test_what_was_never_published_is_refused_with_what_was(filters, message):
     with pytest.raises(ValueError, match=message):
-        published(**asked)
+        load_published(**filters)
 
 
 # Ours beside theirs
@@ -286,7 +286,7 @@ def ours(model="smollm2-135m", method="thread", n=200, solved=150, split="test")
 
 
 def test_ours_and_theirs_name_method_model_n_interval_and_source():
-    table = beside(ours())
+    table = compare_with_published(ours())
     first = table.iloc[0]
     assert (first["kind"], first["method"], first["model"]) == ("own run", "thread", "smollm2-135m")
     assert (first["n"], first["success"]) == (200, 75)
@@ -302,7 +302,7 @@ def test_ours_and_theirs_name_method_model_n_interval_and_source():
 
 
 def test_a_mean_over_runs_has_no_wilson_interval():
-    table = beside(ours(), method="thread")
+    table = compare_with_published(ours(), method="thread")
     mean = table[table["source"] == "THREAD v2, Table 7"].iloc[0]
     assert mean["success"] == 93.7
     assert pd.isna(mean["low"])
@@ -310,7 +310,7 @@ def test_a_mean_over_runs_has_no_wilson_interval():
 
 
 @pytest.mark.parametrize(
-    ("given", "same", "kind", "note"),
+    ("changes", "same", "kind", "note"),
     [
         ({}, {}, "own run", "another model"),
         ({"model": "Llama-3-8b"}, {}, "own run", "another model"),
@@ -322,8 +322,8 @@ def test_a_mean_over_runs_has_no_wilson_interval():
     ],
     ids=["other", "same name", "same", "fewer tasks", "other split", "other method", "unpublished"],
 )
-def test_only_the_same_weights_tasks_and_method_make_a_reproduction(given, same, kind, note):
-    row = beside(ours(**given), same_model=same).iloc[0]
+def test_only_the_same_weights_tasks_and_method_make_a_reproduction(changes, same, kind, note):
+    row = compare_with_published(ours(**changes), same_model=same).iloc[0]
     assert row["kind"] == kind
     assert note in row["note"]
 
@@ -348,23 +348,25 @@ def household(method="thread", n=134, split="valid_unseen", **more) -> pd.DataFr
 def test_alfworlds_unseen_games_are_the_papers_test_and_half_of_them_are_half(
     method, n, split, kind, source
 ):
-    table = beside(household(method, n, split), same_model={"smollm2-135m": "GPT-3.5"})
+    table = compare_with_published(
+        household(method, n, split), same_model={"smollm2-135m": "GPT-3.5"}
+    )
     assert (table.iloc[0]["kind"], table.iloc[0]["source"]) == (kind, source)
 
 
 def test_each_method_of_ours_is_printed_under_a_name_that_the_papers_have():
     printed = set(ALL["method"].str.casefold())
-    for method in PRINTED_AS:
+    for method in PUBLISHED_NAMES:
         assert method in BUILDERS | VARIANTS
-        assert set(printed_as(method)) <= printed
+        assert set(list_published_names(method)) <= printed
     for method in BUILDERS.keys() & printed:
-        assert method in printed_as(method)
+        assert method in list_published_names(method)
 
 
 def test_episodes_with_the_nearest_action_are_rows_of_their_own():
     plain, mapped = household(), household(nearest=True).assign(solved=True)
     mapped["task"] += " nearest"
-    table = beside(pd.concat([plain, mapped]))
+    table = compare_with_published(pd.concat([plain, mapped]))
     assert list(table["success"][:2]) == [50, 100]
     assert list(table["source"][:2]) == ["this file", "this file, nearest actions"]
 
@@ -375,13 +377,15 @@ def test_episodes_with_the_nearest_action_are_rows_of_their_own():
 )
 def test_questions_stand_beside_their_table_and_are_never_a_reproduction(environment, table, best):
     frame = pd.concat([ours(model="mine", method=one, n=40) for one in ("thread", "nlep+react")])
-    beside_them = beside(frame.assign(environment=environment), same_model={"mine": "Llama-3-8b"})
-    assert set(beside_them["kind"]) == {"own run", "published"}
-    assert {"this file, other questions", table} <= set(beside_them["source"])
-    methods = set(beside_them["method"])
+    table_with_ours = compare_with_published(
+        frame.assign(environment=environment), same_model={"mine": "Llama-3-8b"}
+    )
+    assert set(table_with_ours["kind"]) == {"own run", "published"}
+    assert {"this file, other questions", table} <= set(table_with_ours["source"])
+    methods = set(table_with_ours["method"])
     assert {"THREAD", "DecomP", "NLEP", "NLEP+ReAct", "Reflexion"} < methods
-    assert beside_them.loc[beside_them["source"] == table, "success"].max() == best
-    assert "these questions are not" in beside_them["note"].iloc[0]
+    assert table_with_ours.loc[table_with_ours["source"] == table, "success"].max() == best
+    assert "these questions are not" in table_with_ours["note"].iloc[0]
 
 
 def test_alfworld_by_task_type_has_ours_above_the_papers_tables():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from thread_kit.analysis.recovery import Again, asked_again, stories
+from thread_kit.analysis.recovery import Rephrasing, find_recoveries, find_rephrasings
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env, Step
 from thread_kit.session.session import Session
@@ -29,9 +29,9 @@ class Cabinet(Env):
         return "You see a cabinet 1.\nYour task is to: take a plate."
 
     def step(self, action):
-        said = SAYS.get(action, "Nothing happens.")
-        won = "plate 1 from" in said
-        return Step(said, float(won), won, False, {})
+        observation = SAYS.get(action, "Nothing happens.")
+        won = "plate 1 from" in observation
+        return Step(observation, float(won), won, False, {})
 
     def again(self):
         return Cabinet()
@@ -53,7 +53,7 @@ def play(*words, path=None):
 def test_a_parent_that_asks_again_in_other_words_is_found():
     episode = play(CHECK, *LOOK, OPEN, *TAKE, "#END#")
     assert episode.reward == 1
-    assert asked_again(episode) == [Again(parent=0, failed=1, second=2)]
+    assert find_rephrasings(episode) == [Rephrasing(parent=0, failed=1, second=2)]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_parent_that_asks_again_in_other_words_is_found():
     ids=["same words", "another place", "no failure", "unsaid", "in vain"],
 )
 def test_what_only_looks_like_it_is_not(words):
-    assert asked_again(play(*words, "#END#")) == []
+    assert find_rephrasings(play(*words, "#END#")) == []
 
 
 def row(method, solved, trace, **more):
@@ -100,10 +100,10 @@ def test_a_story_is_a_game_that_adapt_lost_and_thread_won_by_asking_again(where,
         row("adapt", False, "runs-traces/lost.jsonl"),
         row("thread", True, "runs-traces/won.jsonl"),
     ]
-    (story,) = stories(rows, tmp_path)
-    assert story.task["game"] == "pick-1"
-    assert story.again == Again(0, 1, 2)
-    assert (story.adapt.events, story.thread.events) == (lost.events, won.events)
+    (recovery,) = find_recoveries(rows, tmp_path)
+    assert recovery.task["game"] == "pick-1"
+    assert recovery.rephrasing == Rephrasing(0, 1, 2)
+    assert (recovery.adapt.events, recovery.thread.events) == (lost.events, won.events)
 
 
 @pytest.mark.parametrize(
@@ -123,4 +123,4 @@ def test_other_episodes_make_no_story(change, tmp_path):
     play(CHECK, *LOOK, OPEN, *TAKE, "#END#", path=tmp_path / "won.jsonl")
     play("#END#", path=tmp_path / "lost.jsonl")
     rows = [row("adapt", False, "lost.jsonl") | change, row("thread", True, "won.jsonl")]
-    assert list(stories(rows, tmp_path)) == []
+    assert list(find_recoveries(rows, tmp_path)) == []

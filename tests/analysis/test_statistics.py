@@ -14,13 +14,13 @@ from thread_kit.analysis.statistics import (
     compare,
     holm,
     mcnemar,
-    on_same_tasks,
+    pair_by_task,
     paired_bootstrap,
     repeats,
-    shared_out,
     success,
+    success_by_cost,
+    summarize_pairs,
     wilson,
-    within_budget,
 )
 
 outcomes = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=60)
@@ -86,30 +86,30 @@ def test_what_is_no_proportion_is_refused(solved, n):
 # McNemar
 
 
-def pairs(both, one, two, neither):
+def pairs(both, only_first, only_second, neither):
     return (
-        [True] * (both + one) + [False] * (two + neither),
-        [True] * both + [False] * one + [True] * two + [False] * neither,
+        [True] * (both + only_first) + [False] * (only_second + neither),
+        [True] * both + [False] * only_first + [True] * only_second + [False] * neither,
     )
 
 
 def test_mcnemar_has_the_textbooks_value():
     # Fay 2010, The R Journal 2(1): 2 against 9 discordant pairs
-    found = mcnemar(*pairs(21, 2, 9, 12))
-    assert (found.both, found.only_first, found.only_second, found.neither) == (21, 2, 9, 12)
-    assert found.p == pytest.approx(0.06543, abs=5e-6)
+    test = mcnemar(*pairs(21, 2, 9, 12))
+    assert (test.both, test.only_first, test.only_second, test.neither) == (21, 2, 9, 12)
+    assert test.p == pytest.approx(0.06543, abs=5e-6)
 
 
 @given(outcomes, st.lists(st.booleans()))
 def test_mcnemar_is_the_sign_test_of_the_pairs_that_differ(played, agreed):
     first, second = map(list, zip(*played, strict=True))
-    found = mcnemar(first, second)
-    one, two = found.only_first, found.only_second
-    fewer = min(one, two)
-    assert found.p == pytest.approx(min(1, 2 * binom.cdf(fewer, one + two, 0.5)))
-    assert mcnemar(second, first).p == found.p
-    assert mcnemar(first + agreed, second + agreed).p == found.p
-    assert found.both + found.neither + one + two == len(played)
+    test = mcnemar(first, second)
+    only_first, only_second = test.only_first, test.only_second
+    fewer = min(only_first, only_second)
+    assert test.p == pytest.approx(min(1, 2 * binom.cdf(fewer, only_first + only_second, 0.5)))
+    assert mcnemar(second, first).p == test.p
+    assert mcnemar(first + agreed, second + agreed).p == test.p
+    assert test.both + test.neither + only_first + only_second == len(played)
 
 
 @pytest.mark.parametrize(
@@ -127,22 +127,24 @@ def test_what_makes_no_pairs_is_refused(first, second, message):
 def test_the_bootstrap_has_the_interval_of_a_mean_of_many():
     # 200 pairs, of which 60 differ in favour of the first and 20 of the second: by the normal
     # approximation 0.2 with a standard error of sqrt((0.3 + 0.1 - 0.04) / 200).
-    found = paired_bootstrap(*pairs(60, 60, 20, 60))
+    difference = paired_bootstrap(*pairs(60, 60, 20, 60))
     error = np.sqrt(0.36 / 200)
-    assert found.mean == pytest.approx(0.2)
-    assert found.low == pytest.approx(0.2 - 1.96 * error, abs=0.01)
-    assert found.high == pytest.approx(0.2 + 1.96 * error, abs=0.01)
+    assert difference.mean == pytest.approx(0.2)
+    assert difference.low == pytest.approx(0.2 - 1.96 * error, abs=0.01)
+    assert difference.high == pytest.approx(0.2 + 1.96 * error, abs=0.01)
 
 
 @given(outcomes)
 def test_the_bootstrap_is_the_same_every_time_and_changes_sides(played):
     first, second = map(list, zip(*played, strict=True))
-    found = paired_bootstrap(first, second, resamples=200)
-    assert found == paired_bootstrap(first, second, resamples=200)
-    assert found.low <= found.mean <= found.high or found.low == pytest.approx(found.mean, abs=0.2)
+    difference = paired_bootstrap(first, second, resamples=200)
+    assert difference == paired_bootstrap(first, second, resamples=200)
+    assert difference.low <= difference.mean <= difference.high or difference.low == pytest.approx(
+        difference.mean, abs=0.2
+    )
     swapped = paired_bootstrap(second, first, resamples=200)
     assert (swapped.mean, swapped.low, swapped.high) == pytest.approx(
-        (-found.mean, -found.high, -found.low)
+        (-difference.mean, -difference.high, -difference.low)
     )
 
 
@@ -197,10 +199,10 @@ def test_success_counts_episodes_and_tasks():
 def test_compare_pairs_what_both_have_played():
     played = frame(a="++++--", b="+---+-", c="++")
     table = compare(played).set_index(["first", "second"])
-    one = table.loc["a", "b"]
-    assert (one["tasks"], one["only_first"], one["only_second"]) == (6, 3, 1)
-    assert one["difference"] == pytest.approx(2 / 6)
-    assert one["p"] == mcnemar([1, 1, 1, 1, 0, 0], [1, 0, 0, 0, 1, 0]).p
+    row = table.loc["a", "b"]
+    assert (row["tasks"], row["only_first"], row["only_second"]) == (6, 3, 1)
+    assert row["difference"] == pytest.approx(2 / 6)
+    assert row["p"] == mcnemar([1, 1, 1, 1, 0, 0], [1, 0, 0, 0, 1, 0]).p
     assert table.loc["a", "c"]["tasks"] == 2
     assert list(table["p_holm"]) == pytest.approx(holm(list(table["p"])))
     assert set(table["model"]) == {"m"}
@@ -219,10 +221,10 @@ def test_compare_of_one_method_is_empty():
 
 def test_repeats_has_mean_and_standard_error_of_runs_and_depths():
     table = repeats(frame(a="++++|++--|+++-", b="+-+-"))
-    one = table.set_index("method").loc["a"]
-    assert (one["runs"], one["tasks"], one["mean"]) == (3, 4, 75)
-    assert one["stderr"] == pytest.approx(25 / np.sqrt(3))  # the rates are 100, 50 and 75
-    assert (one["average_depth"], one["maximum_depth"]) == (1.5, 3)
+    row = table.set_index("method").loc["a"]
+    assert (row["runs"], row["tasks"], row["mean"]) == (3, 4, 75)
+    assert row["stderr"] == pytest.approx(25 / np.sqrt(3))  # the rates are 100, 50 and 75
+    assert (row["average_depth"], row["maximum_depth"]) == (1.5, 3)
     assert np.isnan(table.set_index("method").loc["b"]["stderr"])
 
 
@@ -233,7 +235,7 @@ def test_repeats_refuses_runs_over_different_tasks():
 
 def test_an_episode_that_occurs_twice_is_refused():
     twice = pd.concat([frame(a="+-"), frame(a="-")])
-    for function in (success, compare, repeats, calls, within_budget):
+    for function in (success, compare, repeats, calls, success_by_cost):
         with pytest.raises(ValueError, match="1 episodes occur twice, the first is method a"):
             function(twice)
 
@@ -243,18 +245,20 @@ def test_a_frame_of_something_else_is_refused():
         success(frame(a="+").drop(columns="seed"))
 
 
-def test_within_budget_counts_what_was_solved_so_cheaply():
-    table = within_budget(frame(a="+-++", b="----"), budgets=[99, 100, 350, 1000])
+def test_success_by_cost_counts_what_was_solved_so_cheaply():
+    table = success_by_cost(frame(a="+-++", b="----"), budgets=[99, 100, 350, 1000])
     a, b = table[table["method"] == "a"], table[table["method"] == "b"]
     assert list(a["solved"]) == [0, 1, 2, 3]  # for 100, 300 and 400 tokens
     assert set(a["n"]) == {4}
     assert list(b["solved"]) == [0] * 4
     assert (a["low"].iloc[2], a["high"].iloc[2]) == wilson(2, 4)
-    whole = within_budget(frame(a="+-++", b="----"))
-    assert list(whole["budget"]) == [100, 300, 400]
-    assert list(whole["rate"]) == [0.25, 0.5, 0.75]
-    with pytest.raises(ValueError, match="no column 'money'"):
-        within_budget(frame(a="+"), "money")
+    whole = success_by_cost(frame(a="+-++", b="----"))
+    assert list(whole["budget"]) == [100, 300, 400, 400]  # and where b ends, which solved none
+    assert list(whole["rate"]) == [0.25, 0.5, 0.75, 0]
+    with pytest.raises(
+        ValueError, match="'money' is no cost of an episode; choose one of evaluated"
+    ):
+        success_by_cost(frame(a="+"), "money")
 
 
 def test_calls_are_averaged_over_episodes():
@@ -284,11 +288,11 @@ def played(**changed) -> pd.DataFrame:
 
 
 def test_only_tasks_that_both_have_played_are_compared():
-    both = on_same_tasks(played(), "a", "b")
+    both = pair_by_task(played(), "a", "b")
     assert both.index.get_level_values("task").tolist() == ["2"]
     assert both["generated"].to_dict("records") == [{"a": 20, "b": 40}]
-    short = shared_out(both).set_index("method")
+    short = summarize_pairs(both).set_index("method")
     assert short["solved"].to_dict() == {"a": 0, "b": 1}
     assert short["seconds"].to_dict() == {"a": 2.0, "b": 3.0}
     with pytest.raises(ValueError, match="no episode of 'c' is here; known: a, b"):
-        on_same_tasks(played(), "a", "c")
+        pair_by_task(played(), "a", "c")

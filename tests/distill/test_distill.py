@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thread_kit.analysis.published import beside
+from thread_kit.analysis.published import compare_with_published
 from thread_kit.distill.__main__ import main
 from thread_kit.distill.evaluate import (
     TaskResult,
@@ -621,7 +621,7 @@ def test_torch_and_llama_cpp_say_the_same_with_the_adapter(fresh):
 def test_committed_outcomes_stand_beside_the_published_ones():
     outcomes = load_results(resource("data/adapters/results-thread.jsonl"))
     assert (outcomes[12].task, outcomes[12].group) == ({"split": "test", "number": 12}, "depth 3")
-    table = beside(to_frame(outcomes, method="thread", model="taught"))
+    table = compare_with_published(to_frame(outcomes, method="thread", model="taught"))
     ours = table[table["kind"] == "own run"].iloc[0]
     assert (ours["n"], ours["success"]) == (200, 94.5)
     assert not (table["kind"] == "reproduction").any()

@@ -32,7 +32,7 @@ def player():
 
 
 def ask(player: Player, **message) -> None:
-    player._asked(player, {"track": 0, **message}, [])
+    player._on_message(player, {"track": 0, **message}, [])
 
 
 def now(player: Player) -> dict:

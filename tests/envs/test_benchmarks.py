@@ -21,7 +21,7 @@ from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.errors.error_types import ErrorType
 from thread_kit.errors.first_error import propose
 from thread_kit.errors.review_widget import described
-from thread_kit.errors.rules import Judge
+from thread_kit.errors.rules import ErrorRules
 from thread_kit.experiments.method_registry import BUILDERS, VARIANTS, load_method
 from thread_kit.experiments.results import Results
 from thread_kit.paths import resource
@@ -34,7 +34,7 @@ THREAD = MAIN + "> open =>It opens.<=\nprint('Done.')\n#END#\n"
 REACT = MAIN + "> open =>It opens.<=\nTask completed!\n#END#\n"
 
 
-class DoorRules(Judge):
+class DoorRules(ErrorRules):
     """Turning is wrong."""
 
     def of_action(self, acted):

@@ -1,4 +1,4 @@
-"""Errors: what the rules propose, what reviewers say, and how far they agree."""
+"""Errors: what the rules find_first_error, what reviewers say, and how far they agree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 from helpers.programs import NO, Lock, play, world
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit.dialect import QA
@@ -15,20 +15,20 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.env import Step
 from thread_kit.envs.textcraft.env import TextCraft
-from thread_kit.errors.error_types import ABOUT, ErrorType
-from thread_kit.errors.figures import action_runs, failure_figure, failures, misreading_figure
-from thread_kit.errors.first_error import findings, propose, runs_of_actions
+from thread_kit.errors.error_types import DESCRIPTIONS, ErrorType
+from thread_kit.errors.figures import action_runs, count_failures, failure_figure, misreading_figure
+from thread_kit.errors.first_error import find_errors, find_first_error, measure_action_runs
 from thread_kit.errors.review import (
     RULES,
     Review,
     agreement,
     confusion,
-    frame_of,
     read_reviews,
     review_by_rules,
+    reviews_to_frame,
     write_review,
 )
-from thread_kit.errors.review_widget import Reviewer, described
+from thread_kit.errors.review_widget import Reviewer, label_event
 from thread_kit.methods.react import react
 from thread_kit.paths import resource
 from thread_kit.session.session import Session
@@ -40,8 +40,8 @@ GET_LOGS = ["> get 2 oak logs =>", "> craft 4 oak planks using 1 oak logs =>"]
 def crafting(*actions: str, goal: str = "note block", last: str = NO, **options) -> Episode:
     """An episode of ReAct that does these actions."""
     replies = [f"> {action} =>" for action in actions] + [last]
-    given = {"program": react, "variables": False, **options}
-    return Session(ScriptedEngine(replies), world(goal), **given).run(progress=False)
+    arguments = {"program": react, "variables": False, **options}
+    return Session(ScriptedEngine(replies), world(goal), **arguments).run(progress=False)
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def crafting(*actions: str, goal: str = "note block", last: str = NO, **options)
 )
 def test_the_first_wrong_action_gives_the_type(actions, expected, at):
     episode = crafting(*actions)
-    found = propose(episode)
-    assert found.type is expected
+    error = find_first_error(episode)
+    assert error.type is expected
     acted = [number for number, e in enumerate(episode.events) if type(e).__name__ == "Acted"]
-    assert found.event == (len(episode.events) - 1 if at is None else acted[at])
-    assert found.why
+    assert error.event == (len(episode.events) - 1 if at is None else acted[at])
+    assert error.why
 
 
 def test_what_is_solved_has_no_error():
@@ -93,23 +93,23 @@ def test_what_is_solved_has_no_error():
         "craft 1 bone block using 9 bone meal",
         goal="bone block",
     )
-    assert propose(episode) is None
+    assert find_first_error(episode) is None
 
 
 def test_an_error_that_comes_first_counts_and_not_a_later_one():
     episode = crafting("get 1 iron ingot", "craft 1 bucket using 3 iron ingot", "dance")
-    assert [one.type for one in findings(episode)] == [
+    assert [error.type for error in find_errors(episode)] == [
         ErrorType.INADEQUATE_PLAN,
         ErrorType.INVALID_ACTION,
     ]
-    assert propose(episode).type is ErrorType.INADEQUATE_PLAN
+    assert find_first_error(episode).type is ErrorType.INADEQUATE_PLAN
 
 
 def test_a_line_that_fails_is_a_runtime_error():
     engine = ScriptedEngine(["x = unknown + 1\n#END#"])
-    found = propose(Session(engine, world()).run(progress=False))
-    assert found.type is ErrorType.RUNTIME_ERROR
-    assert "NameError" in found.why
+    error = find_first_error(Session(engine, world()).run(progress=False))
+    assert error.type is ErrorType.RUNTIME_ERROR
+    assert "NameError" in error.why
 
 
 @pytest.mark.parametrize(
@@ -121,18 +121,18 @@ def test_a_line_that_fails_is_a_runtime_error():
     ],
 )
 def test_what_is_cut_is_out_of_budget(options, expected):
-    assert propose(crafting(*["inventory"] * 5, **options)).type is expected
+    assert find_first_error(crafting(*["inventory"] * 5, **options)).type is expected
 
 
 def test_a_thread_that_reads_too_much_is_out_of_context():
     engine = ScriptedEngine(["> inventory =>"] * 50, context=600)
     session = Session(engine, world(), program=react, scope="none")
-    assert propose(session.run(progress=False)).type is ErrorType.OUT_OF_CONTEXT
+    assert find_first_error(session.run(progress=False)).type is ErrorType.OUT_OF_CONTEXT
 
 
 def test_where_there_is_nothing_to_act_in_a_wrong_answer_is_a_wrong_analysis():
     session = Session(ScriptedEngine(["print('42')\n#END#"]), context="How many? =>")
-    assert propose(session.run(progress=False)).type is ErrorType.WRONG_ANALYSIS
+    assert find_first_error(session.run(progress=False)).type is ErrorType.WRONG_ANALYSIS
 
 
 ROBBERIES = """\
@@ -173,16 +173,16 @@ for one in ['geoId/04', 'geoId/34']:
 def test_a_wrong_answer_is_one_of_the_papers_types(text, expected, why):
     engine = ScriptedEngine([text] if text.endswith("#END#") else [text, "\n#END#"])
     env = DataCommonsQA("train", 15)
-    found = propose(Session(engine, env, dialect=QA, program=react).run(progress=False))
-    assert found.type is expected
-    assert why in found.why
+    error = find_first_error(Session(engine, env, dialect=QA, program=react).run(progress=False))
+    assert error.type is expected
+    assert why in error.why
 
 
 def test_an_episode_that_goes_on_has_no_first_error_yet():
     session = Session(ScriptedEngine([]), world())
     next(session)
     with pytest.raises(ValueError, match="not over"):
-        propose(session.episode)
+        find_first_error(session.episode)
     session.close()
 
 
@@ -190,8 +190,10 @@ class House(Lock):
     name = "alfworld"
 
     def step(self, action: str) -> Step:
-        said = "On the desk 1, you see a mug 1." if action == "go to desk 1" else "Nothing happens."
-        return Step(said, 0.0, False, False, {})
+        observation = (
+            "On the desk 1, you see a mug 1." if action == "go to desk 1" else "Nothing happens."
+        )
+        return Step(observation, 0.0, False, False, {})
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,7 @@ class House(Lock):
 )
 def test_in_a_household_what_was_not_seen_is_misread_and_the_rest_is_invalid(actions, expected):
     replies = [f"> {action} =>" for action in actions] + [NO]
-    assert propose(play(react, replies, env=House(), prompts=[])).type is expected
+    assert find_first_error(play(react, replies, env=House(), prompts=[])).type is expected
 
 
 def test_rows_of_actions_are_a_threads_own_and_end_where_a_child_returns():
@@ -218,17 +220,18 @@ def test_rows_of_actions_are_a_threads_own_and_end_where_a_child_returns():
         "#END#",
     ]
     episode = Session(ScriptedEngine(replies), world()).run(progress=False)
-    assert runs_of_actions(episode) == [(1, False), (2, False), (1, False), (1, True)]
+    assert measure_action_runs(episode) == [(1, False), (2, False), (1, False), (1, True)]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["get 1 bone", "get 9 bone meal", "dance", "inventory"]), max_size=8)
 )
 def test_every_failed_episode_gets_a_type_and_an_event_of_its_own(actions):
     episode = crafting(*actions, goal="bone block")
-    found = propose(episode)
-    assert found.type in ABOUT
-    assert 0 <= found.event < len(episode.events)
+    error = find_first_error(episode)
+    assert error.type in DESCRIPTIONS
+    assert 0 <= error.event < len(episode.events)
 
 
 # Reviews
@@ -249,24 +252,24 @@ PLAN, ACTION = "inadequate plan", "invalid action"
 def test_kappa_is_what_cohen_says():
     """By hand: 20 and 15 of 50 agree, 0.7; by chance 0.5 * 0.6 + 0.5 * 0.4 = 0.5; so 0.4."""
     pairs = [(PLAN, PLAN)] * 20 + [(PLAN, ACTION)] * 5 + [(ACTION, PLAN)] * 10
-    found = agreement(reviews(*pairs, *[(ACTION, ACTION)] * 15), "anna", "ben")
-    assert (found.n, found.same) == (50, 0.7)
-    assert found.kappa == pytest.approx(0.4)
-    assert found.low < 0.4 < found.high <= 1
+    result = agreement(reviews(*pairs, *[(ACTION, ACTION)] * 15), "anna", "ben")
+    assert (result.n, result.same) == (50, 0.7)
+    assert result.kappa == pytest.approx(0.4)
+    assert result.low < 0.4 < result.high <= 1
 
 
 def test_kappa_of_one_type_alone_is_not_defined():
-    found = agreement(reviews((PLAN, PLAN), (PLAN, PLAN)), "anna", "ben")
-    assert found.same == 1
-    assert math.isnan(found.kappa)
+    result = agreement(reviews((PLAN, PLAN), (PLAN, PLAN)), "anna", "ben")
+    assert result.same == 1
+    assert math.isnan(result.kappa)
 
 
 def test_only_what_both_have_reviewed_is_compared():
-    given = [*reviews((PLAN, ACTION)), Review("alone", "anna", ErrorType.OTHER, 1)]
-    assert confusion(given, "anna", "ben").loc[PLAN, ACTION] == 1
-    assert agreement(given, "anna", "ben").n == 1
+    verdicts = [*reviews((PLAN, ACTION)), Review("alone", "anna", ErrorType.OTHER, 1)]
+    assert confusion(verdicts, "anna", "ben").loc[PLAN, ACTION] == 1
+    assert agreement(verdicts, "anna", "ben").n == 1
     with pytest.raises(ValueError, match="both 'anna' and 'carl'"):
-        agreement(given, "anna", "carl")
+        agreement(verdicts, "anna", "carl")
 
 
 def test_reviews_are_on_disk_and_the_last_word_counts(tmp_path):
@@ -274,8 +277,8 @@ def test_reviews_are_on_disk_and_the_last_word_counts(tmp_path):
     assert read_reviews(path) == []
     first = Review("e", "anna", ErrorType.OTHER, 3)
     second = Review("e", "anna", ErrorType.INVALID_ACTION, 2, "no such recipe")
-    for one in (first, Review("e", "ben", ErrorType.OTHER, 3), second):
-        write_review(path, one)
+    for review in (first, Review("e", "ben", ErrorType.OTHER, 3), second):
+        write_review(path, review)
     assert read_reviews(path) == [second, Review("e", "ben", ErrorType.OTHER, 3)]
     path.write_text('{"episode": "e"}\n')
     with pytest.raises(ValueError, match="line 1: no review"):
@@ -295,10 +298,10 @@ EPISODES = {
 
 
 def test_the_rules_review_what_failed():
-    found = {one.episode: one for one in review_by_rules(EPISODES)}
-    assert found.keys() == {"invalid", "given up"}
-    assert found["invalid"].type is ErrorType.INVALID_ACTION
-    assert {one.reviewer for one in found.values()} == {RULES}
+    by_episode = {review.episode: review for review in review_by_rules(EPISODES)}
+    assert by_episode.keys() == {"invalid", "given up"}
+    assert by_episode["invalid"].type is ErrorType.INVALID_ACTION
+    assert {review.reviewer for review in by_episode.values()} == {RULES}
 
 
 # The widget
@@ -306,21 +309,21 @@ def test_the_rules_review_what_failed():
 
 def test_a_reviewer_sees_the_failed_episodes_one_after_the_other(tmp_path):
     path = tmp_path / "r.jsonl"
-    seen = Reviewer("anna", EPISODES, path=path)
-    assert repr(seen) == "Reviewer('anna', 0 of 2 reviewed)"
-    assert [key for _, key in seen.choice.options] == ["invalid", "given up"]
-    assert "rules say" not in str([child.children for child in seen.children[-1:]])
-    lines = {number: text for text, number in seen.event.options}
+    reviewer = Reviewer("anna", EPISODES, path=path)
+    assert repr(reviewer) == "Reviewer('anna', 0 of 2 reviewed)"
+    assert [key for _, key in reviewer.choice.options] == ["invalid", "given up"]
+    assert "rules say" not in str([child.children for child in reviewer.children[-1:]])
+    lines = {number: text for text, number in reviewer.event.options}
     wrong = next(number for number, text in lines.items() if "dance => Could not execute" in text)
-    seen.event.value = wrong
-    seen.type.value = ErrorType.INVALID_ACTION
-    seen.note.value = "it dances"
-    seen.save.click()
-    assert seen.choice.value == "given up"
-    assert seen.note.value == ""
-    seen.type.value = ErrorType.INADEQUATE_PLAN
-    seen.record()
-    assert repr(seen) == "Reviewer('anna', 2 of 2 reviewed)"
+    reviewer.event.value = wrong
+    reviewer.type.value = ErrorType.INVALID_ACTION
+    reviewer.note.value = "it dances"
+    reviewer.save.click()
+    assert reviewer.choice.value == "given up"
+    assert reviewer.note.value == ""
+    reviewer.type.value = ErrorType.INADEQUATE_PLAN
+    reviewer.record()
+    assert repr(reviewer) == "Reviewer('anna', 2 of 2 reviewed)"
     first = Review("invalid", "anna", ErrorType.INVALID_ACTION, wrong, "it dances")
     assert read_reviews(path)[0] == first
     again = Reviewer("anna", EPISODES, path=path)
@@ -331,9 +334,9 @@ def test_a_reviewer_sees_the_failed_episodes_one_after_the_other(tmp_path):
 
 
 def test_a_reviewer_may_see_what_the_rules_propose(tmp_path):
-    seen = Reviewer("anna", EPISODES, path=tmp_path / "r.jsonl", proposals=True)
-    assert seen.type.value is ErrorType.INVALID_ACTION
-    assert "the rules say: invalid action" in seen.children[-1].children[1].value
+    reviewer = Reviewer("anna", EPISODES, path=tmp_path / "r.jsonl", proposals=True)
+    assert reviewer.type.value is ErrorType.INVALID_ACTION
+    assert "the rules say: invalid action" in reviewer.children[-1].children[1].value
 
 
 def test_a_reviewer_needs_a_name_and_something_to_review(tmp_path):
@@ -345,8 +348,8 @@ def test_a_reviewer_needs_a_name_and_something_to_review(tmp_path):
 
 def test_every_proposal_is_a_line_that_can_be_chosen():
     for episode in EPISODES.values():
-        if found := propose(episode):
-            assert described(episode.events[found.event])
+        if error := find_first_error(episode):
+            assert label_event(episode.events[error.event])
 
 
 # What is committed
@@ -356,16 +359,16 @@ def test_the_committed_reviews_name_events_of_committed_failures():
     folder = resource("data/errors")
     traces = {path.stem: Episode.load(path) for path in folder.glob("thread-*.jsonl")}
     read = read_reviews(folder / "reviews.jsonl")
-    assert {one.episode for one in read} == traces.keys()
+    assert {review.episode for review in read} == traces.keys()
     assert len(traces) == 9
-    for one in read:
-        episode = traces[one.episode]
+    for review in read:
+        episode = traces[review.episode]
         assert episode.reward != 1
-        assert described(episode.events[one.event])
+        assert label_event(episode.events[review.event])
     # The reader names the cause; what a rule sees comes later.
     for rule in review_by_rules(traces):
-        (mine,) = [one for one in read if one.episode == rule.episode]
-        assert mine.event <= rule.event
+        (own,) = [review for review in read if review.episode == rule.episode]
+        assert own.event <= rule.event
 
 
 # Figures
@@ -373,7 +376,7 @@ def test_the_committed_reviews_name_events_of_committed_failures():
 
 def test_figure_4_counts_the_failures_of_each_method_by_type():
     methods = {"solved": "adapt", "invalid": "react", "given up": "react"}
-    table = failures(frame_of(review_by_rules(EPISODES)), methods)
+    table = count_failures(reviews_to_frame(review_by_rules(EPISODES)), methods)
     assert table.loc["react"].to_dict() == {"inadequate plan": 1, "invalid action": 1}
     assert table.loc["adapt"].sum() == 0
     figure = failure_figure(table, RULES)
@@ -383,7 +386,7 @@ def test_figure_4_counts_the_failures_of_each_method_by_type():
     }
     assert len({(bar.marker.color, bar.marker.pattern.shape) for bar in figure.data}) == 2
     with pytest.raises(ValueError, match="reviewed twice"):
-        failures(frame_of(reviews((PLAN, ACTION))), {"e0": "react"})
+        count_failures(reviews_to_frame(reviews((PLAN, ACTION))), {"e0": "react"})
 
 
 def test_figure_5_counts_actions_and_misreadings_by_their_place_in_a_row():
@@ -409,5 +412,5 @@ def test_the_oracle_makes_no_error_that_a_rule_would_find():
         replies = [f"> {action} =>" for action in env.oracle()] + [NO]
         session = Session(ScriptedEngine(replies), env, program=react, scope="none")
         episode = session.run(progress=False)
-        assert list(findings(episode)) == []
+        assert list(find_errors(episode)) == []
         assert episode.reward == 1

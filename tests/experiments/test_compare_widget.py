@@ -14,7 +14,7 @@ from thread_kit.experiments.compare_widget import CompareWidget
 from thread_kit.experiments.method_registry import TAUGHT, load_method
 from thread_kit.methods.react import react
 from thread_kit.session.session import Session
-from thread_kit.views.columns import Beside
+from thread_kit.views.columns import SideBySide
 from thread_kit.views.text import episode_text
 
 NAMES = ["thread", "thread, depth 2", "thread, shared scope"]
@@ -76,7 +76,7 @@ def test_trees_stand_in_columns_and_as_text_below_one_another():
         )
         for said in (YES, NO)
     }
-    both = Beside(episodes)
+    both = SideBySide(episodes)
     page = check(both._repr_html_())
     for name, episode in episodes.items():
         assert episode_text(episode) in str(both)

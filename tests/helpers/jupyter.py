@@ -32,6 +32,8 @@ SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 
+ERROR = "application/vnd.jupyter.error"
+
 CONTRAST = """() => {
     const player = document.querySelector(".tk-player");
     const rgb = (text) => text.match(/[0-9.]+/g).slice(0, 3).map(Number);
@@ -183,10 +185,16 @@ class Notebook:
         self.page.evaluate("() => void jupyterapp.commands.execute('notebook:run-all-cells')")
 
     def wait_until_run(self) -> None:
+        """Wait until all cells are done; AssertionError with its traceback where one failed."""
+        # A cell that fails ends the run, so that the cells after it would never be done.
         self.page.wait_for_function(
-            r"""() => [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]
-                .every((prompt) => /\[\d+\]/.test(prompt.textContent))"""
+            r"""(error) => document.querySelector(`[data-mime-type="${error}"]`)
+                || [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]
+                    .every((prompt) => /\[\d+\]/.test(prompt.textContent))""",
+            arg=ERROR,
         )
+        errors = self.page.locator(f'[data-mime-type="{ERROR}"]')
+        assert not errors.count(), errors.first.inner_text()
         self.wait_until_idle()
 
     def theme(self, name: str) -> None:

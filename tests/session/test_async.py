@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from helpers.checker import check
 from helpers.episodes import ended_within, is_on_disk, of_kind, outputs
-from helpers.films import bare, fold, state_of
+from helpers.frames import fold, strip_details, view_as_json
 from helpers.threads import child, finish, generated, nothing
 from helpers.threads import start as start_thread
 from hypothesis import given, settings
@@ -53,7 +53,7 @@ from thread_kit.trace.events import (
     Waiting,
 )
 from thread_kit.views.html import episode_html
-from thread_kit.views.player.frames import Film
+from thread_kit.views.player.frames import FrameRecorder
 from thread_kit.views.plot import supplemental_work_figure
 from thread_kit.views.text import thread_text
 
@@ -795,16 +795,16 @@ def test_a_thread_in_text_says_what_its_futures_were(run):
 
 def test_every_view_can_be_taken_after_every_event(start):
     session = start(*TWO)
-    film = Film(session.episode)
-    state = film.about["start"]
+    recorder = FrameRecorder(session.episode)
+    state = recorder.about["start"]
     growing = 0
     for event in session:
-        for frame in film.take(event):
+        for frame in recorder.add(event):
             fold(state, frame)
         growing = max(growing, sum(bool(one["writing"]) for one in state["threads"].values()))
         if event.passing:
             continue
-        assert bare(state) == state_of(session.episode)
+        assert strip_details(state) == view_as_json(session.episode)
         check(episode_html(session.episode))
         if 0 in session.episode.threads:
             supplemental_work_figure(session.episode)

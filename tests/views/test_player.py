@@ -1,4 +1,4 @@
-"""The player: its films, its messages, and its Python side."""
+"""The player: its frames, its messages, and its Python side."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from helpers.episodes import REPLIES, session
-from helpers.films import bare, fold, state_of
+from helpers.frames import fold, strip_details, view_as_json
 from helpers.random_episodes import play
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,19 +20,19 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import GeneratedSpan, Spawned, Token
-from thread_kit.views.export_html import page
+from thread_kit.views.export_html import render_page, save_page
 from thread_kit.views.html import episode_html
-from thread_kit.views.player.frames import Film
-from thread_kit.views.player.throttle import INTERVAL, Outbox
+from thread_kit.views.player.frames import FrameRecorder
+from thread_kit.views.player.throttle import INTERVAL, Throttle
 from thread_kit.views.player.widget import Player, watch
 
-# Films
+# Frames
 
 
-def shown(film: Film, frames: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """The state behind all frames of a film, or behind these."""
-    state = json.loads(json.dumps(film.about["start"]))
-    for frame in film.frames if frames is None else frames:
+def fold_all(recorder: FrameRecorder) -> dict[str, Any]:
+    """The state behind all frames."""
+    state = json.loads(json.dumps(recorder.about["start"]))
+    for frame in recorder.frames:
         fold(state, frame)
     return state
 
@@ -40,38 +40,40 @@ def shown(film: Film, frames: list[dict[str, Any]] | None = None) -> dict[str, A
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.booleans(), st.sampled_from(["exported", "shared"]))
 def test_the_frames_fold_into_the_view_of_the_episode_at_each_event(seed, futures, scope):
-    one = play(seed, futures, scope="exported" if futures else scope)
-    film = Film(one.episode)
-    state = json.loads(json.dumps(film.about["start"]))
-    for event in one:
-        for frame in json.loads(json.dumps(film.take(event))):
+    running = play(seed, futures, scope="exported" if futures else scope)
+    recorder = FrameRecorder(running.episode)
+    state = json.loads(json.dumps(recorder.about["start"]))
+    for event in running:
+        for frame in json.loads(json.dumps(recorder.add(event))):
             fold(state, frame)
         if not event.passing:
-            assert bare(state) == state_of(one.episode)
-    assert shown(Film(one.episode)) == state  # and a recorded episode has the same film
+            assert strip_details(state) == view_as_json(running.episode)
+    # A recorded episode has the same frames.
+    assert fold_all(FrameRecorder(running.episode)) == state
 
 
-def test_a_film_shows_each_token_once_and_is_no_larger_than_a_few_times_the_episode():
-    one = session().run(progress=False)
-    film = Film(one)
-    said = "".join(frame["token"] for frame in film.frames if "token" in frame)
-    assert said == "".join(e.span.text for e in one.events if isinstance(e, GeneratedSpan))
-    assert len(json.dumps(film.frames)) < 12 * len(json.dumps(state_of(one)))
+def test_frames_show_each_token_once_and_are_no_larger_than_a_few_times_the_episode():
+    episode = session().run(progress=False)
+    recorder = FrameRecorder(episode)
+    text = "".join(frame["token"] for frame in recorder.frames if "token" in frame)
+    assert text == "".join(e.span.text for e in episode.events if isinstance(e, GeneratedSpan))
+    assert len(json.dumps(recorder.frames)) < 12 * len(json.dumps(view_as_json(episode)))
 
 
-def test_each_event_is_told_and_says_what_phi_and_psi_did():
-    told = [
-        frame["says"] for frame in Film(session().run(progress=False)).frames if "says" in frame
-    ]
-    assert all(told)
-    assert any("behind its first comma: “I need to find the axe.”" in one for one in told)
-    assert any(one.startswith("psi takes what the last print of thread 2") for one in told)
-    assert any("failed in thread 1: “NameError" in one for one in told)
+def test_each_event_is_described_and_so_is_what_phi_and_psi_did():
+    frames = FrameRecorder(session().run(progress=False)).frames
+    descriptions = [frame["description"] for frame in frames if "description" in frame]
+    assert all(descriptions)
+    assert any("behind its first comma: “I need to find the axe.”" in text for text in descriptions)
+    assert any(
+        text.startswith("psi takes what the last print of thread 2") for text in descriptions
+    )
+    assert any("failed in thread 1: “NameError" in text for text in descriptions)
 
 
 def test_a_piece_keeps_the_text_that_the_model_read_where_it_cannot_be_shown():
-    one = tk.Session(ScriptedEngine(["a\x1bb =>", "#END#", "#END#"]), context="go")
-    piece = shown(Film(one.run(progress=False)))["threads"]["0"]["sequence"][0]
+    running = tk.Session(ScriptedEngine(["a\x1bb =>", "#END#", "#END#"]), context="go")
+    piece = fold_all(FrameRecorder(running.run(progress=False)))["threads"]["0"]["sequence"][0]
     assert (piece["text"], piece["exact"]) == ("a␛b =>", "a\x1bb =>")
 
 
@@ -94,30 +96,30 @@ class Clock:
     def go(self, seconds: float) -> None:
         self.now += seconds
         due = [call for when, call in self.waiting if when <= self.now]
-        self.waiting = [one for one in self.waiting if one[0] > self.now]
+        self.waiting = [call for call in self.waiting if call[0] > self.now]
         for call in due:
             call()
 
 
 def test_at_most_ten_messages_a_second_and_nothing_is_lost():
     clock, sent, times = Clock(), [], []
-    outbox = Outbox(
+    throttle = Throttle(
         lambda message: (sent.append(message), times.append(clock.now)),
         clock=clock,
         later=clock.later,
     )
     for number in range(1000):  # a thousand tokens in five seconds, in two episodes
-        outbox.add(number % 2, [{"token": number}], now=number)
+        throttle.add(number % 2, [{"token": number}], now=number)
         clock.go(0.005)
     assert len(sent) <= 10 * 5
     assert min(b - a for a, b in pairwise(times)) >= INTERVAL - 1e-9
     clock.go(INTERVAL)
     assert [message["n"] for message in sent] == list(range(1, len(sent) + 1))
     for track in (0, 1):
-        news = [one["tracks"][str(track)] for one in sent if str(track) in one["tracks"]]
-        frames = [frame["token"] for one in news for frame in one["frames"]]
+        parts = [m["tracks"][str(track)] for m in sent if str(track) in m["tracks"]]
+        frames = [frame["token"] for part in parts for frame in part["frames"]]
         assert frames == list(range(track, 1000, 2))
-        assert news[-1]["now"] == 998 + track
+        assert parts[-1]["now"] == 998 + track
 
 
 # The widget
@@ -145,7 +147,7 @@ def test_the_messages_of_a_player_fold_into_the_last_state_of_the_episode():
     for message in messages:
         for frame in message["tracks"]["0"]["frames"]:
             fold(state, frame)
-    assert bare(state) == state_of(episode)
+    assert strip_details(state) == view_as_json(episode)
     assert messages[-1]["tracks"]["0"]["now"]["phase"] == "over"
     # A page that is opened only now:
     late = snapshot(player)
@@ -156,13 +158,13 @@ def test_the_messages_of_a_player_fold_into_the_last_state_of_the_episode():
 
 
 def test_a_session_that_has_begun_is_shown_from_its_beginning():
-    one = session()
-    for event in one:
+    running = session()
+    for event in running:
         if isinstance(event, Spawned) and event.parent is not None:
             break
-    player = watch(one)
+    player = watch(running)
     episode = player.wait(60)
-    assert bare(shown(player._tracks[0].film)) == state_of(episode)
+    assert strip_details(fold_all(player._tracks[0].recorder)) == view_as_json(episode)
 
 
 def test_an_error_of_the_session_is_shown_and_raised():
@@ -171,7 +173,7 @@ def test_an_error_of_the_session_is_shown_and_raised():
         player.wait(60)
     track = snapshot(player)["tracks"][0]
     assert track["now"]["error"].startswith("EngineError: the script is over")
-    state = shown(player._tracks[0].film)
+    state = fold_all(player._tracks[0].recorder)
     assert state["status"] == state["threads"]["0"]["status"] == "failed"
     assert repr(player) == "Player(2 threads, depth 1, 63 tokens generated, failed)"
 
@@ -187,7 +189,7 @@ def test_a_saved_notebook_holds_a_stable_form_and_in_the_end_the_episode():
 def test_the_page_pauses_goes_on_and_stops():
     player = Player(session())
     messages = messages_of(player)
-    ask = lambda **message: player._asked(player, message, [])  # noqa: E731
+    ask = lambda **message: player._on_message(player, message, [])  # noqa: E731
     ask(do="pause", track=0)  # before the first event: it stays there
     ask(shown=0)
     assert player.wait(0.2).status is Status.GENERATING
@@ -209,9 +211,9 @@ def test_the_page_pauses_goes_on_and_stops():
 )
 def test_a_step_goes_as_far_as_its_unit_and_waits_there(unit, is_there):
     ends = [number for number, event in enumerate(session()) if is_there(event)]
-    one = session()
+    running = session()
     taken: list[Any] = []
-    player = watch(one, paused=True)
+    player = watch(running, paused=True)
     messages_of(player)
     take = player._tracks[0].worker._on_event
     player._tracks[0].worker._on_event = lambda event: (taken.append(event), take(event))
@@ -234,32 +236,32 @@ def wait_for(is_there: Callable[[], bool]) -> None:
 def test_a_view_that_missed_something_gets_everything():
     player = Player(session())
     player.wait(60)
-    asked: list[str] = []
-    player.send_state = asked.append  # type: ignore[method-assign]
-    player._asked(player, {"shown": player._outbox.sent}, [])
-    assert asked == []
-    player._asked(player, {"shown": 0}, [])
-    assert asked == ["snapshot"]
+    sent: list[str] = []
+    player.send_state = sent.append  # type: ignore[method-assign]
+    player._on_message(player, {"shown": player._throttle.sent}, [])
+    assert sent == []
+    player._on_message(player, {"shown": 0}, [])
+    assert sent == ["snapshot"]
 
 
 def test_the_page_forks_with_a_change_and_shows_the_fork_beside_the_original():
-    one = tk.Session(
+    running = tk.Session(
         ScriptedEngine(["a = 1\nSo, I need {a}. =>", "print('x')\n#END#", "#END#", "Ah.\n#END#"]),
         context="go",
     )
-    player = watch(one)
+    player = watch(running)
     messages = messages_of(player)
     episode = player.wait(60)
     at = next(n for n, event in enumerate(episode.events) if isinstance(event, GeneratedSpan))
     changes = {"token": 6, "text": "Oh, ", "temperature": 0.5, "psi": "psi_full_sequence"}
-    player._asked(player, {"do": "fork", "track": 0, "at": at, "changes": changes}, [])
+    player._on_message(player, {"do": "fork", "track": 0, "at": at, "changes": changes}, [])
     fork = player.wait(60, of=1)
     assert [fork] == player.forks
     assert fork.threads[0].sequence.text == "a = 1\nOh, Ah.\n#END#"
     assert fork.header["exchange"]["psi"] == "psi_full_sequence"
     assert fork.header["sampling"]["temperature"] == 0.5
     assert repr(player).endswith("ended, 1 fork)")
-    track = next(one["tracks"]["1"] for one in messages if "1" in one["tracks"])
+    track = next(m["tracks"]["1"] for m in messages if "1" in m["tracks"])
     assert track["parent"] == 0
     assert track["about"]["fork"]["event"] == at
     assert player.static.count("<b>Fork 1, from event") == 1
@@ -268,7 +270,7 @@ def test_the_page_forks_with_a_change_and_shows_the_fork_beside_the_original():
 def test_what_cannot_be_done_is_said_to_the_page():
     player = watch(session())
     player.wait(60)
-    ask = lambda **message: player._asked(player, message, [])  # noqa: E731
+    ask = lambda **message: player._on_message(player, message, [])  # noqa: E731
     for at, changes, words in (
         (999, {}, "no such event"),
         (4, {"variables": {"tool": "not a value"}}, "is no value as Python writes it"),
@@ -295,10 +297,35 @@ def test_a_saved_episode_is_watched_and_forked_with_a_model_that_is_given(tmp_pa
 
 
 def test_a_page_holds_the_whole_episode_and_no_text_can_leave_its_element():
-    one = tk.Session(ScriptedEngine(["</script><b>x =>", "#END#", "#END#"]), context="go")
-    text = page(one.run(progress=False))
-    data = text.partition('id="film">')[2].partition("</script>")[0]
-    film = json.loads(data)
-    assert film["offline"] is True
-    assert "</script><b>x =>" in "".join(f.get("token", "") for f in film["tracks"][0]["frames"])
+    running = tk.Session(ScriptedEngine(["</script><b>x =>", "#END#", "#END#"]), context="go")
+    text = render_page(running.run(progress=False))
+    data = text.partition('id="recording">')[2].partition("</script>")[0]
+    recording = json.loads(data)
+    assert recording["offline"] is True
+    assert "</script><b>x =>" in "".join(
+        f.get("token", "") for f in recording["tracks"][0]["frames"]
+    )
     assert "http" not in text.replace("http://www.w3.org/", "")
+
+
+def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "page.html"
+    episode = session().run(progress=False)
+    assert save_page(episode, path) == path
+    before = path.read_text("utf-8")
+
+    def fail(self, text, **options):
+        self.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_text", fail)
+    with pytest.raises(OSError, match="No space left"):
+        save_page(episode, path)
+    assert path.read_text("utf-8") == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_exact_prompt_is_kept_where_it_cannot_be_shown():
+    header = {"prompts": {"p": {"name": "p", "text": "a\x1bb", "tokens": [1]}}}
+    prompt = FrameRecorder(Episode(header)).about["prompts"]["p"]
+    assert (prompt["text"], prompt["exact"]) == ("a␛b", "a\x1bb")

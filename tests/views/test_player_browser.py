@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from helpers.films import bare, state_of
+from helpers.frames import strip_details, view_as_json
 from helpers.jupyter import CONTRAST, Notebook, jupyterlab, write_notebook
 
 from thread_kit.dialect import ASYNC
@@ -11,7 +11,7 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.trace.events import Token, Waiting
-from thread_kit.views.player.frames import Film
+from thread_kit.views.player.frames import FrameRecorder
 from thread_kit.views.player.widget import MODULE, watch
 
 pytestmark = pytest.mark.browser
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.browser
 SESSION = """\
 import time
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.session import Session
-from thread_kit.views.player import watch
+from thread_kit.session.session import Session
+from thread_kit.views.player.widget import watch
 
 class Slow(ScriptedEngine):
     def step(self):
@@ -47,8 +47,8 @@ from pathlib import Path
 import time
 from IPython.display import display
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.session import Session
-from thread_kit.views.player import watch
+from thread_kit.session.session import Session
+from thread_kit.views.player.widget import watch
 
 class Gated(ScriptedEngine):
     steps = 0
@@ -67,8 +67,8 @@ print(player.wait())"""
 ENDLESS = """\
 import time
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.session import Session
-from thread_kit.views.player import watch
+from thread_kit.session.session import Session
+from thread_kit.views.player.widget import watch
 
 class Slow(ScriptedEngine):
     def step(self):
@@ -200,22 +200,23 @@ def test_the_buttons_pause_and_stop(browser, lab):
 def test_the_page_folds_frames_as_python_does(browser):
     engine = ScriptedEngine(["a = 'é'\nSo, b =>", "print('1')\n#END#", "x =>", "#END#", "#END#"])
     episode = Session(engine, context="start =>").run(progress=False)
-    film = Film(episode)
+    recorder = FrameRecorder(episode)
     page = browser.new_page()
     after = page.evaluate(
         """async ([source, about, frames]) => {
             const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
-            const { Film } = await import(url);
-            const film = new Film(about, frames);
-            const last = JSON.stringify(film.at(film.length));
-            for (let n = film.length; n >= 0; n -= 7) film.at(n);
-            if (JSON.stringify(film.at(film.length)) !== last) throw new Error("not the same");
+            const { Recording } = await import(url);
+            const recording = new Recording(about, frames);
+            const last = JSON.stringify(recording.at(recording.length));
+            for (let n = recording.length; n >= 0; n -= 7) recording.at(n);
+            const again = JSON.stringify(recording.at(recording.length));
+            if (again !== last) throw new Error("not the same");
             return JSON.parse(last);
         }""",
-        [MODULE, film.about, film.frames],
+        [MODULE, recorder.about, recorder.frames],
     )
     page.close()
-    assert bare(after) == state_of(episode)
+    assert strip_details(after) == view_as_json(episode)
 
 
 def test_two_children_grow_at_once_and_the_pane_stays_with_the_one_that_it_follows(browser):
@@ -223,10 +224,10 @@ def test_two_children_grow_at_once_and_the_pane_stays_with_the_one_that_it_follo
     engine = ScriptedEngine(["a ~>", "b ~>", child, "print('{t1}')\n#END#", child])
     session = Session(engine, context="start =>", dialect=ASYNC)
     player = watch(session)
-    film = player._tracks[0].film
+    recorder = player._tracks[0].recorder
     messages: list[dict] = []
     for event in session:
-        frames = film.take(event)
+        frames = recorder.add(event)
         if isinstance(event, Waiting):
             before = player.snapshot_json()
         elif isinstance(event, Token) and session.episode.threads[0].status is Status.WAITING:

@@ -58,7 +58,7 @@ def test_step_rewind_fork_and_a_kernel_that_is_killed(browser, lab):
     notebook.run_all()
     page = notebook.page
     player = page.locator(".tk-player")
-    says, rows = player.locator(".tk-says"), player.locator(".tk-row")
+    says, rows = player.locator(".tk-description"), player.locator(".tk-row")
     expect(player.locator(".tk-badge").first).to_have_text("paused")
 
     # The model writes one token, and then up to the next spawn.

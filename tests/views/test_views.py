@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from thread_kit.dialect import Stop
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.errors.first_error import find_first_error
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance
 from thread_kit.session.session import Session
-from thread_kit.trace.episode import Episode
+from thread_kit.trace.episode import Episode, TraceError
 from thread_kit.trace.events import (
     Acted,
     Closed,
@@ -30,21 +31,18 @@ from thread_kit.trace.events import (
     Spawned,
 )
 from thread_kit.views import palette
-from thread_kit.views.formatting import legible
+from thread_kit.views.formatting import sanitize
 from thread_kit.views.html import TEXT, episode_html
-from thread_kit.views.player.frames import Film
+from thread_kit.views.player.frames import FrameRecorder
 from thread_kit.views.plot import supplemental_work_figure, usage_figure
-from thread_kit.views.text import episode_text, thread_text
+from thread_kit.views.text import episode_text, read_text, thread_text
 from thread_kit.views.tree_image import save_picture
-from thread_kit.views.view_model import VALUE, Branch, view
+from thread_kit.views.view_model import VALUE, Branch, view_episode
 
 
 @pytest.fixture(scope="module")
 def episode() -> Episode:
-    one = session()
-    for _ in one:
-        pass
-    return one.episode
+    return session().run(progress=False)
 
 
 # Text
@@ -90,14 +88,14 @@ error       │ NameError: name 'nothing' is not defined  in  x = nothing
 
 
 def test_an_action_that_nobody_executed_says_so():
-    one = Session(ScriptedEngine(["> jump =>", "#END#"]), context="Jump. =>")
-    text = str(one.run(progress=False))
+    running = Session(ScriptedEngine(["> jump =>", "#END#"]), context="Jump. =>")
+    text = str(running.run(progress=False))
     assert "> jump (not executed)  =>  There is no environment to act in.<=" in text
 
 
 def test_lines_keep_to_their_width_and_say_that_they_are_cut():
-    one = Session(ScriptedEngine(["#END#"]), context="word " * 100)
-    episode = one.run(progress=False)
+    running = Session(ScriptedEngine(["#END#"]), context="word " * 100)
+    episode = running.run(progress=False)
     first = episode_text(episode).splitlines()[0]
     assert len(first) <= 92
     assert "…  generated 5 · " in first
@@ -127,7 +125,7 @@ def test_an_empty_episode_has_every_view():
 
 
 def test_a_child_stands_where_it_was_spawned_before_what_it_returned(episode):
-    sequence = view(episode).threads[1].sequence
+    sequence = view_episode(episode).threads[1].sequence
     shape = [
         f"branch {item.branch}" if isinstance(item, Branch) else (str(item.provenance), item.child)
         for item in sequence
@@ -143,30 +141,29 @@ def test_a_child_stands_where_it_was_spawned_before_what_it_returned(episode):
 
 
 def test_work_below_is_what_the_trace_says(episode):
-    seen = view(episode)
-    assert seen.work == {
-        one: sum(below.usage.generated for below in episode.subtree(one)[1:])
-        for one in episode.threads
+    assert view_episode(episode).work == {
+        number: sum(below.usage.generated for below in episode.subtree(number)[1:])
+        for number in episode.threads
     }
 
 
 def test_a_long_value_says_how_much_was_cut():
-    one = Session(ScriptedEngine(["x = 'a' * 3000\n#END#"]), context="go")
-    seen = view(one.run(progress=False))
-    ((name, value),) = seen.threads[0].variables
+    running = Session(ScriptedEngine(["x = 'a' * 3000\n#END#"]), context="go")
+    view = view_episode(running.run(progress=False))
+    ((name, value),) = view.threads[0].variables
     assert name == "x"
     assert value.endswith(f" … ({3002 - VALUE:,} more characters)")
 
 
 def test_text_cannot_act_on_a_terminal_or_turn_a_line_round():
-    assert legible("a\tb\n\x1b[2J\x00\r\x9b\u202e\ud800é") == "a\tb\n␛[2J␀␍\ufffd\ufffd\ufffdé"
+    assert sanitize("a\tb\n\x1b[2J\x00\r\x9b\u202e\ud800é") == "a\tb\n␛[2J␀␍\ufffd\ufffd\ufffdé"
 
 
 # HTML
 
 
 def test_html_says_in_words_what_it_shows_in_colours(episode):
-    seen = check(episode._repr_html_())
+    checked = check(episode._repr_html_())
     for words in (
         "generated (39)",
         "returned by thread 2 (",
@@ -177,7 +174,7 @@ def test_html_says_in_words_what_it_shows_in_colours(episode):
         "NameError: name 'nothing' is not defined",
         "tool'axe'",
     ):
-        assert words in seen.text.replace("\n", "")
+        assert words in checked.text.replace("\n", "")
 
 
 def test_a_child_is_nested_before_what_it_returned(episode):
@@ -217,8 +214,8 @@ def test_html_is_folded_but_for_the_main_thread_and_what_failed():
 
 def test_html_of_a_deep_tree_is_no_deeper_than_browsers_go():
     html = episode_html(chain(200))
-    seen = check(html)
-    assert "Thread 40 is shown below." in seen.text
+    checked = check(html)
+    assert "Thread 40 is shown below." in checked.text
     depth = deepest = 0
     for part in html.split("<")[1:]:
         depth += -1 if part.startswith("/") else 1
@@ -227,8 +224,8 @@ def test_html_of_a_deep_tree_is_no_deeper_than_browsers_go():
 
 
 def test_html_says_how_much_it_cut():
-    one = Session(ScriptedEngine(["#END#"]), context="x" * (TEXT + 1000))
-    assert "more characters)" in episode_html(one.run(progress=False))
+    running = Session(ScriptedEngine(["#END#"]), context="x" * (TEXT + 1000))
+    assert "more characters)" in episode_html(running.run(progress=False))
 
 
 CHARACTERS = list("<>&\"'/\\`{}=#\n\r\t\x00\x1b\u202e\ud800é😀")
@@ -239,38 +236,89 @@ HOSTILE = st.text(st.sampled_from(CHARACTERS), min_size=1, max_size=30) | st.sam
 
 @settings(max_examples=60, deadline=None)
 @given(HOSTILE, HOSTILE, HOSTILE)
-def test_nothing_that_a_model_or_an_environment_says_becomes_markup(one, two, three):
-    context = span(Provenance.CONTEXT, f"Prompt:\n{one}\n\nResponse:\n")
+def test_nothing_that_a_model_or_an_environment_says_becomes_markup(first, second, third):
+    context = span(Provenance.CONTEXT, f"Prompt:\n{first}\n\nResponse:\n")
     hostile = Episode(
         {
-            "model": {"name": one},
-            "environment": two,
+            "model": {"name": first},
+            "environment": second,
             "dialect": {"listen": "=>"},
-            "prompts": {"p": {"name": one, "text": two, "tokens": [1]}},
+            "prompts": {"p": {"name": first, "text": second, "tokens": [1]}},
         }
     )
     events: list[Event] = [
         Spawned(0, None, 0, context, "p"),
-        GeneratedSpan(0, span(Provenance.GENERATED, two), Stop.LISTEN, 0, 1, 0.0),
-        ExecutedLine(0, one, two, three, {one: two, two: {three: [one]}}),
-        Acted(0, one, two, 0.0, False, False, {}),
-        Observed(0, span(Provenance.OBSERVED, three)),
-        Observed(0, span(Provenance.OBSERVED, one)),
+        GeneratedSpan(0, span(Provenance.GENERATED, second), Stop.LISTEN, 0, 1, 0.0),
+        ExecutedLine(0, first, second, third, {first: second, second: {third: [first]}}),
+        Acted(0, first, second, 0.0, False, False, {}),
+        Observed(0, span(Provenance.OBSERVED, third)),
+        Observed(0, span(Provenance.OBSERVED, first)),
         Spawned(1, 0, 0, context, "p"),
-        Ended(1, Status.FAILED, two),
-        Returned(0, 1, span(Provenance.RETURNED, one), {}),
+        Ended(1, Status.FAILED, second),
+        Returned(0, 1, span(Provenance.RETURNED, first), {}),
         Ended(0, Status.ENDED, ""),
-        Closed(Status.ENDED, 1.0, three, 0.0),
+        Closed(Status.ENDED, 1.0, third, 0.0),
     ]
     for event in events:
         hostile.add(event)
-    seen = check(hostile._repr_html_())
-    assert legible(one).strip("\n") in seen.text
+    checked = check(hostile._repr_html_())
+    assert sanitize(first).strip("\n") in checked.text
     text = str(hostile) + thread_text(hostile, 0)
     assert not set(text) & set(map(chr, [*range(9), *range(11, 32), 0x7F, 0x202E]))
     text.encode()
-    json.dumps(Film(hostile).frames, ensure_ascii=False).encode()
+    json.dumps(FrameRecorder(hostile).frames, ensure_ascii=False).encode()
     supplemental_work_figure(hostile).to_json().encode()
+
+
+ODD = [  # the event (None: the header), where in it, and what stands there instead
+    (None, ("prompts", "p"), 5),
+    (None, ("prompts", "p", "text"), 10**400),
+    (None, ("prompts", "p", "tokens"), float("nan")),
+    (None, ("prompts",), ["p"]),
+    (None, ("exchange",), float("nan")),
+    (None, ("exchange",), {"phi": [1], "psi": {"{x}": "{0"}}),
+    (None, ("sampling",), {"temperature": float("inf")}),
+    (None, ("sampling",), None),
+    (None, ("environment",), [[]]),
+    (None, ("model",), None),
+    ("acted", ("reward",), 10**400),
+    ("acted", ("reward",), float("nan")),
+    ("closed", ("reward",), -(10**400)),
+]
+
+
+@pytest.mark.parametrize(("kind", "path", "value"), ODD, ids=range(len(ODD)))
+def test_whatever_loads_can_be_shown(kind, path, value):
+    episode = session().run(progress=False)
+    lines = [json.loads(line) for line in episode.to_lines()]
+    prompts = lines[0]["prompts"]
+    lines[0]["prompts"] = {**prompts, "p": {"name": "p", "text": "x", "tokens": [1]}}
+    place = next(line for line in lines if line.get("event") == kind)
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    try:
+        odd = Episode.from_lines(map(json.dumps, lines), name="odd", torn=False)
+    except TraceError:
+        return  # refused with a message
+    assert "Sharpen the axe." in str(odd)
+    assert all(thread_text(odd, number) for number in odd.threads)
+    check(episode_html(odd))
+    assert find_first_error(odd)
+    supplemental_work_figure(odd).to_json()
+    assert usage_figure(odd).to_json()
+    recorder = FrameRecorder(odd)
+    json.dumps([recorder.about, recorder.frames], allow_nan=False)
+
+
+def test_what_a_model_has_read_is_safe_to_print():
+    running = Session(ScriptedEngine(["a\x1b]0;title\x07 =>", "#END#", "#END#"]), context="go")
+    episode = running.run(progress=False)
+    assert "\x1b" in episode.seen(0)
+    assert "go" in read_text(episode, 0)
+    assert "a␛]0;title␇ =>" in read_text(episode, 0)
+    with pytest.raises(KeyError):
+        read_text(episode, 5)
 
 
 # Colours
@@ -287,13 +335,14 @@ def test_no_two_provenances_share_a_colour_and_each_status_has_one():
 @pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
 def test_a_picture_shows_every_thread_and_is_the_same_each_time(kind, tmp_path):
     episode = session().run(progress=False)
-    one, again = (save_picture(episode, tmp_path / f"{n}.{kind}") for n in "ab")
-    assert one.read_bytes() == again.read_bytes()
+    first, second = (save_picture(episode, tmp_path / f"{n}.{kind}") for n in "ab")
+    assert first.read_bytes() == second.read_bytes()
     if kind == "svg":
-        drawn = "".join(ElementTree.parse(one).getroot().itertext())
-        for thread in view(episode).threads.values():
-            assert f"{thread.id}  {thread.name}" in drawn
-        assert view(episode).totals in drawn
+        text = "".join(ElementTree.parse(first).getroot().itertext())
+        for thread in view_episode(episode).threads.values():
+            assert f"{thread.id}  {thread.label}" in text
+        view = view_episode(episode)
+        assert f"{view.status} · {view.totals}" in text
 
 
 def test_a_picture_takes_any_text_and_any_depth(tmp_path):
@@ -301,9 +350,9 @@ def test_a_picture_takes_any_text_and_any_depth(tmp_path):
     context = span(Provenance.CONTEXT, "Prompt:\n$x^2$ <&> \x1b[2J \ud800 =>\n\nResponse:\n")
     episode.add(Spawned(200, 0, 0, context, ""))
     file = save_picture(episode, tmp_path / "deep" / "tree.svg")
-    drawn = "".join(ElementTree.parse(file).getroot().itertext())
-    assert "199  level 199" in drawn
-    assert "200  $x^2$ <&>" in drawn
+    text = "".join(ElementTree.parse(file).getroot().itertext())
+    assert "199  level 199" in text
+    assert "200  $x^2$ <&>" in text
 
 
 def test_a_picture_of_another_kind_or_of_nothing_is_refused(tmp_path):

@@ -7,26 +7,20 @@ from itertools import cycle
 import pandas as pd
 import plotly.graph_objects as go
 
-from thread_kit.analysis.statistics import CONFIDENCE, calls
+from thread_kit.analysis.statistics import CONFIDENCE, COSTS, calls, success_by_cost
 from thread_kit.views.palette import NEUTRAL, SERIES, tint
 from thread_kit.views.plot import dress
 
 PATTERNS = ("", "/", "x", ".", "\\", "+", "-")
 """Of bars, in the order of `SERIES`: they say what the colour says."""
 
-COSTS = {
-    "evaluated": "tokens evaluated for one task",
-    "generated": "tokens generated for one task",
-    "calls": "calls of the model for one task",
-    "seconds": "seconds for one task",
-}
-
 
 def success_figure(table: pd.DataFrame) -> go.Figure:
     """The share of tasks solved by each method, ours filled and the published ones hollow.
 
-    table: of `beside`, or some of its rows. A trace a model and source, with its number of tasks in
-    the legend; bars are Wilson's 95% intervals, which a mean over runs does not have.
+    table: of `compare_with_published`, or some of its rows. A trace a model and source, with its
+    number of tasks in the legend; bars are Wilson's 95% intervals, which a mean over runs does not
+    have.
     """
     spelled = {method.casefold(): method for method in table["method"]}  # as published, if it is
     table = table.assign(x=[spelled[method.casefold()] for method in table["method"]])
@@ -73,23 +67,20 @@ def success_figure(table: pd.DataFrame) -> go.Figure:
 def success_by_cost_figure(frame: pd.DataFrame, cost: str = "evaluated") -> go.Figure:
     """The share of tasks solved within a budget for each (logarithmic): the equal-budget view.
 
-    frame: of `Results`, a row an episode. cost: one of `COSTS`. Where two lines are read at the
-    same place, the methods had the same to spend. Raises ValueError for another cost.
+    frame: of `Results`, a row an episode; the curves are of `success_by_cost`. Where two lines are
+    read at the same place, the methods had the same to spend. Raises ValueError for another cost.
     """
-    if cost not in COSTS:
-        raise ValueError(f"{cost!r} is no cost of an episode; choose one of {', '.join(COSTS)}")
-    figure = go.Figure()
+    table = success_by_cost(frame, cost)
     unit = COSTS[cost].split()[0]
-    several, most = frame["model"].nunique() > 1, frame[cost].max().item()
-    groups = frame.groupby(["method", "model"], sort=False)
+    figure = go.Figure()
+    several = table["model"].nunique() > 1
+    groups = table.groupby(["method", "model"], sort=False)
     for ((method, model), group), (colour, _, dash) in zip(groups, cycle(SERIES)):
         name = f"{method}, {model}" if several else str(method)
-        costs = sorted(group.loc[group["solved"].astype(bool), cost].tolist())
-        solved, n = len(costs), len(group)
         figure.add_trace(
             go.Scatter(
-                x=[*costs, most],
-                y=[*((at + 1) / n for at in range(solved)), solved / n],
+                x=group["budget"].tolist(),
+                y=group["rate"].tolist(),
                 name=name,
                 mode="lines",
                 line={"color": colour, "dash": dash, "shape": "hv"},
@@ -100,7 +91,7 @@ def success_by_cost_figure(frame: pd.DataFrame, cost: str = "evaluated") -> go.F
         )
     dress(figure, f"Tasks solved, by the {unit} that a task may cost")
     figure.update_layout(height=420)
-    figure.update_xaxes(title=COSTS[cost], type="log")
+    figure.update_xaxes(title=f"{COSTS[cost]} for one task", type="log")
     figure.update_yaxes(title="solved", tickformat=".0%", range=[0, 1.05])
     return figure
 

@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 
 from thread_kit.analysis.statistics import success, wilson
-from thread_kit.envs.alfworld.env import type_of
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.paths import resource
 
@@ -24,7 +23,7 @@ PAPERS = {
 }
 """The papers by the name under which they are cited here, and the file that quotes each."""
 
-PRINTED_AS = {
+PUBLISHED_NAMES = {
     "stateflow": ("StateFlow", "StateFlow (7-state)"),
     "stateflow, 10 states": ("StateFlow (10-state)",),
     "reflexion": ("Reflexion", "ReAct+Reflexion"),
@@ -35,7 +34,7 @@ RATES = ("success rate", "accuracy")
 """The metrics that are a share of tasks, so that an interval follows from value and n."""
 
 
-def published(
+def load_published(
     *,
     paper: str | None = None,
     benchmark: str | None = None,
@@ -53,25 +52,25 @@ def published(
         ).assign(paper=name)
         for name, file in PAPERS.items()
     ]
-    found = pd.concat(frames, ignore_index=True)
-    found.insert(0, "paper", found.pop("paper"))
-    asked = {"paper": paper, "benchmark": benchmark, "method": method, "model": model}
-    for column, wanted in asked.items():
+    rows = pd.concat(frames, ignore_index=True)
+    rows.insert(0, "paper", rows.pop("paper"))
+    filters = {"paper": paper, "benchmark": benchmark, "method": method, "model": model}
+    for column, wanted in filters.items():
         if wanted is not None:
-            kept = found[found[column].str.casefold() == wanted.casefold()]
-            if kept.empty:
-                known = ", ".join(found[column].unique())
+            matches = rows[rows[column].str.casefold() == wanted.casefold()]
+            if matches.empty:
+                known = ", ".join(rows[column].unique())
                 raise ValueError(f"no published number has {column} {wanted!r}; known: {known}")
-            found = kept
-    return found.reset_index(drop=True)
+            rows = matches
+    return rows.reset_index(drop=True)
 
 
-def printed_as(method: str) -> list[str]:
+def list_published_names(method: str) -> list[str]:
     """The names under which the papers' numbers of a method of ours stand, in small letters."""
-    return [name.casefold() for name in PRINTED_AS.get(method, (method,))]
+    return [name.casefold() for name in PUBLISHED_NAMES.get(method, (method,))]
 
 
-def beside(
+def compare_with_published(
     ours: pd.DataFrame,
     *,
     benchmark: str | None = None,
@@ -96,7 +95,7 @@ def beside(
     if benchmark is None:
         name = str(ours["environment"].iloc[0])
         benchmark = find_benchmark(name).published or name
-    theirs = published(benchmark=benchmark, method=method, model=model)
+    theirs = load_published(benchmark=benchmark, method=method, model=model)
     theirs = theirs[
         theirs["metric"].isin(RATES) & (theirs["group"] == "All") & (theirs["paper"] != "THREAD v1")
     ]
@@ -104,28 +103,38 @@ def beside(
     return pd.DataFrame(rows)
 
 
-TYPES = ("Pick", "Clean", "Heat", "Cool", "Look", "Pick2", "All")
-"""ALFWorld's task types, as the papers' tables name them."""
+OFFICIAL_NAMES = {
+    "Pick": "pick_and_place_simple",
+    "Clean": "pick_clean_then_place_in_recep",
+    "Heat": "pick_heat_then_place_in_recep",
+    "Cool": "pick_cool_then_place_in_recep",
+    "Look": "look_at_obj_in_light",
+    "Pick2": "pick_two_obj_and_place",
+}
+"""ALFWorld's task types: the papers' names of them, and how the official games' names begin."""
+
+TYPES = (*OFFICIAL_NAMES, "All")
+"""The columns of the papers' tables by task type."""
 
 
 def by_type(ours: pd.DataFrame | None = None) -> pd.DataFrame:
     """ALFWorld by task type, in percent: our episodes, and the papers' tables with their costs.
 
     ours: a suite's frame; None for the published ones alone. n: of all types. source: as in
-    `beside`, so that half of the games is never taken for all of them. cost: US dollars, where a
-    paper gives them; evaluated, generated, calls: our medians an episode. The tables are THREAD's
-    1, 2, 7 and 8, ADaPT's 1, 4 and 6, StateFlow's 3, 9 and 10.
+    `compare_with_published`, so that half of the games is never taken for all of them. cost: US
+    dollars, where a paper gives them; evaluated, generated, calls: our medians an episode. The
+    tables are THREAD's 1, 2, 7 and 8, ADaPT's 1, 4 and 6, StateFlow's 3, 9 and 10.
     """
     rows: list[dict[str, object]] = []
-    theirs = published(benchmark="ALFWorld")
+    theirs = load_published(benchmark="ALFWorld")
     theirs = theirs[theirs["metric"].isin(("success rate", "cost")) & theirs["group"].isin(TYPES)]
     theirs = theirs[(theirs["paper"] != "THREAD v1") & theirs["table"].str.startswith("Table")]
     if ours is not None and len(ours):
-        ours, by = _apart(ours)
+        ours, by = _tell_apart(ours)
         for values, group in ours.groupby(by, sort=False):
             row: dict[str, object] = {"kind": "own run", **dict(zip(by, values, strict=True))}
-            kinds = group["game"].map(type_of).str.capitalize()
-            row |= {kind: 100 * part["solved"].mean() for kind, part in group.groupby(kinds)}
+            types = group["game"].map(_type_of)
+            row |= {name: 100 * part["solved"].mean() for name, part in group.groupby(types)}
             row |= {"All": 100 * group["solved"].mean(), "n": len(group)}
             row["source"] = _source(row, group["game"].nunique(), theirs)
             row |= {cost: group[cost].median() for cost in ("evaluated", "generated", "calls")}
@@ -133,20 +142,27 @@ def by_type(ours: pd.DataFrame | None = None) -> pd.DataFrame:
     for (paper, table, _), group in theirs.groupby(["paper", "table", "row"], sort=False):
         for model, part in group.groupby("model", sort=False):
             rates = part[part["metric"] == "success rate"]
-            every = rates[rates["group"] == "All"].iloc[0]
-            row = {"kind": "published", "method": every["method"], "model": model}
-            row["split"] = every["split"]
+            total = rates[rates["group"] == "All"].iloc[0]
+            row = {"kind": "published", "method": total["method"], "model": model}
+            row["split"] = total["split"]
             row |= dict(zip(rates["group"], rates["value"].astype(float), strict=True))
             costs = part.loc[part["metric"] == "cost", "value"].astype(float)
             row |= {"cost": costs.iloc[0]} if len(costs) else {}
-            rows.append({**row, "n": int(every["n"]), "source": f"{paper}, {table}"})
+            rows.append({**row, "n": int(total["n"]), "source": f"{paper}, {table}"})
     columns = ["kind", "method", "model", "split", "n", *TYPES]
     return pd.DataFrame(
         rows, columns=[*columns, "cost", "evaluated", "generated", "calls", "source"]
     )
 
 
-def _apart(ours: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def _type_of(game: str) -> str | None:
+    """The task type that a game's name begins with, official or generated ("heat-12")."""
+    first = game.partition("-")[0]
+    names = OFFICIAL_NAMES.items()
+    return next((name for name, official in names if first in (name.lower(), official)), None)
+
+
+def _tell_apart(ours: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """The frame, and the columns by which its episodes are told apart in a table.
 
     Rows of other rules are never added up: `nearest` is there where a part of them has it.
@@ -177,14 +193,14 @@ def _source(row: Mapping[Any, Any], tasks: int, theirs: pd.DataFrame) -> str:
 def _ours(
     ours: pd.DataFrame, theirs: pd.DataFrame, same_model: Mapping[str, str]
 ) -> list[dict[str, object]]:
-    ours, by = _apart(ours)
+    ours, by = _tell_apart(ours)
     made_here = any(find_benchmark(name).synthetic for name in set(ours["environment"]))
     rows: list[dict[str, object]] = []
     for _, row in success(ours, by).iterrows():
         name = same_model.get(row["model"])
         split, tasks = row.get("split", ""), int(row["tasks"])
         same = theirs[(theirs["model"] == name) & (theirs["split"] == _published_split(split))]
-        same = same[same["method"].str.casefold().isin(printed_as(row["method"]))]
+        same = same[same["method"].str.casefold().isin(list_published_names(row["method"]))]
         if name is None:
             kind, note = "own run", "another model than any that is published here"
         elif made_here:

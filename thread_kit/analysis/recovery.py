@@ -17,13 +17,13 @@ from thread_kit.experiments.results_file import canonical
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Returned
 
-_DID = re.compile(r"You (open|pick up|put|clean|heat|cool|turn on) ")
+_CHANGE = re.compile(r"You (open|pick up|put|clean|heat|cool|turn on) ")
 _FAILED = re.compile(r"\b(no|not|nothing|closed|cannot|can't|unable|fail\w*)\b", re.IGNORECASE)
 _NAMES = re.compile(r"\b[a-z]+ \d+\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Rephrasing:
     """A parent that asked again, and two of its children, one after the other, by their numbers."""
 
     parent: int
@@ -32,51 +32,55 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Recovery:
     """A game that ADaPT lost and THREAD won after a parent had asked again.
 
-    model: its name. task: what identifies the game. again: in THREAD's episode.
+    model: its name. task: what identifies the game. rephrasing: in THREAD's episode.
     """
 
     model: str
     task: dict[str, Any]
     adapt: Episode
     thread: Episode
-    again: Again
+    rephrasing: Rephrasing
 
 
-def asked_again(episode: Episode) -> list[Again]:
+def find_rephrasings(episode: Episode) -> list[Rephrasing]:
     """Where a sub-task failed and the parent's next child was asked for it in other words.
 
     A child has failed if it changed nothing in the household and says so; the next one is after the
     same if it is asked about a thing or a place of the same number ("cabinet 4"), and it has to
     have changed something.
     """
-    said = {event.child: event.span.text for event in episode.events if isinstance(event, Returned)}
+    answers = {
+        event.child: event.span.text for event in episode.events if isinstance(event, Returned)
+    }
     return [
-        Again(parent.id, first, second)
+        Rephrasing(parent.id, first, second)
         for parent in episode.threads.values()
         for first, second in zip(parent.spawned, parent.spawned[1:], strict=False)
-        if not _did(episode, first)
-        and _FAILED.search(said.get(first, ""))
-        and _is_other_words(episode.threads[first].title, episode.threads[second].title)
-        and _did(episode, second)
+        if not _changed_something(episode, first)
+        and _FAILED.search(answers.get(first, ""))
+        and _rephrases(episode.threads[first].title, episode.threads[second].title)
+        and _changed_something(episode, second)
     ]
 
 
-def _did(episode: Episode, thread: int) -> bool:
+def _changed_something(episode: Episode, thread: int) -> bool:
     """Whether a thread, or one below it, has changed something in the household."""
     return any(
-        _DID.match(acted.observation) for one in episode.subtree(thread) for acted in one.actions
+        _CHANGE.match(acted.observation)
+        for below in episode.subtree(thread)
+        for acted in below.actions
     )
 
 
-def _is_other_words(first: str, second: str) -> bool:
+def _rephrases(first: str, second: str) -> bool:
     return first != second and bool({*_NAMES.findall(first)} & {*_NAMES.findall(second)})
 
 
-def stories(rows: Iterable[Mapping[str, Any]], folder: Path) -> Iterator[Story]:
-    """The stories among the episodes of suites (`Results.rows`), with "adapt" and "thread".
+def find_recoveries(rows: Iterable[Mapping[str, Any]], folder: Path) -> Iterator[Recovery]:
+    """The recoveries among the episodes of suites (`Results.rows`), with "adapt" and "thread".
 
     folder: has the traces, under the paths in the rows or under their bare names; rows without a
     trace there are left out.
@@ -90,16 +94,16 @@ def stories(rows: Iterable[Mapping[str, Any]], folder: Path) -> Iterator[Story]:
         for lost, other in traces["adapt"]:
             if _game(won) == _game(lost):
                 episode = Episode.load(path)
-                for again in asked_again(episode)[:1]:
-                    yield Story(
-                        won["model"], dict(won["task"]), Episode.load(other), episode, again
+                for rephrasing in find_rephrasings(episode)[:1]:
+                    yield Recovery(
+                        won["model"], dict(won["task"]), Episode.load(other), episode, rephrasing
                     )
 
 
 def _trace(row: Mapping[str, Any], folder: Path) -> Path | None:
     name = row.get("trace") or ""
-    found = (folder / name, folder / Path(name).name)
-    return next((path for path in found if path.is_file()), None)
+    paths = (folder / name, folder / Path(name).name)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _game(row: Mapping[str, Any]) -> tuple[str, str, int]:

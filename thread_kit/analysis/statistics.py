@@ -22,6 +22,14 @@ from statsmodels.stats.multitest import multipletests
 EPISODE = ["method", "model", "task", "seed"]
 """The columns that tell one episode from another."""
 
+COSTS = {
+    "generated": "tokens generated",
+    "evaluated": "tokens evaluated",
+    "calls": "calls of the model",
+    "seconds": "seconds",
+}
+"""What an episode costs: columns of a suite's frame, and what they count."""
+
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 
@@ -58,10 +66,10 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     if not set(np.unique([a, b])) <= {0.0, 1.0}:
         raise ValueError("McNemar's test takes solved or not, and here are values between")
     a, b = a.astype(bool), b.astype(bool)
-    both, one, two = (int(x.sum()) for x in (a & b, a & ~b, ~a & b))
-    neither = len(a) - both - one - two
-    p = _mcnemar([[both, one], [two, neither]], exact=True).pvalue
-    return McNemar(both, one, two, neither, float(p))
+    both, only_first, only_second = (int(x.sum()) for x in (a & b, a & ~b, ~a & b))
+    neither = len(a) - both - only_first - only_second
+    p = _mcnemar([[both, only_first], [only_second, neither]], exact=True).pvalue
+    return McNemar(both, only_first, only_second, neither, float(p))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,7 @@ def paired_bootstrap(
     if len(a) < 2:
         raise ValueError("a bootstrap needs at least two tasks; here is one")
     differences = a - b
-    found = bootstrap(
+    interval = bootstrap(
         (differences,),
         np.mean,
         n_resamples=resamples,
@@ -99,7 +107,7 @@ def paired_bootstrap(
         method="percentile",
         rng=np.random.default_rng(seed),
     ).confidence_interval
-    return Difference(float(differences.mean()), float(found.low), float(found.high))
+    return Difference(float(differences.mean()), float(interval.low), float(interval.high))
 
 
 def _pair(first: ArrayLike, second: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +152,7 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
             row["solvable"] = group.loc[group["solvable"].eq(True), "task"].nunique()
         if "error" in group:
             row["errors"] = int((group["error"] != "").sum())
-        for cost in ("generated", "evaluated", "calls", "seconds"):
+        for cost in COSTS:
             if cost in group:
                 row[cost] = float(group[cost].median())
         rows.append(row)
@@ -223,22 +231,24 @@ def repeats(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def within_budget(
+def success_by_cost(
     frame: pd.DataFrame, cost: str = "evaluated", budgets: Sequence[float] | None = None
 ) -> pd.DataFrame:
     """The share of episodes that were solved at a cost of at most `budget`, for each method.
 
-    cost: a column ("evaluated" or "generated" tokens, "calls", "seconds"). budgets: None takes
-    every cost at which a method gains a task, which is the whole curve. At one budget it is the
-    view in which methods had the same to spend: an episode that cost more counts as not solved.
-    Raises ValueError for a column that is not there.
+    cost: one of `COSTS`. budgets: None takes every cost at which a method gains a task, and the
+    largest of all, which is the whole curve. At one budget it is the view in which methods had the
+    same to spend: an episode that cost more counts as not solved. Raises ValueError for another
+    cost, or one that the frame has not.
     """
-    if cost not in frame:
-        raise ValueError(f"the frame has no column {cost!r}; it has {', '.join(frame.columns)}")
+    if cost not in COSTS or cost not in frame:
+        known = ", ".join(name for name in COSTS if name in frame)
+        raise ValueError(f"{cost!r} is no cost of an episode; choose one of {known}")
+    most = frame[cost].max()
     rows = []
     for (method, model), group in _episodes(frame).groupby(["method", "model"], sort=False):
         costs = np.sort(group.loc[group["solved"].astype(bool), cost].to_numpy(float))
-        for budget in np.unique(costs) if budgets is None else budgets:
+        for budget in np.union1d(costs, [most]) if budgets is None else budgets:
             solved, n = int(np.searchsorted(costs, budget, side="right")), len(group)
             low, high = wilson(solved, n)
             rows.append(
@@ -273,19 +283,15 @@ def _episodes(frame: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"a row an episode is wanted, with columns {', '.join(missing)}")
     twice = frame[frame.duplicated(EPISODE)]
     if len(twice):
-        one = ", ".join(f"{name} {twice.iloc[0][name]}" for name in EPISODE)
+        first = ", ".join(f"{name} {twice.iloc[0][name]}" for name in EPISODE)
         raise ValueError(
-            f"{len(twice)} episodes occur twice, the first is {one}; choose one prompt and one "
+            f"{len(twice)} episodes occur twice, the first is {first}; choose one prompt and one "
             "setting: the columns `prompt` and `settings` tell them apart"
         )
     return frame
 
 
-COSTS = ("generated", "evaluated", "calls", "seconds")
-"""Tokens, tokens, calls of the model, seconds: as in a suite's rows."""
-
-
-def on_same_tasks(frame: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+def pair_by_task(frame: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     """A row an episode that both methods have played; the columns are pairs (what, method).
 
     frame: a suite's. What: whether it was solved, and `COSTS`; seconds can be compared where the
@@ -302,12 +308,12 @@ def on_same_tasks(frame: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     return table.swaplevel(axis="columns").sort_index(axis="columns")
 
 
-def shared_out(table: pd.DataFrame) -> pd.DataFrame:
-    """`on_same_tasks` in short: a row a method: episodes, solved, median costs."""
+def summarize_pairs(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of `pair_by_task` in short: a row a method with episodes, solved, median costs."""
     methods = table.columns.unique(1)
     rows = {
-        one: {"episodes": len(table), "solved": int(table["solved", one].sum())}
-        | {cost: float(table[cost, one].median()) for cost in COSTS}
-        for one in methods
+        method: {"episodes": len(table), "solved": int(table["solved", method].sum())}
+        | {cost: float(table[cost, method].median()) for cost in COSTS}
+        for method in methods
     }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method").reset_index()

@@ -21,7 +21,7 @@ from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Span
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Closed, Ended, GeneratedSpan, Returned, Spawned
-from thread_kit.views.export_html import page
+from thread_kit.views.export_html import render_page
 
 CHROMIUM = Path("/usr/bin/chromium")
 OPENS, STEPS = 2.0, 10.0
@@ -123,7 +123,7 @@ def main() -> None:
     episode = large_episode(options.threads, options.tokens)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "player.html")
-        file.write_text(page(episode), encoding="utf-8")
+        file.write_text(render_page(episode), encoding="utf-8")
         size = file.stat().st_size
         measured = measure(file)
     print(

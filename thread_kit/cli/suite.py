@@ -120,7 +120,7 @@ def build_methods(
 
 def report(results: Results, benchmark: Benchmark, *, seeds: int) -> None:
     """Print the tables of a suite: rates with intervals, pairs of methods, the published ones."""
-    from thread_kit.analysis.published import beside, printed_as
+    from thread_kit.analysis.published import compare_with_published, list_published_names
     from thread_kit.analysis.statistics import compare, repeats, success
 
     frame = results.frame
@@ -134,8 +134,10 @@ def report(results: Results, benchmark: Benchmark, *, seeds: int) -> None:
         _print("Over runs, in percent (as Table 7 of THREAD paper)", repeats(frame))
     if benchmark.published is None:
         return
-    table = beside(frame)
-    played = {name for method in frame["method"] for name in (method, *printed_as(method))}
+    table = compare_with_published(frame)
+    played = {
+        name for method in frame["method"] for name in (method, *list_published_names(method))
+    }
     table = table[table["method"].str.casefold().isin(played)].drop(columns="note")
     _print("Beside the published numbers, which are other models' unless it says so", table)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from thread_kit.dialect import AGENT, Dialect
 from thread_kit.envs.env import Env
-from thread_kit.errors.rules import Judge
+from thread_kit.errors.rules import ErrorRules
 from thread_kit.prompts import Prompt, load_prompt, parse_prompt
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Benchmark:
     handlers: tuple[str, ...] = ()
     machines: Mapping[str, Machine] = field(default_factory=dict)
 
-    error_rules: type[Judge] = Judge
+    error_rules: type[ErrorRules] = ErrorRules
     adapters: Mapping[str, str] = field(default_factory=dict)
     published: str | None = None
     published_splits: Mapping[str, str] = field(default_factory=dict)

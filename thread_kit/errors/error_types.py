@@ -20,7 +20,7 @@ class ErrorType(StrEnum):
     OTHER = "other"
 
 
-ABOUT = {
+DESCRIPTIONS = {
     ErrorType.INADEQUATE_PLAN: "the steps do not suffice, or come in the wrong order",
     ErrorType.INVALID_ACTION: "the environment knows no such action, or no such recipe",
     ErrorType.MISREAD_OBSERVATION: "it goes on as if the environment had said something else",

@@ -10,30 +10,30 @@ import plotly.graph_objects as go
 
 from thread_kit.analysis.figures import PATTERNS
 from thread_kit.errors.error_types import ErrorType
-from thread_kit.errors.first_error import runs_of_actions
+from thread_kit.errors.first_error import measure_action_runs
 from thread_kit.trace.episode import Episode
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress
 
 
-def failures(reviews: pd.DataFrame, episodes: Mapping[str, str]) -> pd.DataFrame:
+def count_failures(reviews: pd.DataFrame, episodes: Mapping[str, str]) -> pd.DataFrame:
     """How many episodes of each method failed by each type: a row a method, a column a type.
 
-    reviews: of one reviewer (`frame_of`). episodes: the method of each trace, solved ones included,
-    so that a method without a failure has its row. Raises ValueError where an episode was reviewed
-    twice.
+    reviews: of one reviewer (`reviews_to_frame`). episodes: the method of each trace, solved ones
+    included, so that a method without a failure has its row. Raises ValueError where an episode was
+    reviewed twice.
     """
     if reviews["episode"].duplicated().any():
         raise ValueError("an episode was reviewed twice; choose the reviews of one reviewer")
     counts = pd.crosstab(reviews["episode"].map(episodes), reviews["type"].astype(str))
     methods = list(dict.fromkeys(episodes.values()))
-    types = [str(one) for one in ErrorType if str(one) in counts.columns]
+    types = [str(error_type) for error_type in ErrorType if str(error_type) in counts.columns]
     table = counts.reindex(index=methods, columns=types, fill_value=0)
     return table.rename_axis(index="method", columns="first error")
 
 
 def failure_figure(table: pd.DataFrame, reviewer: str) -> go.Figure:
-    """Figure 4 of THREAD paper: failures by method and type. table: of `failures`."""
+    """Figure 4 of THREAD paper: failures by method and type. table: of `count_failures`."""
     figure = go.Figure()
     for kind, (colour, _, _), pattern in zip(table.columns, cycle(SERIES), cycle(PATTERNS)):
         figure.add_trace(
@@ -58,7 +58,7 @@ def action_runs(episodes: Mapping[str, Sequence[Episode]]) -> pd.DataFrame:
         {"method": method, "in a row": length, "actions": 1, "misread": int(misread)}
         for method, played in episodes.items()
         for episode in played
-        for length, misread in runs_of_actions(episode)
+        for length, misread in measure_action_runs(episode)
     ]
     frame = pd.DataFrame(rows, columns=["method", "in a row", "actions", "misread"])
     return frame.groupby(["method", "in a row"], sort=False, as_index=False).sum()

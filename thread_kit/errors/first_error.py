@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.errors.error_types import ErrorType
-from thread_kit.errors.rules import Judge
+from thread_kit.errors.rules import ErrorRules
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Acted, Returned
 
@@ -33,7 +33,7 @@ class Finding:
     why: str
 
 
-def propose(episode: Episode) -> Finding | None:
+def find_first_error(episode: Episode) -> Finding | None:
     """The first error that a rule finds in a failed episode; None for one that is solved.
 
     Raises ValueError for an episode that is not over.
@@ -42,35 +42,35 @@ def propose(episode: Episode) -> Finding | None:
         raise ValueError("the episode is not over; what went wrong can be said when it is")
     if episode.reward == 1:
         return None
-    if found := next(findings(episode), None):
-        return found
+    if first := next(find_errors(episode), None):
+        return first
     last = len(episode.events) - 1
     if episode.header.get("environment") is None:
         return Finding(ErrorType.WRONG_ANALYSIS, last, 0, "it ended with a wrong answer")
-    kind, why = _judge(episode).unsolved
+    kind, why = _rules_for(episode).unsolved
     return Finding(kind, last, 0, why)
 
 
-def findings(episode: Episode) -> Iterator[Finding]:
+def find_errors(episode: Episode) -> Iterator[Finding]:
     """All errors that the rules find, in the order of time."""
-    judge = _judge(episode)
+    rules = _rules_for(episode)
     for number, event in enumerate(episode.events):
-        if found := judge.of_event(event):
-            yield Finding(found[0], number, getattr(event, "thread", 0), found[1])
+        if error := rules.check_event(event):
+            yield Finding(error[0], number, getattr(event, "thread", 0), error[1])
 
 
-def _judge(episode: Episode) -> Judge:
-    asked = episode.threads[0].context.text if episode.threads else ""
-    return find_benchmark(str(episode.header.get("environment"))).error_rules(asked)
+def _rules_for(episode: Episode) -> ErrorRules:
+    context = episode.threads[0].context.text if episode.threads else ""
+    return find_benchmark(str(episode.header.get("environment"))).error_rules(context)
 
 
-def runs_of_actions(episode: Episode) -> list[tuple[int, bool]]:
+def measure_action_runs(episode: Episode) -> list[tuple[int, bool]]:
     """For each action, how many its thread has taken in a row, and whether it misreads feedback.
 
     A row ends where a child returns: what it says is no observation (THREAD paper, Figure 5).
     """
     misread = {
-        found.event for found in findings(episode) if found.type is ErrorType.MISREAD_OBSERVATION
+        error.event for error in find_errors(episode) if error.type is ErrorType.MISREAD_OBSERVATION
     }
     lengths: dict[int, int] = {}
     rows = []

@@ -16,12 +16,12 @@ import pandas as pd
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from thread_kit.errors.error_types import ErrorType
-from thread_kit.errors.first_error import propose
+from thread_kit.errors.first_error import find_first_error
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.jsonl import write_line
 
 RULES = "rules"
-"""The reviewer that `propose` is."""
+"""The reviewer that `find_first_error` is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,12 @@ class Review:
 
 def review_by_rules(episodes: dict[str, Episode]) -> list[Review]:
     """What the rules propose for the failed episodes among these, by the names of their traces."""
-    found = {name: propose(episode) for name, episode in episodes.items()}
-    return [Review(name, RULES, one.type, one.event, one.why) for name, one in found.items() if one]
+    errors = {name: find_first_error(episode) for name, episode in episodes.items()}
+    return [
+        Review(name, RULES, error.type, error.event, error.why)
+        for name, error in errors.items()
+        if error
+    ]
 
 
 def write_review(path: str | Path, review: Review) -> None:
@@ -58,14 +62,14 @@ def read_reviews(path: str | Path) -> list[Review]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             data = json.loads(line)
-            one = Review(**{**data, "type": ErrorType(data["type"])})
+            review = Review(**{**data, "type": ErrorType(data["type"])})
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{path}, line {number}: no review ({error})") from error
-        last[one.episode, one.reviewer] = one
+        last[review.episode, review.reviewer] = review
     return list(last.values())
 
 
-def frame_of(reviews: Iterable[Review]) -> pd.DataFrame:
+def reviews_to_frame(reviews: Iterable[Review]) -> pd.DataFrame:
     """Reviews as a frame, one a row."""
     return pd.DataFrame(map(asdict, reviews), columns=list(Review.__dataclass_fields__))
 
@@ -95,9 +99,9 @@ def agreement(reviews: Sequence[Review], first: str, second: str) -> Agreement:
     n = int(table.sum())
     same = float(table.trace()) / n
     with np.errstate(invalid="ignore", divide="ignore"):  # few reviews have no standard error
-        found = cohens_kappa(table)
-    low, high = np.clip([found.kappa_low, found.kappa_upp], -1, 1)
-    return Agreement(first, second, n, same, float(found.kappa), float(low), float(high))
+        result = cohens_kappa(table)
+    low, high = np.clip([result.kappa_low, result.kappa_upp], -1, 1)
+    return Agreement(first, second, n, same, float(result.kappa), float(low), float(high))
 
 
 def confusion(reviews: Sequence[Review], first: str, second: str) -> pd.DataFrame:
@@ -105,13 +109,13 @@ def confusion(reviews: Sequence[Review], first: str, second: str) -> pd.DataFram
 
     Raises ValueError if no episode was reviewed by both.
     """
-    given = {(one.reviewer, one.episode): str(one.type) for one in reviews}
-    both = [name for who, name in given if who == first and (second, name) in given]
+    types = {(review.reviewer, review.episode): str(review.type) for review in reviews}
+    both = [name for reviewer, name in types if reviewer == first and (second, name) in types]
     if not both:
         raise ValueError(f"no episode was reviewed by both {first!r} and {second!r}")
-    types = [str(one) for one in ErrorType]
-    table = pd.DataFrame(0, index=types, columns=types)
+    names = list(map(str, ErrorType))
+    table = pd.DataFrame(0, index=names, columns=names)
     for name in both:
-        table.loc[given[first, name], given[second, name]] += 1
-    used = [one for one in types if table.loc[one].any() or table[one].any()]
+        table.loc[types[first, name], types[second, name]] += 1
+    used = [name for name in names if table.loc[name].any() or table[name].any()]
     return table.loc[used, used]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import ipywidgets as widgets
 
-from thread_kit.errors.error_types import ABOUT, ErrorType
-from thread_kit.errors.first_error import propose
+from thread_kit.errors.error_types import DESCRIPTIONS, ErrorType
+from thread_kit.errors.first_error import find_first_error
 from thread_kit.errors.review import Review, read_reviews, write_review
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import (
@@ -27,7 +27,7 @@ from thread_kit.trace.events import (
     GeneratedSpan,
     Observed,
 )
-from thread_kit.views.formatting import legible, shorten
+from thread_kit.views.formatting import sanitize, shorten
 from thread_kit.views.html import episode_html
 
 LINE = 110  # characters of an event in the list
@@ -51,18 +51,18 @@ class Reviewer(widgets.VBox):
         path: str | Path,
         proposals: bool = False,
     ) -> None:
-        self.failed = {key: one for key, one in episodes.items() if one.reward != 1}
+        self.failed = {key: episode for key, episode in episodes.items() if episode.reward != 1}
         if not name.strip():
             raise ValueError("a review needs the name of its reviewer")
         if not self.failed:
             raise ValueError("no episode failed, so there is nothing to review")
         self.name, self.path, self.proposals = name, Path(path), proposals
-        self._what = widgets.HTML()
+        self._progress = widgets.HTML()
         self.choice = widgets.Dropdown(description="episode", layout=_WIDE)
         self.event = widgets.Select(description="first error", rows=8, layout=_WIDE)
         self.type = widgets.ToggleButtons(
-            options=[(str(one), one) for one in ErrorType],
-            tooltips=[ABOUT[one] for one in ErrorType],
+            options=[(str(error_type), error_type) for error_type in ErrorType],
+            tooltips=[DESCRIPTIONS[error_type] for error_type in ErrorType],
             description="type",
         )
         self.note = widgets.Text(description="note", layout=_WIDE)
@@ -77,7 +77,7 @@ class Reviewer(widgets.VBox):
                 self.event,
                 self.type,
                 self.note,
-                widgets.HBox([self.save, self._what]),
+                widgets.HBox([self.save, self._progress]),
             ]
         )
         self._list()
@@ -85,8 +85,11 @@ class Reviewer(widgets.VBox):
     @property
     def reviews(self) -> dict[str, Review]:
         """This reviewer's verdicts by now, by episode."""
-        mine = [one for one in read_reviews(self.path) if one.reviewer == self.name]
-        return {one.episode: one for one in mine if one.episode in self.failed}
+        return {
+            review.episode: review
+            for review in read_reviews(self.path)
+            if review.reviewer == self.name and review.episode in self.failed
+        }
 
     def record(self) -> Review:
         """Write the verdict that the controls show, and go to the next episode without one."""
@@ -116,25 +119,25 @@ class Reviewer(widgets.VBox):
         self.event.options = [
             (text, number)
             for number, event in enumerate(episode.events)
-            if (text := described(event)) is not None
+            if (text := label_event(event)) is not None
         ]
-        mine, proposed = self.reviews.get(key), propose(episode)
+        own, proposed = self.reviews.get(key), find_first_error(episode)
         about = ""
-        if mine:
-            self.event.value, self.type.value, self.note.value = mine.event, mine.type, mine.note
+        if own:
+            self.event.value, self.type.value, self.note.value = own.event, own.type, own.note
         else:
             self.note.value = ""
             if self.proposals and proposed:
                 self.event.value, self.type.value = proposed.event, proposed.type
         if self.proposals and proposed:
             about = f"; the rules say: {proposed.type} ({proposed.why})"
-        self._what.value = escape(f"{len(self.reviews)} of {len(self.failed)} reviewed{about}")
+        self._progress.value = escape(f"{len(self.reviews)} of {len(self.failed)} reviewed{about}")
 
     def __repr__(self) -> str:
         return f"Reviewer({self.name!r}, {len(self.reviews)} of {len(self.failed)} reviewed)"
 
 
-def described(event: Event) -> str | None:
+def label_event(event: Event) -> str | None:
     """An event as a line to choose; None for one that cannot be an error."""
     match event:
         case GeneratedSpan(thread=thread, span=span):
@@ -151,4 +154,4 @@ def described(event: Event) -> str | None:
             text = f"the episode is over: {event.status} {event.detail}"
         case _:
             return None
-    return shorten(" ".join(legible(text).split()), LINE)
+    return shorten(" ".join(sanitize(text).split()), LINE)

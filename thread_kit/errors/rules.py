@@ -1,4 +1,4 @@
-"""Judges: what is wrong with an event of an episode, benchmark by benchmark."""
+"""Error rules: what is wrong with an event of an episode, benchmark by benchmark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BUDGETS = (
 )
 
 
-class Judge:
+class ErrorRules:
     """What is wrong with an event; of actions nothing is known here, and every one is right.
 
     context: what the main thread was asked. unsolved: what an episode lacks that ends unsolved, and
@@ -31,10 +31,10 @@ class Judge:
     def __init__(self, context: str) -> None:
         self.context = context
 
-    def of_event(self, event: Event) -> tuple[ErrorType, str] | None:
+    def check_event(self, event: Event) -> tuple[ErrorType, str] | None:
         match event:
             case Acted():
-                return self.of_action(event)
+                return self.check_action(event)
             case ExecutedLine(error=str(error)):
                 return ErrorType.RUNTIME_ERROR, f"{error}, in {event.line.strip()}"
             case Instructed(span=span) if NO_ACTION in span.text:
@@ -47,14 +47,14 @@ class Judge:
                 return ErrorType.OTHER, event.detail
         return None
 
-    def of_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
+    def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
         return None
 
 
 COMMAND = re.compile(r"craft \d+ .+ using \d+ .+")
 
 
-class CraftingJudge(Judge):
+class TextCraftRules(ErrorRules):
     """TextCraft: a refused command is invalid, or lacks what was never got, or could not be got."""
 
     REFUSED = ("Could not execute", "Could not extract recipe", "Could not find a valid recipe")
@@ -64,15 +64,15 @@ class CraftingJudge(Judge):
         self._recipes = [Recipe.parse(line) for line in context.split("\n") if COMMAND.match(line)]
         self._failed: set[str] = set()  # items that could not be found, and were not made since
 
-    def of_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
-        said = acted.observation
-        if said.startswith(self.REFUSED):
-            return ErrorType.INVALID_ACTION, said
-        if got := re.match(r"(?:Got|Crafted) \d+ (?:minecraft:)?(.+)", said):
-            self._failed.discard(got[1].replace("_", " "))
-        elif said.startswith("Could not find enough items"):
+    def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
+        observation = acted.observation
+        if observation.startswith(self.REFUSED):
+            return ErrorType.INVALID_ACTION, observation
+        if obtained := re.match(r"(?:Got|Crafted) \d+ (?:minecraft:)?(.+)", observation):
+            self._failed.discard(obtained[1].replace("_", " "))
+        elif observation.startswith("Could not find enough items"):
             return self._short_of(acted)
-        elif missed := re.match(r"Could not find (.+)", said):
+        elif missed := re.match(r"Could not find (.+)", observation):
             self._failed.add(missed[1])
         return None
 
@@ -81,7 +81,7 @@ class CraftingJudge(Judge):
             recipe = Recipe.parse(acted.action)
         except ValueError:
             return ErrorType.INVALID_ACTION, acted.observation
-        if not any(_is_use(recipe, one) for one in self._recipes):
+        if not any(_uses(recipe, known) for known in self._recipes):
             return ErrorType.INVALID_ACTION, f"no command says: {recipe}"
         held = acted.info.get("inventory", {})
         short = [item for count, item in recipe.inputs if held.get(item, 0) < count]
@@ -92,7 +92,7 @@ class CraftingJudge(Judge):
         return ErrorType.INADEQUATE_PLAN, f"there are not enough {', '.join(short)}"
 
 
-def _is_use(action: Recipe, command: Recipe) -> bool:
+def _uses(action: Recipe, command: Recipe) -> bool:
     """Whether an action is a command, with members in the place of kinds."""
     used = action.inputs
     return action.output == command.output and all(
@@ -101,17 +101,17 @@ def _is_use(action: Recipe, command: Recipe) -> bool:
     )
 
 
-class HouseholdJudge(Judge):
+class AlfWorldRules(ErrorRules):
     """ALFWorld: an action without effect is invalid; or something is taken that was not seen."""
 
     def __init__(self, context: str) -> None:
         super().__init__(context)
-        self._seen = ""  # what was observed last
+        self._observed = ""  # what was observed last
 
-    def of_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
-        said, before = acted.observation.strip(), self._seen
-        if said != "Nothing happens.":
-            self._seen = said
+    def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
+        observation, before = acted.observation.strip(), self._observed
+        if observation != "Nothing happens.":
+            self._observed = observation
             return None
         taken = re.match(r"take (.+?) from (.+)", acted.action)
         if taken and taken[1] not in before:
@@ -122,7 +122,7 @@ class HouseholdJudge(Judge):
 NUMBER = re.compile(r"-?\d+(?:\.(\d+))?(?:e-?\d+)?")
 
 
-class QuestionJudge(Judge):
+class QuestionRules(ErrorRules):
     """Questions about data (Tables 11 and 12): what was looked up, computed, and made of it.
 
     The answer decides, so an episode that came to none and in which no code failed has the wrong
@@ -136,21 +136,21 @@ class QuestionJudge(Judge):
         super().__init__(context)
         self._printed: list[tuple[float, int]] = []  # numbers, and their decimals
 
-    def of_event(self, event: Event) -> tuple[ErrorType, str] | None:
+    def check_event(self, event: Event) -> tuple[ErrorType, str] | None:
         if isinstance(event, ExecutedLine):
             if event.error and event.error.startswith("LookupError"):
                 return ErrorType.WRONG_INFORMATION, event.error
-            for found in NUMBER.finditer(event.printed or ""):
-                self._printed.append((float(found[0]), len(found[1] or "")))
-        return super().of_event(event)
+            for number in NUMBER.finditer(event.printed or ""):
+                self._printed.append((float(number[0]), len(number[1] or "")))
+        return super().check_event(event)
 
-    def of_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
+    def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
         info = acted.info
         if info.get("solved") or "needs" not in info:
             return None
-        if missing := [one for one in info["needs"] if one not in info["asked"]]:
+        if missing := [need for need in info["needs"] if need not in info["asked"]]:
             return ErrorType.WRONG_INFORMATION, f"never looked up: {', '.join(missing[0])}"
-        figures = ", ".join(f"{one:.6g}" for one in info["figures"])
+        figures = ", ".join(f"{figure:.6g}" for figure in info["figures"])
         if not all(map(self._has_printed, info["figures"])):
             return ErrorType.WRONG_ANALYSIS, f"never computed: {figures}"
         return ErrorType.MISREAD_RESULTS, f"{info['answer']!r}, from {figures}"

@@ -14,7 +14,7 @@ import ipywidgets as widgets
 from thread_kit.engines.engine import Engine
 from thread_kit.envs.env import Env
 from thread_kit.experiments.method import SessionMethod
-from thread_kit.views.columns import Beside
+from thread_kit.views.columns import SideBySide
 from thread_kit.views.player.widget import Player, watch
 
 
@@ -66,11 +66,11 @@ class CompareWidget(widgets.VBox):
         players = self._shown.values()
         self._trees.children = [widgets.VBox([player], layout=half) for player in players]
 
-    def wait(self) -> Beside:
+    def wait(self) -> SideBySide:
         """Both episodes when they are over; begins them if nothing has."""
         if not self._shown:
             self.start()
-        return Beside({name: player.wait() for name, player in self._shown.items()})
+        return SideBySide({name: live.wait() for name, live in self._shown.items()})
 
     def stop(self) -> None:
         """End what runs, and take it off the page."""

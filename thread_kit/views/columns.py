@@ -1,4 +1,4 @@
-"""Episodes beside one another: the same task, and what differs is seen at a glance."""
+"""Episodes side by side: the same task, and what differs is seen at a glance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from thread_kit.views.html import episode_html
 from thread_kit.views.text import episode_text
 
 
-class Beside:
+class SideBySide:
     """Episodes by name: their trees in columns, and as text one below the other."""
 
     def __init__(self, episodes: Mapping[str, Episode]) -> None:
@@ -22,7 +22,7 @@ class Beside:
         )
 
     def __repr__(self) -> str:
-        return f"Beside({', '.join(map(repr, self.episodes))})"
+        return f"SideBySide({', '.join(map(repr, self.episodes))})"
 
     def _repr_html_(self) -> str:
         columns = "".join(

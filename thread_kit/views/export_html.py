@@ -1,7 +1,7 @@
 """An episode as one HTML file: the player replays it anywhere, with no kernel and no network.
 
-The file holds the films, the player's module and its style. Where scripts are switched off it shows
-the static form (`html.py`). What needs a model, a fork for one, is not offered.
+The file holds the recorded frames, the player's module and its style. Where scripts are switched
+off it shows the static form (`html.py`). What needs a model, a fork for one, is not offered.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from thread_kit.trace.episode import Episode
 from thread_kit.views.player.widget import CSS, MODULE, Player
 
 _START = """
-const data = document.getElementById("film").textContent;
+const data = document.getElementById("recording").textContent;
 const model = { get: () => data, on: () => {}, send: () => {} };
-const one = widget();
-one.initialize({ model });
-one.render({ model, el: document.getElementById("player") });
+const player = widget();
+player.initialize({ model });
+player.render({ model, el: document.getElementById("player") });
 """
 
 
-def page(source: Episode | Player) -> str:
+def render_page(source: Episode | Player) -> str:
     """The HTML file of a saved episode, or of a player with its forks."""
     player = source if isinstance(source, Player) else Player(source)
-    film = player.snapshot_json(offline=True)
-    safe = film.replace("<", "\\u003c")  # so that no text can end the element that it is in
+    # No text can end the element that it is in.
+    recording = player.snapshot_json(offline=True).replace("<", "\\u003c")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -33,14 +33,21 @@ def page(source: Episode | Player) -> str:
         "<style>:root { color-scheme: light dark; } body { margin: 1em; }\n"
         f"{CSS}</style></head><body>"
         f'<div id="player"></div><noscript>{player.static}</noscript>'
-        f'<script type="application/json" id="film">{safe}</script>'
+        f'<script type="application/json" id="recording">{recording}</script>'
         f'<script type="module">\n{MODULE}\n{_START}</script></body></html>\n'
     )
 
 
 def save_page(source: Episode | Player, path: str | Path) -> Path:
-    """Write `page` to a file; its path."""
+    """Write `render_page` to a file; its path. An old file stays until the new one is whole.
+
+    Raises OSError (a full disk, say).
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(source), encoding="utf-8")
-    return path
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text(render_page(source), encoding="utf-8")
+        return part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from thread_kit.sequence import Provenance
 from thread_kit.trace.costs import Usage
 
-_ACTING = {
+_SUBSTITUTES = {
     **{code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"},
     0x7F: 0x2421,
     **dict.fromkeys(range(0x80, 0xA0), 0xFFFD),
@@ -16,13 +16,13 @@ _ACTING = {
 }
 
 
-def legible(text: str) -> str:
+def sanitize(text: str) -> str:
     """Text without the characters that act on a page or a terminal instead of being read.
 
     Control characters become their pictures (an escape reads "␛"); halves of surrogate pairs,
     which no file or page can hold, and marks that turn the direction of writing become "\ufffd".
     """
-    return text.translate(_ACTING)
+    return text.translate(_SUBSTITUTES)
 
 
 def shorten(text: str, limit: int) -> str:
@@ -31,19 +31,27 @@ def shorten(text: str, limit: int) -> str:
     return text if cut <= 0 else f"{text[:limit]} … ({cut:,} more characters)"
 
 
-def origin(provenance: Provenance, child: int | None) -> str:
+def describe_origin(provenance: Provenance, child: int | None) -> str:
     """Where a piece comes from: "returned by thread 2", "reference to thread 2"."""
     if child is None:
         return str(provenance)
     return f"{provenance} {'to' if provenance is Provenance.REFERENCE else 'by'} thread {child}"
 
 
-def count(number: int, what: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """ "1 thread", "1,200 threads"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def costs(usage: Usage, widths: tuple[int, int, int] = (0, 0, 0)) -> str:
+def describe_reward(reward: float | None) -> str:
+    """A reward in few digits; "none" where there is none."""
+    try:
+        return "none" if reward is None else f"{reward:g}"
+    except OverflowError:  # an integer that is larger than any float, from an odd file
+        return "out of range"
+
+
+def describe_usage(usage: Usage, widths: tuple[int, int, int] = (0, 0, 0)) -> str:
     """The tokens of a usage in words; with `widths`, the numbers of several lines stand in line."""
     generated, evaluated, reused = widths
     return (
@@ -52,11 +60,21 @@ def costs(usage: Usage, widths: tuple[int, int, int] = (0, 0, 0)) -> str:
     )
 
 
+def describe_totals(reward: float | None, threads: int, depth: int, usage: Usage) -> str:
+    """A whole episode in a line; `usage` is that of its threads."""
+    parts = [
+        f"reward {describe_reward(reward)}",
+        pluralize(threads, "thread"),
+        f"depth {depth}",
+        pluralize(usage.calls, "call"),
+        describe_usage(usage),
+    ]
+    return " · ".join(parts)
+
+
 def column_widths(usages: Iterable[Usage]) -> tuple[int, int, int]:
-    """How wide the numbers of `costs` are at most."""
-    all_of = list(usages)
-
-    def widest(name: str) -> int:
-        return max((len(f"{getattr(one, name):,}") for one in all_of), default=0)
-
-    return widest("generated"), widest("evaluated"), widest("reused")
+    """How wide the numbers of `describe_usage` are at most, in characters."""
+    rows = [(usage.generated, usage.evaluated, usage.reused) for usage in usages]
+    columns = zip((0, 0, 0), *rows, strict=True)
+    generated, evaluated, reused = (max(len(f"{n:,}") for n in column) for column in columns)
+    return generated, evaluated, reused

@@ -15,9 +15,9 @@ from html import escape
 
 from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
-from thread_kit.views.formatting import costs, count, origin, shorten
+from thread_kit.views.formatting import describe_usage, pluralize, shorten
 from thread_kit.views.palette import NEUTRAL, PROVENANCE, status_colour, tint
-from thread_kit.views.view_model import EpisodeView, Piece, PromptView, ThreadView, view
+from thread_kit.views.view_model import EpisodeView, Piece, PromptView, ThreadView, view_episode
 
 TEXT = 50_000
 """Characters of one piece that are shown; what is cut is counted."""
@@ -39,62 +39,65 @@ def episode_html(episode: Episode) -> str:
 
     The same tokens always give the same HTML: no times, and nothing that a cache changes.
     """
-    seen = view(episode)
+    view = view_episode(episode)
     return (
         '<div style="line-height:1.4;max-width:75em">'
-        f"<p><b>{_status(seen.status)}</b> {_text(_after_status(seen))}</p>"
-        + (f"<p><b>{_text(seen.detail)}</b></p>" if seen.detail else "")
-        + _legend(seen)
-        + "".join(_prompt(seen, name, prompt) for name, prompt in seen.prompts.items())
-        + "".join(_threads(seen))
+        f"<p><b>{_status(view.status)}</b> {_text(view.totals)}</p>"
+        + (f"<p><b>{_text(view.detail)}</b></p>" if view.detail else "")
+        + _legend(view)
+        + "".join(_prompt(view, name, prompt) for name, prompt in view.prompts.items())
+        + "".join(_threads(view))
         + "</div>"
     )
 
 
-def _threads(seen: EpisodeView) -> Iterator[str]:
+def _threads(view: EpisodeView) -> Iterator[str]:
     """The tree, depth first; without recursion, since it may be deeper than Python's stack."""
-    waiting: list[str | int] = [o.id for o in reversed(seen.threads.values()) if o.parent is None]
+    waiting: list[str | int] = [
+        thread.id for thread in reversed(view.threads.values()) if thread.parent is None
+    ]
     below: list[int] = []
     while waiting or below:
         item = waiting.pop() if waiting else below.pop(0)
         if isinstance(item, str):
             yield item
             continue
-        one = seen.threads[item]
-        parts: list[str | int] = [_head(seen, one), _context(one.context)]
-        for piece in one.sequence:
+        thread = view.threads[item]
+        parts: list[str | int] = [_head(view, thread), _context(thread.context)]
+        for piece in thread.sequence:
             if isinstance(piece, Piece):
-                parts.append(_piece(piece, one))
-            elif seen.threads[piece.branch].depth % NESTED:
+                parts.append(_piece(piece))
+            elif view.threads[piece.branch].depth % NESTED:
                 parts.append(piece.branch)
             else:
                 parts.append(f"<p><i>Thread {piece.branch} is shown below.</i></p>")
                 below.append(piece.branch)
         parts += [
-            _work(seen, one),
-            _pictures(one),
-            _lines(one),
-            _futures(one),
-            _variables(one),
+            _work(view, thread),
+            _pictures(thread),
+            _lines(thread),
+            _futures(thread),
+            _variables(thread),
             "</blockquote></details>",
         ]
         waiting += reversed(parts)
 
 
-def _head(seen: EpisodeView, one: ThreadView) -> str:
-    is_open = " open" if one.id in seen.open else ""
-    edge = status_colour(one.status)
-    work = seen.work[one.id]
-    tokens = costs(one.usage) + (f" · by threads below {work:,}" if work else "")
+def _head(view: EpisodeView, thread: ThreadView) -> str:
+    unfolded = " open" if thread.id in view.unfolded else ""
+    edge = status_colour(thread.status)
+    work = view.work[thread.id]
+    tokens = describe_usage(thread.usage) + (f" · by threads below {work:,}" if work else "")
     return (
-        f'<details{is_open} style="margin:4px 0">'
-        f'<summary style="cursor:pointer"><b>{one.id}</b> {_status(one.status, one.doing)} '
-        f"<bdi>{_text(one.name)}</bdi> "
-        f'<small style="{_SMALL}">(depth {one.depth} · {tokens})</small></summary>'
+        f'<details{unfolded} style="margin:4px 0">'
+        f'<summary style="cursor:pointer"><b>{thread.id}</b> '
+        f"{_status(thread.status, thread.status_text)} "
+        f"<bdi>{_text(thread.label)}</bdi> "
+        f'<small style="{_SMALL}">(depth {thread.depth} · {tokens})</small></summary>'
         # Where styles are stripped, a quotation is indented, and so the tree can be seen.
         f'<blockquote style="margin:2px 0;padding:0 0 0 8px;border:0 solid {edge};'
         'border-left-width:3px;color:inherit;background:none">'
-        + (f"<p><b>{_text(one.detail)}</b></p>" if one.detail else "")
+        + (f"<p><b>{_text(thread.detail)}</b></p>" if thread.detail else "")
     )
 
 
@@ -102,19 +105,16 @@ def _context(piece: Piece) -> str:
     lines = piece.text.count("\n")
     if lines <= FOLDED:
         return _piece(piece)
-    summary = f"context: {count(lines, 'line')}, {count(piece.tokens, 'token')}"
+    summary = f"context: {pluralize(lines, 'line')}, {pluralize(piece.tokens, 'token')}"
     return f"<details>{_summary(summary)}{_piece(piece)}</details>"
 
 
-def _piece(piece: Piece, one: ThreadView | None = None) -> str:
+def _piece(piece: Piece) -> str:
     colour = PROVENANCE[piece.provenance]
-    label = origin(piece.provenance, piece.child)
-    if one and piece.action is not None and one.actions[piece.action].reward is None:
-        label += ", not executed"
     return (
         f'<div style="display:flex;margin:1px 0;background:{tint(colour, 0.13)};'
         f'border-left:3px solid {colour}">'
-        f'<small style="{_SMALL}flex:none;width:12em;padding:2px 6px">{label} '
+        f'<small style="{_SMALL}flex:none;width:12em;padding:2px 6px">{piece.label} '
         f"({piece.tokens:,})</small>{_pre(piece.text)}</div>"
     )
 
@@ -125,22 +125,22 @@ def _pre(text: str) -> str:
     return f'<pre style="{style}background:none">\n{_text(shorten(text, TEXT))}</pre>'
 
 
-def _lines(one: ThreadView) -> str:
+def _lines(thread: ThreadView) -> str:
     """What the thread's own lines printed, and how they failed."""
-    if not one.lines:
+    if not thread.lines:
         return ""
-    failed = sum(ran.error is not None for ran in one.lines)
-    summary = f"lines that printed or failed: {len(one.lines)}" + (
+    failed = sum(line.error is not None for line in thread.lines)
+    summary = f"lines that printed or failed: {len(thread.lines)}" + (
         f" ({failed} failed)" if failed else ""
     )
-    rows = [(ran.line.strip(), ran.error or ran.printed or "") for ran in one.lines]
+    rows = [(line.line.strip(), line.error or line.printed or "") for line in thread.lines]
     return _table(summary, ("line", "printed, or error"), rows, is_open=bool(failed))
 
 
-def _work(seen: EpisodeView, one: ThreadView) -> str:
+def _work(view: EpisodeView, thread: ThreadView) -> str:
     """Figure 3 of THREAD paper (appendix A): a column a piece, as wide as it has tokens, as high as
     the work of the threads that were spawned for it."""
-    pieces = [(piece, _work_for(seen, piece)) for piece in one.pieces if piece.tokens]
+    pieces = [(piece, _work_for(view, piece)) for piece in thread.pieces if piece.tokens]
     most = max((work for _, work in pieces), default=0)
     if not most:
         return ""
@@ -150,7 +150,7 @@ def _work(seen: EpisodeView, one: ThreadView) -> str:
         columns.append(f'<div style="flex:{piece.tokens} 0 0;{height if work else ""}"></div>')
         if work:
             place = f"tokens {at:,} to {at + piece.tokens - 1:,}"
-            rows.append((f"{place}, {origin(piece.provenance, piece.child)}", f"{work:,} tokens"))
+            rows.append((f"{place}, {piece.label}", f"{work:,} tokens"))
         at += piece.tokens
     chart = (
         '<div style="display:flex;align-items:flex-end;max-width:40em;'
@@ -161,33 +161,33 @@ def _work(seen: EpisodeView, one: ThreadView) -> str:
     return _table(f"supplemental work: {total:,} tokens", heads, rows, above=chart)
 
 
-def _work_for(seen: EpisodeView, piece: Piece) -> int:
+def _work_for(view: EpisodeView, piece: Piece) -> int:
     if piece.child is None:
         return 0
-    return seen.threads[piece.child].usage.generated + seen.work[piece.child]
+    return view.threads[piece.child].usage.generated + view.work[piece.child]
 
 
-def _pictures(one: ThreadView) -> str:
+def _pictures(thread: ThreadView) -> str:
     return "".join(
         f'<figure style="margin:4px 0"><img alt="the picture {_text(path)}" '
         f'style="max-width:100%;background:white" src="data:image/png;base64,{_text(png)}">'
         f'<figcaption style="{_SMALL}">{_text(path)}</figcaption></figure>'
-        for path, png in one.pictures
+        for path, png in thread.pictures
     )
 
 
-def _futures(one: ThreadView) -> str:
-    if not one.futures:
+def _futures(thread: ThreadView) -> str:
+    if not thread.futures:
         return ""
-    summary = f"futures: {len(one.futures)}"
-    return _table(summary, ("name", "what it stands for"), list(one.futures))
+    summary = f"futures: {len(thread.futures)}"
+    return _table(summary, ("name", "what it stands for"), list(thread.futures))
 
 
-def _variables(one: ThreadView) -> str:
-    if not one.variables:
+def _variables(thread: ThreadView) -> str:
+    if not thread.variables:
         return ""
-    summary = f"variables: {len(one.variables)}"
-    return _table(summary, ("name", "value"), list(one.variables))
+    summary = f"variables: {len(thread.variables)}"
+    return _table(summary, ("name", "value"), list(thread.variables))
 
 
 def _table(
@@ -210,11 +210,11 @@ def _table(
     )
 
 
-def _prompt(seen: EpisodeView, name: str, prompt: PromptView) -> str:
-    readers = [str(one.id) for one in seen.threads.values() if one.prompt == name]
-    who = "every thread" if len(readers) == len(seen.threads) else f"threads {', '.join(readers)}"
-    summary = f"few-shot prompt {prompt.name}: {count(prompt.tokens, 'token')}, read first by {who}"
-    piece = Piece(Provenance.PROMPT, prompt.text, prompt.tokens)
+def _prompt(view: EpisodeView, name: str, prompt: PromptView) -> str:
+    readers = [str(thread.id) for thread in view.threads.values() if thread.prompt == name]
+    who = "every thread" if len(readers) == len(view.threads) else f"threads {', '.join(readers)}"
+    summary = f"{prompt.label}, read first by {who}"
+    piece = Piece(Provenance.PROMPT, prompt.text, prompt.tokens, str(Provenance.PROMPT))
     return f"<details>{_summary(summary)}{_piece(piece)}</details>"
 
 
@@ -222,14 +222,14 @@ def _summary(text: str) -> str:
     return f'<summary style="cursor:pointer;{_SMALL}">{_text(text)}</summary>'
 
 
-def _legend(seen: EpisodeView) -> str:
-    found = {
+def _legend(view: EpisodeView) -> str:
+    present = {
         part.provenance
-        for one in seen.threads.values()
-        for part in one.sequence
+        for thread in view.threads.values()
+        for part in thread.sequence
         if isinstance(part, Piece)
     }
-    rare = {Provenance.REFERENCE, Provenance.INSTRUCTION} - found
+    rare = {Provenance.REFERENCE, Provenance.INSTRUCTION} - present
     marks = " ".join(
         f'<span style="background:{tint(colour, 0.13)};border-left:3px solid {colour};'
         f'padding:0 6px">{name}</span>'
@@ -245,10 +245,6 @@ def _status(status: str, words: str = "") -> str:
         f'<span style="border:1px solid {colour};background:{tint(colour, 0.2)};border-radius:3px;'
         f'padding:0 5px">{_text(words or status)}</span>'
     )
-
-
-def _after_status(seen: EpisodeView) -> str:
-    return seen.totals.removeprefix(f"{seen.status} · ")
 
 
 def _text(text: str) -> str:

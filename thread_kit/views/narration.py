@@ -24,43 +24,45 @@ from thread_kit.trace.events import (
     Spawned,
     Waiting,
 )
-from thread_kit.views.formatting import count, shorten
+from thread_kit.views.formatting import describe_reward, pluralize, shorten
+from thread_kit.views.view_model import header_part
 
 QUOTED = 160
 """Characters of a text that is quoted."""
 
-_HOW = {
-    "phi_last_line": "from the last line of thread {0}, behind its first comma",
-    "phi_full_sequence": "from all that thread {0} has in its sequence",
-    "psi_print": "what the last print of thread {0} printed",
-    "psi_full_sequence": "the whole sequence of thread {0}",
+_EXCHANGES = {
+    "phi_last_line": "from the last line of thread @, behind its first comma",
+    "phi_full_sequence": "from all that thread @ has in its sequence",
+    "psi_print": "what the last print of thread @ printed",
+    "psi_full_sequence": "the whole sequence of thread @",
 }
+"""By the name of phi or psi, what it takes of thread @."""
 
 
-def told(episode: Episode, event: Event) -> str:
+def describe_event(episode: Episode, event: Event) -> str:
     """One event in words; the episode has taken it in."""
     match event:
         case Prompted(prompt, reused, evaluated):
-            name = episode.header.get("prompts", {}).get(prompt, {}).get("name", prompt)
+            name = header_part(header_part(episode.header, "prompts"), prompt).get("name", prompt)
             return (
-                f"The few-shot prompt {name} is in the cache: {count(evaluated, 'token')} "
+                f"The few-shot prompt {name} is in the cache: {pluralize(evaluated, 'token')} "
                 f"evaluated, {reused:,} reused."
             )
         case Spawned():
-            return _spawned(episode, event)
+            return _describe_spawn(episode, event)
         case GeneratedSpan():
-            return _wrote(episode, event)
+            return _describe_call(episode, event)
         case ExecutedLine():
-            return _ran(event)
+            return _describe_line(event)
         case Acted(thread, action, observation, reward):
             return (
                 f"xi reads the action {_quote(action)} in thread {thread}. The environment "
-                f"answers {_quote(observation)} (reward {reward:g})."
+                f"answers {_quote(observation)} (reward {describe_reward(reward)})."
             )
         case Observed(thread, span):
             return f"Thread {thread} reads {_quote(span.text)}."
         case Returned():
-            return _returned(episode, event)
+            return _describe_return(episode, event)
         case Referred(thread, child, span):
             return (
                 f"{_quote(span.text)} stands for thread {child}, and thread {thread} goes on "
@@ -71,33 +73,33 @@ def told(episode: Episode, event: Event) -> str:
         case Resolved(thread, child, future, _, text):
             return f"In thread {thread}, {future} is now {_quote(text)}, from thread {child}."
         case Edited():
-            return _edited(event)
+            return _describe_edit(event)
         case Ended(thread, status, detail):
             return f"Thread {thread} is over: {status}{f' ({detail})' if detail else ''}."
         case Closed(status, reward):
-            won = "" if reward is None else f", reward {reward:g}"
-            return f"The episode is over: {status}{won}."
+            result = "" if reward is None else f", reward {describe_reward(reward)}"
+            return f"The episode is over: {status}{result}."
     return ""
 
 
-def _spawned(episode: Episode, event: Spawned) -> str:
+def _describe_spawn(episode: Episode, event: Spawned) -> str:
     if event.parent is None:
         return f"Thread {event.thread}, the main thread, begins. Its context is the task."
-    name = episode.header.get("exchange", {}).get("phi", "phi")
-    how = _HOW.get(name, f"by {name}, from thread {{0}}").format(event.parent)
+    name = str(header_part(episode.header, "exchange").get("phi", "phi"))
+    how = _EXCHANGES.get(name, f"by {name}, from thread @").replace("@", str(event.parent))
     waits = "waits" if event.future is None else f"goes on; {{{event.future}}} stands for it"
     title = episode.threads[event.thread].title
     return (
         f"Thread {event.parent} spawns thread {event.thread} and {waits}. phi makes its context "
         f"{how}: {_quote(title)}. Of its parent it sees nothing else, and it gets a copy of "
-        f"{count(len(episode.threads[event.parent].variables), 'variable')}."
+        f"{pluralize(len(episode.threads[event.parent].variables), 'variable')}."
     )
 
 
-def _wrote(episode: Episode, event: GeneratedSpan) -> str:
-    thread, dialect = event.thread, episode.header.get("dialect", {})
+def _describe_call(episode: Episode, event: GeneratedSpan) -> str:
+    thread, dialect = event.thread, header_part(episode.header, "dialect")
     listen, end = dialect.get("listen", "=>"), dialect.get("end", "#END#")
-    tokens = count(len(event.span), "token")
+    tokens = pluralize(len(event.span), "token")
     match event.stop:
         case Stop.LISTEN:
             return f"Thread {thread} wrote {tokens} and {listen}: it listens."
@@ -115,27 +117,27 @@ def _wrote(episode: Episode, event: GeneratedSpan) -> str:
     return f"Thread {thread} wrote {tokens} and was stopped."
 
 
-def _ran(event: ExecutedLine) -> str:
+def _describe_line(event: ExecutedLine) -> str:
     if event.error:
         what = "A variable of the child" if event.line == OF_CHILD else _quote(event.line.strip())
         return f"{what} failed in thread {event.thread}: {_quote(event.error)}."
-    found = [f"{name} is {shorten(repr(value), QUOTED)}" for name, value in event.changed.items()]
+    results = [f"{name} is {shorten(repr(value), QUOTED)}" for name, value in event.changed.items()]
     if event.printed is not None:
-        found.append(f"it printed {_quote(event.printed)}")
-    said = f": {'; '.join(found)}" if found else ""
-    return f"{_quote(event.line.strip())} ran in thread {event.thread}{said}."
+        results.append(f"it printed {_quote(event.printed)}")
+    outcome = f": {'; '.join(results)}" if results else ""
+    return f"{_quote(event.line.strip())} ran in thread {event.thread}{outcome}."
 
 
-def _returned(episode: Episode, event: Returned) -> str:
-    name = episode.header.get("exchange", {}).get("psi", "psi")
-    how = _HOW.get(name, f"what {name} makes of thread {{0}}").format(event.child)
-    came = ""
+def _describe_return(episode: Episode, event: Returned) -> str:
+    name = str(header_part(episode.header, "exchange").get("psi", "psi"))
+    how = _EXCHANGES.get(name, f"what {name} makes of thread @").replace("@", str(event.child))
+    names = ""
     if event.variables:
-        came = f" With it come the variables that it names: {', '.join(event.variables)}."
-    return f"psi takes {how}: {_quote(event.span.text)} stands in thread {event.thread}.{came}"
+        names = f" With it come the variables that it names: {', '.join(event.variables)}."
+    return f"psi takes {how}: {_quote(event.span.text)} stands in thread {event.thread}.{names}"
 
 
-def _edited(event: Edited) -> str:
+def _describe_edit(event: Edited) -> str:
     if event.what == "forbidden":
         return f"Here thread {event.thread} was kept from spawning."
     if event.what == "variables":

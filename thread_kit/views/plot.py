@@ -14,10 +14,10 @@ from plotly.subplots import make_subplots
 
 from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
-from thread_kit.views.formatting import costs, origin, shorten
+from thread_kit.views.formatting import describe_usage, shorten
 from thread_kit.views.palette import NEUTRAL, PROVENANCE, USAGE, status_colour, tint
-from thread_kit.views.tree_layout import Node, tidy_tree
-from thread_kit.views.view_model import EpisodeView, Piece, ThreadView, view
+from thread_kit.views.tree_layout import Node, layout_tree
+from thread_kit.views.view_model import EpisodeView, Piece, ThreadView, view_episode
 
 HOVER = 300
 """Characters of a text in a hover label."""
@@ -34,10 +34,10 @@ def supplemental_work_figure(episode: Episode, thread: int = 0) -> go.Figure:
     the tokens that it returned, or that refer to it; a child that returned nothing hangs where it
     was spawned. Raises KeyError for a thread that does not exist.
     """
-    seen = view(episode)
-    one = seen.threads[thread]
+    view = view_episode(episode)
+    root = view.threads[thread]
     work = episode.supplemental_work(thread)
-    nodes = tidy_tree(seen, one)
+    nodes = layout_tree(view, root)
     depth = max((node.level for node in nodes), default=0)
     tree = 60 + 40 * min(depth, 25)
     figure = make_subplots(
@@ -47,12 +47,12 @@ def supplemental_work_figure(episode: Episode, thread: int = 0) -> go.Figure:
         vertical_spacing=0.03,
         row_heights=[220, 28, tree],
     )
-    figure.add_trace(_work(one, work), 1, 1)
-    for trace in _strip(one):
+    figure.add_trace(_work(root, work), 1, 1)
+    for trace in _strip(root):
         figure.add_trace(trace, 2, 1)
     figure.add_trace(_edges(nodes), 3, 1)
-    figure.add_trace(_nodes(seen, nodes), 3, 1)
-    dress(figure, f"Supplemental work in thread {thread}: {_short(one.title, 60)}")
+    figure.add_trace(_nodes(view, nodes), 3, 1)
+    dress(figure, f"Supplemental work in thread {thread}: {_short(root.title, 60)}")
     figure.update_layout(
         height=170 + 248 + tree, barmode="overlay", legend={"orientation": "h", "y": -0.2}
     )
@@ -71,10 +71,10 @@ def supplemental_work_figure(episode: Episode, thread: int = 0) -> go.Figure:
     return figure
 
 
-def _work(one: ThreadView, work: list[int]) -> go.Scatter:
+def _work(thread: ThreadView, work: list[int]) -> go.Scatter:
     labels = [
-        f"token {at:,}: {_origin(piece)}<br>{_lines(piece.text, 40)}"
-        for at, piece in enumerate(piece for piece in one.pieces for _ in range(piece.tokens))
+        f"token {at:,}: {piece.label}<br>{_lines(piece.text, 40)}"
+        for at, piece in enumerate(piece for piece in thread.pieces for _ in range(piece.tokens))
     ]
     return go.Scatter(
         x=list(range(len(work))),
@@ -90,20 +90,20 @@ def _work(one: ThreadView, work: list[int]) -> go.Scatter:
     )
 
 
-def _strip(one: ThreadView) -> list[go.Bar]:
+def _strip(thread: ThreadView) -> list[go.Bar]:
     """The sequence as a ribbon, coloured by where its tokens come from."""
     traces = []
-    starts = _starts(one)
+    starts = _starts(thread)
     for provenance, colour in PROVENANCE.items():
-        mine = [(start, piece) for start, piece in starts if piece.provenance is provenance]
-        if mine:
+        parts = [(start, piece) for start, piece in starts if piece.provenance is provenance]
+        if parts:
             traces.append(
                 go.Bar(
                     orientation="h",
-                    y=["sequence"] * len(mine),
-                    base=[start - 0.5 for start, _ in mine],
-                    x=[piece.tokens for _, piece in mine],
-                    customdata=[f"{_origin(piece)}<br>{_lines(piece.text)}" for _, piece in mine],
+                    y=["sequence"] * len(parts),
+                    base=[start - 0.5 for start, _ in parts],
+                    x=[piece.tokens for _, piece in parts],
+                    customdata=[f"{piece.label}<br>{_lines(piece.text)}" for _, piece in parts],
                     name=str(provenance),
                     width=1,
                     marker={"color": colour, "line": {"width": 0}},
@@ -124,24 +124,24 @@ def _edges(nodes: list[Node]) -> go.Scatter:
     )
 
 
-def _nodes(seen: EpisodeView, nodes: list[Node]) -> go.Scatter:
+def _nodes(view: EpisodeView, nodes: list[Node]) -> go.Scatter:
     """A mark a thread: its area is what it generated, its edge and its label say how it ended."""
-    threads = [seen.threads[node.id] for node in nodes]
+    threads = [view.threads[node.id] for node in nodes]
     largest = 36 / max(1, len({node.x for node in nodes}) / 24)
-    most = max((one.usage.generated for one in threads), default=0) or 1
+    most = max((thread.usage.generated for thread in threads), default=0) or 1
     return go.Scatter(
         x=[node.x for node in nodes],
         y=[node.level for node in nodes],
         mode="markers+text",
-        text=[f"{'✗ ' if one.is_cut else ''}{one.id}" for one in threads],
+        text=[f"{'✗ ' if thread.is_cut else ''}{thread.id}" for thread in threads],
         textfont={"color": "black"},
-        customdata=[_about(seen, one) for one in threads],
+        customdata=[_about(view, thread) for thread in threads],
         hovertemplate="%{customdata}<extra></extra>",
         marker={
             "opacity": 1,
-            "size": [largest * _size(one.usage.generated / most) for one in threads],
-            "color": [status_colour(one.status) for one in threads],
-            "symbol": ["square" if one.is_cut else "circle" for one in threads],
+            "size": [largest * _size(thread.usage.generated / most) for thread in threads],
+            "color": [status_colour(thread.status) for thread in threads],
+            "symbol": ["square" if thread.is_cut else "circle" for thread in threads],
             "line": {"color": NEUTRAL, "width": 1},
         },
         cliponaxis=False,
@@ -160,9 +160,9 @@ def usage_figure(episode: Episode) -> go.Figure:
     Two bars a thread, not one, since the tokens that a thread writes are evaluated as well: one
     bar would count them twice.
     """
-    seen = view(episode)
-    threads = list(seen.threads.values())
-    names = [f"thread {one.id}" for one in threads]
+    view = view_episode(episode)
+    threads = list(view.threads.values())
+    names = [f"thread {thread.id}" for thread in threads]
     figure = go.Figure()
     for name, bar, what in (
         ("reused", "model", "reused from the cache"),
@@ -173,8 +173,8 @@ def usage_figure(episode: Episode) -> go.Figure:
             go.Bar(
                 orientation="h",
                 y=names,
-                x=[getattr(one.usage, name) for one in threads],
-                customdata=[_about(seen, one) for one in threads],
+                x=[getattr(thread.usage, name) for thread in threads],
+                customdata=[_about(view, thread) for thread in threads],
                 name=what,
                 offsetgroup=bar,
                 marker={"color": USAGE[name], "line": {"width": 0}},
@@ -208,23 +208,20 @@ def dress(figure: go.Figure, title: str) -> None:
     figure.update_yaxes(gridcolor=_GRID, zeroline=False)
 
 
-def _starts(one: ThreadView) -> list[tuple[int, Piece]]:
+def _starts(thread: ThreadView) -> list[tuple[int, Piece]]:
     """Each piece with its place in the sequence, in tokens."""
-    pieces = one.pieces
+    pieces = thread.pieces
     starts = [0]
     for piece in pieces:
         starts.append(starts[-1] + piece.tokens)
     return [(start, piece) for (start, _), piece in zip(pairwise(starts), pieces, strict=True)]
 
 
-def _origin(piece: Piece) -> str:
-    return origin(piece.provenance, piece.child)
-
-
-def _about(seen: EpisodeView, one: ThreadView) -> str:
+def _about(view: EpisodeView, thread: ThreadView) -> str:
     return (
-        f"thread {one.id}, {one.doing}: {_short(one.name, HOVER)}<br>{costs(one.usage)}<br>"
-        f"generated by threads below {seen.work[one.id]:,}"
+        f"thread {thread.id}, {thread.status_text}: {_short(thread.label, HOVER)}<br>"
+        f"{describe_usage(thread.usage)}<br>"
+        f"generated by threads below {view.work[thread.id]:,}"
     )
 
 

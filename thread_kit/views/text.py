@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from thread_kit.trace.episode import Episode
-from thread_kit.views.formatting import column_widths, costs, count
-from thread_kit.views.view_model import Action, Branch, EpisodeView, Piece, ThreadView, view
+from thread_kit.views.formatting import column_widths, describe_usage, pluralize, sanitize
+from thread_kit.views.view_model import Action, Branch, EpisodeView, Piece, ThreadView, view_episode
 
 WIDTH = 92
 INDENTED = 8
@@ -23,56 +23,56 @@ def episode_text(episode: Episode, *, width: int = WIDTH) -> str:
     Lines are at most `width` characters long; a title that is cut ends in an ellipsis. A thread
     that did not end by itself says why in a line of its own.
     """
-    seen = view(episode)
-    lines = [_fit(left, right, width) for left, right in _rows(seen)]
-    head, mark, costs_of_all = seen.totals.partition(" · generated ")
-    fits = len(seen.totals) <= width
-    lines += [seen.totals] if fits else [head, f"generated {costs_of_all}" if mark else ""]
-    if seen.detail:
-        lines.append(_clip(seen.detail, width))
-    for prompt in seen.prompts.values():
-        lines.append(
-            _clip(f"few-shot prompt {prompt.name}: {count(prompt.tokens, 'token')}", width)
-        )
+    view = view_episode(episode)
+    lines = [_fit(left, right, width) for left, right in _rows(view)]
+    totals = f"{view.status} · {view.totals}"
+    head, mark, costs = totals.partition(" · generated ")
+    lines += [totals] if len(totals) <= width else [head, f"generated {costs}" if mark else ""]
+    if view.detail:
+        lines.append(_clip(view.detail, width))
+    lines += [_clip(prompt.label, width) for prompt in view.prompts.values()]
     return "\n".join(lines)
 
 
-def _rows(seen: EpisodeView) -> Iterator[tuple[str, str]]:
+def _rows(view: EpisodeView) -> Iterator[tuple[str, str]]:
     """What stands left and what stands right on each line of the tree."""
-    columns = column_widths(one.usage for one in seen.threads.values())
+    columns = column_widths(thread.usage for thread in view.threads.values())
     # No recursion: a tree may be deeper than Python's stack.
     waiting: list[tuple[str, str, int | str]] = [
-        ("", "", one.id) for one in reversed(seen.threads.values()) if one.parent is None
+        ("", "", thread.id) for thread in reversed(view.threads.values()) if thread.parent is None
     ]
     while waiting:
         head, below, item = waiting.pop()
         if isinstance(item, str):
             yield head + item, ""
             continue
-        one = seen.threads[item]
-        yield f"{head}{one.id} {one.doing}  {one.name}", costs(one.usage, columns)
-        items = list(_below(one))
+        thread = view.threads[item]
+        left = f"{head}{thread.id} {thread.status_text}  {thread.label}"
+        yield left, describe_usage(thread.usage, columns)
+        items = list(_below(thread))
         for place, item in reversed(list(enumerate(items))):
             last = place == len(items) - 1
-            if one.depth < INDENTED:
+            if thread.depth < INDENTED:
                 waiting.append((below + "├└"[last] + "─ ", below + "│ "[last] + "  ", item))
             else:
-                waiting.append((f"{below}[depth {one.depth + 1}] ", below, item))
+                waiting.append((f"{below}[depth {thread.depth + 1}] ", below, item))
 
 
-def _below(one: ThreadView) -> Iterator[int | str]:
+def _below(thread: ThreadView) -> Iterator[int | str]:
     """What stands below a thread: children, actions, failed lines, and why it was cut."""
     acted = 0
-    for item in one.sequence:
+    for item in thread.sequence:
         if isinstance(item, Branch):
             yield item.branch
         elif item.action is not None:
-            yield action_text(one.actions[item.action])
+            yield action_text(thread.actions[item.action])
             acted = item.action + 1
-    yield from map(action_text, one.actions[acted:])
-    yield from (f"! {_flat(ran.error)}  in  {ran.line.strip()}" for ran in one.lines if ran.error)
-    if one.detail:
-        yield f"! {_flat(one.detail)}"
+    yield from map(action_text, thread.actions[acted:])
+    yield from (
+        f"! {_flat(line.error)}  in  {line.line.strip()}" for line in thread.lines if line.error
+    )
+    if thread.detail:
+        yield f"! {_flat(thread.detail)}"
 
 
 def action_text(action: Action) -> str:
@@ -87,37 +87,39 @@ def thread_text(episode: Episode, thread: int) -> str:
     The margin names where each piece comes from; `┆` instead of `│` marks text that goes on in the
     line above it. Raises KeyError for a thread that does not exist.
     """
-    seen = view(episode)
-    one = seen.threads[thread]
-    rows = [f"Thread {one.id}, depth {one.depth}, {one.doing}: {one.name}"]
-    if one.detail:
-        rows.append(f"  {one.detail}")
-    if one.prompt in seen.prompts:
-        prompt = seen.prompts[one.prompt]
-        rows += _margin("few-shot", f"({prompt.name}: {count(prompt.tokens, 'token')})")
+    view = view_episode(episode)
+    shown = view.threads[thread]
+    rows = [f"Thread {thread}, depth {shown.depth}, {shown.status_text}: {shown.label}"]
+    if shown.detail:
+        rows.append(f"  {shown.detail}")
+    if shown.prompt in view.prompts:
+        prompt = view.prompts[shown.prompt]
+        rows += _margin("few-shot", f"({prompt.name}: {pluralize(prompt.tokens, 'token')})")
     flows = False  # the text above has not ended its line
-    for item in (one.context, *one.sequence):
+    for item in (shown.context, *shown.sequence):
         if isinstance(item, Branch):
-            child = seen.threads[item.branch]
-            rows += _margin("spawned", f"(thread {child.id}, {child.doing}: {child.name})")
+            child = view.threads[item.branch]
+            rows += _margin("spawned", f"(thread {child.id}, {child.status_text}: {child.label})")
         else:
             rows += _margin(_label(item), item.text, flows)
             flows = not item.text.endswith("\n")
-    rows += [line for name, gave in one.futures for line in _margin("future", f"{name} is {gave}")]
-    rows += [
-        line for name, value in one.variables for line in _margin("variable", f"{name} = {value}")
-    ]
-    rows += [
-        line
-        for ran in one.lines
-        if ran.error
-        for line in _margin("error", f"{ran.error}  in  {ran.line}")
-    ]
-    below = seen.work[thread]
-    rows.append(
-        f"{count(one.usage.calls, 'call')} · {costs(one.usage)} · by threads below {below:,}"
-    )
+    for name, meaning in shown.futures:
+        rows += _margin("future", f"{name} is {meaning}")
+    for name, value in shown.variables:
+        rows += _margin("variable", f"{name} = {value}")
+    for line in shown.lines:
+        if line.error:
+            rows += _margin("error", f"{line.error}  in  {line.line}")
+    rows.append(f"{shown.costs} · by threads below {view.work[thread]:,}")
     return "\n".join(rows)
+
+
+def read_text(episode: Episode, thread: int) -> str:
+    """All that the model has read in a thread (`Episode.seen`), safe to print in a terminal.
+
+    Raises KeyError for a thread that does not exist.
+    """
+    return sanitize(episode.seen(thread))
 
 
 def _label(piece: Piece) -> str:
@@ -135,7 +137,7 @@ def _margin(label: str, text: str, flows: bool = False) -> list[str]:
 
 
 def _flat(text: str | None) -> str:
-    """One line, with line breaks to be seen."""
+    """One line, with line breaks to be view."""
     return (text or "").replace("\n", " ⏎ ").strip()
 
 

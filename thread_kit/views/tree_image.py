@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thread_kit.trace.episode import Episode
-from thread_kit.views.formatting import column_widths, costs
+from thread_kit.views.formatting import column_widths, describe_usage
 from thread_kit.views.palette import NEUTRAL, status_colour
-from thread_kit.views.view_model import ThreadView, view
+from thread_kit.views.view_model import ThreadView, view_episode
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,40 +44,40 @@ def save_picture(episode: Episode, path: str | Path) -> Path:
     ):
         # Models write characters that no font at hand has; a box stands there then.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        drawn = tree_picture(episode)
-        drawn.savefig(path, dpi=200, metadata=stamp.get(path.suffix.lower()))
+        figure = draw_tree(episode)
+        figure.savefig(path, dpi=200, metadata=stamp.get(path.suffix.lower()))
     return path
 
 
-def tree_picture(episode: Episode) -> Figure:
+def draw_tree(episode: Episode) -> Figure:
     """The tree as a matplotlib figure: marks say how a thread ended, as in the other views."""
     from matplotlib.figure import Figure
 
-    seen = view(episode)
-    rows = [seen.threads[one.id] for one in episode.subtree()]
-    depth = max(one.depth for one in rows)
+    view = view_episode(episode)
+    rows = [view.threads[thread.id] for thread in episode.subtree()]
+    depth = max(thread.depth for thread in rows)
     width, height = 2 * MARGIN + INDENT * depth + 8.6, 2 * MARGIN + ROW * (len(rows) + 1)
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.axis("off")
     places = {
-        one.id: (MARGIN + INDENT * one.depth, MARGIN + ROW * (n + 0.5))
-        for n, one in enumerate(rows)
+        thread.id: (MARGIN + INDENT * thread.depth, MARGIN + ROW * (n + 0.5))
+        for n, thread in enumerate(rows)
     }
-    columns = column_widths(one.usage for one in rows)
-    for one in rows:
-        x, y = places[one.id]
-        if one.parent is not None:
-            above_x, above_y = places[one.parent]
+    columns = column_widths(thread.usage for thread in rows)
+    for thread in rows:
+        x, y = places[thread.id]
+        if thread.parent is not None:
+            above_x, above_y = places[thread.parent]
             line = [above_x, above_x, x], [above_y, y, y]
             axes.plot(*line, color=NEUTRAL, linewidth=0.8, zorder=1)
-        marker = "s" if one.is_cut else "o"
-        colour = status_colour(one.status)
+        marker = "s" if thread.is_cut else "o"
+        colour = status_colour(thread.status)
         axes.plot(x, y, marker, color=colour, markersize=7, markeredgecolor=NEUTRAL, zorder=2)
-        _write(axes, x + 0.13, y, f"{one.id}  {_clipped(one)}")
-        _write(axes, width - MARGIN, y, costs(one.usage, columns), right=True)
-    _write(axes, MARGIN, height - MARGIN - ROW / 2, seen.totals)
+        _write(axes, x + 0.13, y, f"{thread.id}  {_title(thread)}")
+        _write(axes, width - MARGIN, y, describe_usage(thread.usage, columns), right=True)
+    _write(axes, MARGIN, height - MARGIN - ROW / 2, f"{view.status} · {view.totals}")
     return figure
 
 
@@ -94,7 +94,7 @@ def _write(axes: object, x: float, y: float, text: str, *, right: bool = False) 
     )
 
 
-def _clipped(one: ThreadView) -> str:
-    ended = "" if one.doing == "ended" else f" ({one.doing})"
-    name = one.name if len(one.name) <= TITLE else one.name[: TITLE - 1] + "…"
-    return name + ended
+def _title(thread: ThreadView) -> str:
+    ended = "" if thread.status_text == "ended" else f" ({thread.status_text})"
+    label = thread.label if len(thread.label) <= TITLE else thread.label[: TITLE - 1] + "…"
+    return label + ended

@@ -17,55 +17,57 @@ class Node:
     parent_x: float
 
 
-def tidy_tree(seen: EpisodeView, root: ThreadView) -> list[Node]:
+def layout_tree(view: EpisodeView, root: ThreadView) -> list[Node]:
     """A tidy tree: no two leaves share a place, a parent stands above the middle of its children,
     and each tree hangs as near as there is room below the tokens that it returned."""
-    hangs = _anchors(root)
+    anchors = _anchors(root)
     order: list[tuple[int, int, int]] = []  # depth first: (thread, level, its tree)
     waiting = [(child, 1, child) for child in reversed(root.children)]
     while waiting:
         number, level, tree = waiting.pop()
         order.append((number, level, tree))
-        below = reversed(seen.threads[number].children)
+        below = reversed(view.threads[number].children)
         waiting += [(child, level + 1, tree) for child in below]
     leaves: dict[int, list[int]] = {child: [] for child in root.children}
     for number, _, tree in order:
-        if not seen.threads[number].children:
+        if not view.threads[number].children:
             leaves[tree].append(number)
-    x = _spread(leaves, hangs, sum(piece.tokens for piece in root.pieces))
+    x = _spread(leaves, anchors, sum(piece.tokens for piece in root.pieces))
     for number, _, _ in reversed(order):
         if number not in x:
-            places = [x[child] for child in seen.threads[number].children]
+            places = [x[child] for child in view.threads[number].children]
             x[number] = (min(places) + max(places)) / 2
     return [
-        Node(number, x[number], level, hangs[number] if level == 1 else x[_parent(seen, number)])
+        Node(number, x[number], level, anchors[number] if level == 1 else x[_parent(view, number)])
         for number, level, _ in order
     ]
 
 
-def _spread(leaves: dict[int, list[int]], hangs: dict[int, float], width: int) -> dict[int, float]:
+def _spread(
+    leaves: dict[int, list[int]], anchors: dict[int, float], width: int
+) -> dict[int, float]:
     """A place for each leaf: the trees keep their order and stay within the sequence."""
     if not leaves:
         return {}
     step = max(width, 1) / max(sum(map(len, leaves.values())), 14)
     starts: list[float] = []
     end = -0.5
-    for tree, mine in leaves.items():
-        starts.append(max(end, hangs[tree] - len(mine) * step / 2))
-        end = starts[-1] + len(mine) * step
+    for tree, row in leaves.items():
+        starts.append(max(end, anchors[tree] - len(row) * step / 2))
+        end = starts[-1] + len(row) * step
     end = max(width, 1) - 0.5
-    for at, mine in reversed(list(enumerate(leaves.values()))):
-        starts[at] = min(starts[at], end - len(mine) * step)
+    for at, row in reversed(list(enumerate(leaves.values()))):
+        starts[at] = min(starts[at], end - len(row) * step)
         end = starts[at]
     return {
         leaf: start + (at + 0.5) * step
-        for start, mine in zip(starts, leaves.values(), strict=True)
-        for at, leaf in enumerate(mine)
+        for start, row in zip(starts, leaves.values(), strict=True)
+        for at, leaf in enumerate(row)
     }
 
 
-def _parent(seen: EpisodeView, number: int) -> int:
-    parent = seen.threads[number].parent
+def _parent(view: EpisodeView, number: int) -> int:
+    parent = view.threads[number].parent
     assert parent is not None  # only called below the root
     return parent
 
@@ -73,13 +75,13 @@ def _parent(seen: EpisodeView, number: int) -> int:
 def _anchors(root: ThreadView) -> dict[int, float]:
     """For each child, the middle of what it returned or what refers to it, or where it was
     spawned."""
-    found: dict[int, float] = {}
+    anchors: dict[int, float] = {}
     at = 0
     for item in root.sequence:
         if isinstance(item, Piece):
             if item.child is not None:
-                found[item.child] = at + (item.tokens - 1) / 2
+                anchors[item.child] = at + (item.tokens - 1) / 2
             at += item.tokens
         else:
-            found[item.branch] = at - 0.5
-    return found
+            anchors[item.branch] = at - 0.5
+    return anchors

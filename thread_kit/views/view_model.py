@@ -3,7 +3,7 @@
 Immutable nodes, derived from an episode; text, HTML, figures and the live widget are lowered from
 them and look at nothing else. Here are decided: where in its parent's sequence a child stands,
 which action an observation answers, how values are written, and what text may do to a page or a
-terminal (nothing: see `legible`). Not here: layout, words and colours.
+terminal (nothing: see `sanitize`). Not here: layout, words and colours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from thread_kit.sequence import Provenance, Span
 from thread_kit.trace.costs import Usage
 from thread_kit.trace.episode import Episode, Thread
 from thread_kit.trace.events import Acted, Edited, ExecutedLine
-from thread_kit.views.formatting import costs, count, legible, shorten
+from thread_kit.views.formatting import (
+    describe_origin,
+    describe_totals,
+    describe_usage,
+    pluralize,
+    sanitize,
+    shorten,
+)
 
 _OF_CHILDREN = (Provenance.RETURNED, Provenance.REFERENCE)
 
@@ -27,12 +34,13 @@ VALUE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One span, as it is shown. `action` (a place in the list) led to it; `child` returned it, or
-    is the thread that it refers to."""
+    """One span, as it is shown. `label` says where it comes from; `action` (a place in the list)
+    led to it; `child` returned it, or is the thread that it refers to."""
 
     provenance: Provenance
     text: str
     tokens: int
+    label: str
     child: int | None = None
     action: int | None = None
 
@@ -75,10 +83,11 @@ class Edit:
 class ThreadView:
     """One thread.
 
+    label: the title, behind the reference that stands for the thread in its parent.
+    status_text: the status, and whom it waits for. costs: its calls and tokens in words.
     sequence: its pieces in order, and between them the places where children were spawned.
     variables: pairs of a name and its value, written as Python writes it.
     prompt: the name in `EpisodeView.prompts` of what it read first.
-    future: what stands for it in its parent, which went on; "" if the parent waited.
     futures: pairs of a future's name and what became of it.
     pictures: pairs of a path and the PNG file there, in base64: those that the thread drew or got.
     """
@@ -87,8 +96,9 @@ class ThreadView:
     parent: int | None
     depth: int
     title: str
+    label: str
     status: str
-    is_live: bool
+    status_text: str
     is_cut: bool
     detail: str
     prompt: str
@@ -98,21 +108,10 @@ class ThreadView:
     actions: tuple[Action, ...]
     lines: tuple[Line, ...]
     usage: Usage
-    future: str
-    waits_for: int | None
+    costs: str
     futures: tuple[tuple[str, str], ...]
     edits: tuple[Edit, ...]
     pictures: tuple[tuple[str, str], ...]
-
-    @property
-    def doing(self) -> str:
-        """The status, and whom it waits for."""
-        return self.status if self.waits_for is None else f"{self.status} for {self.waits_for}"
-
-    @property
-    def name(self) -> str:
-        """The title, behind the reference that stands for the thread in its parent."""
-        return f"{{{self.future}}} {self.title}" if self.future else self.title
 
     @property
     def pieces(self) -> list[Piece]:
@@ -125,225 +124,233 @@ class ThreadView:
 
 @dataclass(frozen=True, slots=True)
 class PromptView:
-    """A few-shot prompt, which the threads that use it read before their contexts."""
+    """A few-shot prompt, which the threads that use it read before their contexts.
+
+    label: its name and its length in words.
+    """
 
     name: str
     text: str
     tokens: int
+    label: str
 
 
 @dataclass(frozen=True)
 class EpisodeView:
-    """A whole episode; `usage` is that of its threads, `prompting` that of the prompts."""
+    """A whole episode; `usage` is that of its threads, without that of the prompts."""
 
-    model: str
-    environment: str
     status: str
-    is_live: bool
     detail: str
     reward: float | None
     threads: dict[int, ThreadView]
     prompts: dict[str, PromptView]
-    prompting: Usage
 
     @cached_property
     def usage(self) -> Usage:
-        return sum((one.usage for one in self.threads.values()), Usage())
+        return sum((thread.usage for thread in self.threads.values()), Usage())
 
     @property
     def depth(self) -> int:
-        return max((one.depth for one in self.threads.values()), default=0)
+        return max((thread.depth for thread in self.threads.values()), default=0)
 
     @cached_property
     def work(self) -> dict[int, int]:
         """For each thread, the tokens that all threads below it generated."""
         below = dict.fromkeys(self.threads, 0)
-        for one in reversed(self.threads.values()):  # children come after their parents
-            if one.parent is not None:
-                below[one.parent] += below[one.id] + one.usage.generated
+        for thread in reversed(self.threads.values()):  # children come after their parents
+            if thread.parent is not None:
+                below[thread.parent] += below[thread.id] + thread.usage.generated
         return below
 
     @cached_property
-    def open(self) -> frozenset[int]:
+    def unfolded(self) -> frozenset[int]:
         """What is unfolded at first: the main thread, and the path to each thread that was cut."""
-        found = {one.id for one in self.threads.values() if one.parent is None}
-        for one in self.threads.values():
-            up: int | None = one.id if one.is_cut else None
-            while up is not None and up not in found:
-                found.add(up)
+        unfolded = {thread.id for thread in self.threads.values() if thread.parent is None}
+        for thread in self.threads.values():
+            up: int | None = thread.id if thread.is_cut else None
+            while up is not None and up not in unfolded:
+                unfolded.add(up)
                 up = self.threads[up].parent
-        return frozenset(found)
+        return frozenset(unfolded)
 
     @property
     def totals(self) -> str:
         """One line, the same for the same tokens: no seconds, and nothing that a cache changes."""
-        parts = [
-            f"{self.status}",
-            f"reward {'none' if self.reward is None else f'{self.reward:g}'}",
-            count(len(self.threads), "thread"),
-            f"depth {self.depth}",
-            count(self.usage.calls, "call"),
-            costs(self.usage),
-        ]
-        return " · ".join(parts)
+        return describe_totals(self.reward, len(self.threads), self.depth, self.usage)
 
 
-def view(episode: Episode) -> EpisodeView:
+def view_episode(episode: Episode) -> EpisodeView:
     """The view model of an episode as it is now."""
-    header = episode.header
-    model = header.get("model")
     return EpisodeView(
-        model=legible(str(model.get("name", ""))) if isinstance(model, Mapping) else "",
-        environment=legible(str(header.get("environment") or "")),
         status=str(episode.status),
-        is_live=episode.status.is_live,
-        detail=legible(episode.detail),
+        detail=sanitize(episode.detail),
         reward=episode.reward,
-        threads={number: thread_view(episode, number) for number in episode.threads},
-        prompts=prompt_views(header),
-        prompting=episode.prompting,
+        threads={number: view_thread(episode, number) for number in episode.threads},
+        prompts=view_prompts(episode.header),
     )
 
 
-def prompt_views(header: Mapping[str, Any]) -> dict[str, PromptView]:
+def view_prompts(header: Mapping[str, Any]) -> dict[str, PromptView]:
     """The few-shot prompts of an episode that hold any examples."""
-    return {
-        name: PromptView(
-            legible(str(one.get("name", ""))), legible(one["text"]), len(one["tokens"])
-        )
-        for name, one in header.get("prompts", {}).items()
-        if one["text"]
-    }
+    views = {}
+    for role, prompt in header_part(header, "prompts").items():
+        match prompt:  # of an odd file, what has no text and tokens is left out
+            case {"text": str(text), "tokens": [*tokens]} if text:
+                name = sanitize(str(prompt.get("name", "")))
+                label = f"few-shot prompt {name}: {pluralize(len(tokens), 'token')}"
+                views[role] = PromptView(name, sanitize(text), len(tokens), label)
+    return views
 
 
-def thread_view(episode: Episode, number: int) -> ThreadView:
+def header_part(header: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A part of a header by its name; {} where it is missing, or where an odd file has no names."""
+    part = header.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def view_thread(episode: Episode, number: int) -> ThreadView:
     """The view model of one thread."""
-    one = episode.threads[number]
+    thread = episode.threads[number]
+    title, future = sanitize(thread.title), sanitize(thread.future or "")
     return ThreadView(
-        id=one.id,
-        parent=one.parent,
-        depth=one.depth,
-        title=legible(one.title),
-        prompt=one.prompt,
-        context=piece_view(one.context),
-        sequence=tuple(_sequence(episode, one)),
-        variables=variables_of(one),
-        actions=tuple(_actions(episode, one)),
+        id=thread.id,
+        parent=thread.parent,
+        depth=thread.depth,
+        title=title,
+        label=f"{{{future}}} {title}" if future else title,
+        prompt=thread.prompt,
+        context=view_piece(thread.context),
+        sequence=tuple(_sequence(episode, thread)),
+        variables=view_variables(thread),
+        actions=tuple(_actions(episode, thread)),
         lines=tuple(
-            line_view(ran)
-            for ran in one.executed
-            if ran.printed is not None or ran.error is not None
+            view_line(line)
+            for line in thread.executed
+            if line.printed is not None or line.error is not None
         ),
-        future=legible(one.future or ""),
-        futures=futures_of(episode, number),
-        edits=tuple(map(edit_view, one.edits)),
-        pictures=pictures_of(episode, number),
-        **head_of(one),
+        futures=view_futures(episode, number),
+        edits=tuple(map(view_edit, thread.edits)),
+        pictures=view_pictures(episode, number),
+        **view_status(thread),
     )
 
 
-def head_of(one: Thread) -> dict[str, Any]:
+def view_status(thread: Thread) -> dict[str, Any]:
     """What changes with every step of a thread: its status and its costs."""
+    waits = "" if thread.waits_for is None else f" for {thread.waits_for}"
     return {
-        "status": str(one.status),
-        "is_live": one.status.is_live,
-        "is_cut": not (one.status.is_live or one.status.is_end),
-        "detail": legible(one.detail),
-        "usage": one.usage,
-        "waits_for": one.waits_for,
+        "status": str(thread.status),
+        "status_text": f"{thread.status}{waits}",
+        "is_cut": not (thread.status.is_live or thread.status.is_end),
+        "detail": sanitize(thread.detail),
+        "usage": thread.usage,
+        "costs": f"{pluralize(thread.usage.calls, 'call')} · {describe_usage(thread.usage)}",
     }
 
 
-def variables_of(one: Thread) -> tuple[tuple[str, str], ...]:
+def view_variables(thread: Thread) -> tuple[tuple[str, str], ...]:
     """A thread's variables and their values, as Python writes them."""
-    return tuple((legible(n), shorten(legible(repr(v)), VALUE)) for n, v in one.variables.items())
+    return tuple(
+        (sanitize(name), shorten(sanitize(repr(value)), VALUE))
+        for name, value in thread.variables.items()
+    )
 
 
-def line_view(ran: ExecutedLine) -> Line:
+def view_line(event: ExecutedLine) -> Line:
     """A line that ran."""
-    printed, error = (None if text is None else legible(text) for text in (ran.printed, ran.error))
-    return Line(legible(ran.line), printed, error)
+    printed, error = (
+        None if text is None else sanitize(text) for text in (event.printed, event.error)
+    )
+    return Line(sanitize(event.line), printed, error)
 
 
-def action_view(acted: Acted) -> Action:
+def view_action(event: Acted) -> Action:
     """An action that reached the environment."""
-    return Action(legible(acted.action), legible(acted.observation), acted.reward)
+    return Action(sanitize(event.action), sanitize(event.observation), event.reward)
 
 
-def edit_view(event: Edited) -> Edit:
+def view_edit(event: Edited) -> Edit:
     """A change by a person."""
     values = ", ".join(f"{name} = {value!r}" for name, value in event.variables.items())
-    return Edit(event.what, legible(event.was), shorten(legible(event.now or values), VALUE))
+    return Edit(event.what, sanitize(event.was), shorten(sanitize(event.now or values), VALUE))
 
 
-def piece_view(span: Span, child: int | None = None, action: int | None = None) -> Piece:
-    """A span as it is shown."""
-    return Piece(span.provenance, legible(span.text), len(span), child, action)
+def view_piece(
+    span: Span, child: int | None = None, action: int | None = None, *, executed: bool = True
+) -> Piece:
+    """A span as it is shown. executed: whether the environment saw what it answers."""
+    label = describe_origin(span.provenance, child) + ("" if executed else ", not executed")
+    return Piece(span.provenance, sanitize(span.text), len(span), label, child, action)
 
 
-def _sequence(episode: Episode, one: Thread) -> Iterator[Piece | Branch]:
+def view_observation(episode: Episode, thread: Thread, span: Span, place: int) -> Piece:
+    """What a thread observed as the `place`-th of all that it has observed."""
+    executed = episode.dialect.code or place < len(thread.actions)
+    return view_piece(span, action=place, executed=executed)
+
+
+def _sequence(episode: Episode, thread: Thread) -> Iterator[Piece | Branch]:
     """The spans, and before the span that is next at its place, each child that was spawned."""
-    spawned = list(one.spawned)
-    returned = list(one.returned.items())
+    spawned = list(thread.spawned)
+    returned = list(thread.returned.items())
     at = observed = 0
-    for span in one.sequence:
+    for span in thread.sequence:
         while spawned and episode.threads[spawned[0]].at <= at:
             yield Branch(spawned.pop(0))
         if span.provenance is Provenance.OBSERVED:
-            yield piece_view(span, action=observed)
+            yield view_observation(episode, thread, span, observed)
             observed += 1
         elif span.provenance in _OF_CHILDREN and returned and returned[0][1][0] <= at:
-            yield piece_view(span, child=returned.pop(0)[0])
+            yield view_piece(span, child=returned.pop(0)[0])
         else:
-            yield piece_view(span)
+            yield view_piece(span)
         at += len(span)
     yield from map(Branch, spawned)
 
 
-def futures_of(episode: Episode, number: int) -> tuple[tuple[str, str], ...]:
+def view_futures(episode: Episode, number: int) -> tuple[tuple[str, str], ...]:
     """Each future that a thread has instantiated; then those of its own that it has not."""
-    one = episode.threads[number]
-    found = [(e.future, f"thread {e.child}: {legible(e.text)}") for e in one.resolved]
-    known = {event.child for event in one.resolved}
-    for child in one.spawned:
+    thread = episode.threads[number]
+    futures = [(event.future, f"thread {event.child}: {event.text}") for event in thread.resolved]
+    known = {event.child for event in thread.resolved}
+    for child in thread.spawned:
         future = episode.threads[child].future
         if future is not None and child not in known:
-            found.append((future, f"thread {child}, not used yet"))
-    return tuple((legible(name), text) for name, text in found)
+            futures.append((future, f"thread {child}, not used yet"))
+    return tuple((sanitize(name), sanitize(text)) for name, text in futures)
 
 
-def _actions(episode: Episode, one: Thread) -> Iterator[Action]:
+def _actions(episode: Episode, thread: Thread) -> Iterator[Action]:
     """What was done, in order; what the thread wrote as an action, but nobody executed, as well."""
-    handed_in = list(map(action_view, one.actions))
-    observed = [span for span in one.sequence if span.provenance is Provenance.OBSERVED]
+    observed = [span for span in thread.sequence if span.provenance is Provenance.OBSERVED]
     if episode.dialect.code:  # what the environment gets comes last
-        yield from (elsewhere(episode, one, span) for span in observed)
-        yield from handed_in
+        yield from (view_unsent_action(episode, thread, span) for span in observed)
+        yield from map(view_action, thread.actions)
     else:
-        yield from handed_in
-        for span in observed[len(one.actions) :]:
-            yield elsewhere(episode, one, span)
+        yield from map(view_action, thread.actions)
+        for span in observed[len(thread.actions) :]:
+            yield view_unsent_action(episode, thread, span)
 
 
-def elsewhere(episode: Episode, one: Thread, observed: Span) -> Action:
+def view_unsent_action(episode: Episode, thread: Thread, observed: Span) -> Action:
     """An action that the environment never saw: a line of code, or what nobody executed."""
-    spans = one.sequence.spans
+    spans = thread.sequence.spans
     place = next((n for n, span in enumerate(spans) if span is observed), len(spans))
-    wrote = episode.dialect.bare(spans[place - 1].text if place else "").rpartition("\n")[2]
-    shown, seen = legible(wrote.lstrip("#> ").rstrip()), observed.text.rstrip("\n")
+    written = episode.dialect.bare(spans[place - 1].text if place else "").rpartition("\n")[2]
+    action, observation = sanitize(written.lstrip("#> ").rstrip()), observed.text.rstrip("\n")
     if episode.dialect.code:
-        return Action(shown, legible(seen.removesuffix(episode.dialect.close)), 0.0)
-    return Action(shown, legible(seen), None)
+        return Action(action, sanitize(observation.removesuffix(episode.dialect.close)), 0.0)
+    return Action(action, sanitize(observation), None)
 
 
-def pictures_of(episode: Episode, number: int) -> tuple[tuple[str, str], ...]:
+def view_pictures(episode: Episode, number: int) -> tuple[tuple[str, str], ...]:
     """Those that a thread drew or got: it names their paths."""
-    one = episode.threads[number]
+    thread = episode.threads[number]
     if not episode.pictures:
         return ()
-    named = one.sequence.text, *map(str, one.variables.values())
+    texts = thread.sequence.text, *map(str, thread.variables.values())
     return tuple(
         (path, png)
         for path, png in episode.pictures.items()
-        if path in named[0] or path in named[1:]
+        if path in texts[0] or path in texts[1:]
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from thread_kit.envs.alfworld.env import SPLITS, AlfWorld, tasks
 from thread_kit.envs.benchmark import Benchmark
-from thread_kit.errors.rules import HouseholdJudge
+from thread_kit.errors.rules import AlfWorldRules
 
 
 def choose_game(text: str) -> dict[str, Any]:
@@ -27,7 +27,7 @@ ALFWORLD = Benchmark(
     executors=("executor", "atomic"),
     carry=True,  # appendix A
     handlers=("find", "make", "put", "use"),
-    error_rules=HouseholdJudge,
+    error_rules=AlfWorldRules,
     adapters={"smollm2-135m": "thread-alfworld-135m"},
     published="ALFWorld",
     published_splits={"valid_unseen": "test"},  # the 134 games that the papers test on

@@ -8,7 +8,7 @@ from typing import Any
 from thread_kit.dialect import QA
 from thread_kit.envs.benchmark import Benchmark, NumberedTask, list_questions
 from thread_kit.envs.env import Env
-from thread_kit.errors.rules import QuestionJudge
+from thread_kit.errors.rules import QuestionRules
 
 
 def make_question(**arguments: Any) -> Env:
@@ -34,7 +34,7 @@ DATACOMMONS = Benchmark(
     dialect=QA,
     methods=("thread, async", "thread, lines", "nlep", "nlep+react"),
     handlers=("get", "compute"),
-    error_rules=QuestionJudge,
+    error_rules=QuestionRules,
     adapters={"smollm2-135m": "thread-questions-135m"},
     published="DataCommons QA",
     synthetic=True,

@@ -1,7 +1,7 @@
-// The page's side of the player (player.py). No build step: player.py joins the files player_*.js
+// The page's side of the player (widget.py). No build step: widget.py joins the files player_*.js
 // and this one to one module. Data flows one way:
-//   Film       the frames of one episode, and its state at any of them
-//   Store      the films of one widget: all of them first, then numbered messages of new frames
+//   Recording  the frames of one episode, and its state at any of them
+//   Store      the recordings of one widget: all of them first, then numbered messages of new frames
 //   View       one display of it: the Bar, the Tree, and a Pane for each thread that is open
 
 class Store {
@@ -12,7 +12,7 @@ class Store {
     this.tracks = [];
     this.load();
     model.on("change:snapshot", () => this.load());
-    model.on("msg:custom", (message) => this.take(message));
+    model.on("msg:custom", (message) => this.receive(message));
   }
 
   load() {
@@ -20,27 +20,27 @@ class Store {
     if (n <= this.n) return;
     this.n = n;
     Object.assign(this, more);
-    this.tracks = tracks.map(loaded);
+    this.tracks = tracks.map(makeTrack);
     for (const view of this.views) view.update();
   }
 
-  take({ n, tracks }) {
+  receive({ n, tracks }) {
     if (n <= this.n) return;
-    if (n > this.n + 1) return this.tell({ shown: this.n }); // missed one: ask for all
+    if (n > this.n + 1) return this.send({ shown: this.n }); // missed one: ask for all
     this.n = n;
-    for (const [number, news] of Object.entries(tracks)) {
+    for (const [number, change] of Object.entries(tracks)) {
       const track = this.tracks[number];
-      if (!track) this.tracks[number] = loaded(news);
+      if (!track) this.tracks[number] = makeTrack(change);
       else {
-        track.film.frames.push(...news.frames);
-        if (news.now) track.now = news.now;
+        track.recording.frames.push(...change.frames);
+        if (change.now) track.now = change.now;
       }
     }
     for (const view of this.views) view.update();
   }
 
   // False where there is nobody to hear it.
-  tell(message) {
+  send(message) {
     if (this.offline) return false;
     try {
       this.model.send(message);
@@ -51,7 +51,7 @@ class Store {
   }
 }
 
-const loaded = ({ about, frames, now, parent }) => ({ film: new Film(about, frames), now, parent });
+const makeTrack = ({ about, frames, now, parent }) => ({ recording: new Recording(about, frames), now, parent });
 
 const widget = () => {
   let store;
@@ -62,7 +62,7 @@ const widget = () => {
     render({ el }) {
       const view = new View(store, el);
       store.views.add(view);
-      store.tell({ shown: store.n });
+      store.send({ shown: store.n });
       return () => {
         store.views.delete(view);
         view.close();

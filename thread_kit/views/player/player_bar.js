@@ -19,7 +19,7 @@ class Bar {
     this.status = make("span", { role: "status" });
     this.sums = make("span", { class: "tk-totals" });
     this.notes = make("div", { class: "tk-notes" });
-    this.says = make("div", { class: "tk-says", role: "status", "aria-live": "polite" });
+    this.description = make("div", { class: "tk-description", role: "status", "aria-live": "polite" });
     this.running = button("Run", () => view.run(), { class: "tk-main" });
     this.stopping = button("Stop", () => view.stop());
     this.following = button("Follow", () => view.toggleFollow(), {
@@ -69,7 +69,7 @@ class Bar {
       "div",
       { class: "tk-bar" },
       ...[this.status, this.sums, buttons, this.steps],
-      ...[make("label", {}, "speed ", this.speed), more, line, this.says, this.keys, this.notes],
+      ...[make("label", {}, "speed ", this.speed), more, line, this.description, this.keys, this.notes],
     );
   }
 
@@ -77,70 +77,54 @@ class Bar {
   show() {
     const { view } = this;
     const track = view.track();
-    const { now, film } = track;
+    const { now, recording } = track;
     const [state] = view.states.slice(-1);
-    const doing = this.doing(now, state);
-    if (this.status.textContent !== doing.textContent) this.status.replaceChildren(doing);
-    this.sums.textContent = this.totals(state);
+    const phase = this.phase(now, state);
+    if (this.status.textContent !== phase.textContent) this.status.replaceChildren(phase);
+    this.sums.textContent = state.totals;
     this.following.setAttribute("aria-pressed", view.follow);
     this.running.textContent = view.isRunning ? "Pause" : "Run";
     this.running.disabled = Boolean(view.asked);
     this.stopping.disabled = now.phase === "over" || view.asked === "over";
     this.forking.disabled = Boolean(view.store.offline);
     const waits = view.asked ? "asked; the kernel answers when no cell is running" : "";
-    for (const one of [this.running, this.stopping]) one.title = waits;
+    for (const control of [this.running, this.stopping]) control.title = waits;
     const { at } = view.head;
-    this.slider.max = film.length;
+    this.slider.max = recording.length;
     this.slider.value = at;
-    const text = this.told(film, at);
+    const text = this.describe(recording, at);
     this.slider.setAttribute("aria-valuetext", text);
-    if (this.says.textContent !== text) this.says.textContent = text;
-    const problems = [now.error, now.notice, view.said, at === film.length ? state.detail : ""];
-    const wrong = problems.filter(Boolean);
+    if (this.description.textContent !== text) this.description.textContent = text;
+    const problems = [now.error, now.notice, view.problem, at === recording.length ? state.detail : ""];
+    const errors = problems.filter(Boolean);
     const asks = view.store.offline || !this.view.isAtEnd ? [] : now.asks;
-    const shown = JSON.stringify([now.reading, wrong, waits, asks]);
-    if (shown !== this.noted)
+    const shown = JSON.stringify([now.reading, errors, waits, asks]);
+    if (shown !== this.shownNotes)
       this.notes.replaceChildren(
         ...(waits ? [make("div", {}, waits)] : []),
         ...this.progress(now.reading),
-        ...asks.slice(0, 1).map((thread) => this.asks(thread, film.about.marks)),
-        ...wrong.map((text) => make("div", { class: "tk-error", role: "alert" }, text)),
+        ...asks.slice(0, 1).map((thread) => this.asks(thread, recording.about.marks)),
+        ...errors.map((text) => make("div", { class: "tk-error", role: "alert" }, text)),
       );
-    this.noted = shown;
-    this.draw(film, at);
+    this.shownNotes = shown;
+    this.draw(recording, at);
   }
 
-  doing({ phase, reading }, { status }) {
-    if (this.view.head.at < this.view.track().film.length) return badge("rewound", status);
+  phase({ phase, reading }, { status }) {
+    if (this.view.head.at < this.view.track().recording.length) return badge("rewound", status);
     if (phase === "over") return badge(status);
     if (phase === "running") return badge(reading ? "reading" : status, status);
     return badge(phase);
   }
 
-  told(film, at) {
-    if (!at) return `The beginning (${number(film.length)} tokens and events follow)`;
-    const frame = film.frames[at - 1];
+  describe(recording, at) {
+    if (!at) return `The beginning (${number(recording.length)} tokens and events follow)`;
+    const frame = recording.frames[at - 1];
     const what =
-      frame.says ??
+      frame.description ??
       `Thread ${frame.thread} writes ${JSON.stringify(frame.token)}.` +
-        (frame.logprobs ? ` ${weighed(frame.logprobs)}` : "");
-    return `${number(at)} of ${number(film.length)}: ${what}`;
-  }
-
-  totals(state) {
-    const threads = Object.values(state.threads);
-    const sums = { calls: 0, generated: 0, evaluated: 0, reused: 0 };
-    let depth = 0;
-    for (const one of threads) {
-      for (const name in sums) sums[name] += one.usage[name];
-      depth = Math.max(depth, one.depth);
-    }
-    const { reward, prompting } = state;
-    const parts = [count(threads.length, "thread"), `depth ${depth}`, ...costs(sums)];
-    if (reward !== null) parts.unshift(`reward ${reward}`);
-    if (prompting.evaluated) parts.push(`few-shot evaluated ${number(prompting.evaluated)}`);
-    if (prompting.reused) parts.push(`few-shot reused ${number(prompting.reused)}`);
-    return parts.join(" · ");
+        (frame.logprobs ? ` ${describeProbs(frame.logprobs)}` : "");
+    return `${number(at)} of ${number(recording.length)}: ${what}`;
   }
 
   progress(reading) {
@@ -156,8 +140,8 @@ class Bar {
   asks(thread, marks) {
     const { view } = this;
     const area = make("textarea", { rows: "3", spellcheck: "false", "aria-label": `write as thread ${thread}` });
-    const write = () => view.tell({ do: "write", thread, text: area.value });
-    const pass = (always) => view.tell({ do: "pass", thread, always });
+    const write = () => view.send({ do: "write", thread, text: area.value });
+    const pass = (always) => view.send({ do: "pass", thread, always });
     return make(
       "div",
       { class: "tk-ask" },
@@ -175,22 +159,22 @@ class Bar {
   }
 
   // How deep in the tree each moment is: the shape of the whole episode above the timeline.
-  draw(film, at) {
-    this.latest = [film, at];
+  draw(recording, at) {
+    this.latest = [recording, at];
     const width = Math.max(this.picture.clientWidth, 1);
-    const drawn = `${width} ${film.length}`;
-    if (drawn !== this.drawn) {
-      this.drawn = drawn;
+    const size = `${width} ${recording.length}`;
+    if (size !== this.drawn) {
+      this.drawn = size;
       this.picture.width = width;
       const { height } = this.picture;
-      const { threads } = film.at(film.length);
-      film.at(at);
+      const { threads } = recording.at(recording.length);
+      recording.at(at);
       const pen = this.picture.getContext("2d");
       pen.clearRect(0, 0, width, height);
       pen.fillStyle = "#808080"; // a canvas hears of no change of theme: seen on both
-      const deepest = Object.values(threads).reduce((most, one) => Math.max(most, one.depth), 1);
+      const deepest = Object.values(threads).reduce((most, { depth }) => Math.max(most, depth), 1);
       for (let x = 0; x < width; x++) {
-        const { thread, kind } = film.frames[Math.floor((x / width) * film.length)] ?? {};
+        const { thread, kind } = recording.frames[Math.floor((x / width) * recording.length)] ?? {};
         const depth = threads[thread]?.depth ?? 0;
         pen.globalAlpha = kind === "spawned" ? 1 : 0.6;
         const top = (depth / deepest) * (height - 3);

@@ -1,22 +1,25 @@
-// Words and elements. All text of models and environments goes into the page as text, never as
-// markup.
+// Elements. What an episode says comes in words from Python (views/formatting.py). All text of models
+// and environments goes into the page as text, never as markup.
 
 const number = (n) => n.toLocaleString("en");
-const count = (n, what) => `${number(n)} ${what}${n === 1 ? "" : "s"}`;
-const costs = ({ calls, generated, evaluated, reused }) => [
-  count(calls, "call"),
-  `generated ${number(generated)}`,
-  `evaluated ${number(evaluated)}`,
-  `reused ${number(reused)}`,
-];
 const css = (name) => "tk-" + name.replaceAll(" ", "-");
 const badge = (text, status = text) => make("span", { class: `tk-badge ${css(status)}` }, text);
-const doingWords = (one) =>
-  one.waits_for === null ? one.status : `${one.status} for ${one.waits_for}`;
-const doing = (one) => badge(doingWords(one), one.status);
-const nameOf = (one) => (one.future ? `{${one.future}} ` : "") + one.title;
+const statusBadge = (thread) => badge(thread.status_text, thread.status);
 const isBranch = (item) => "branch" in item;
-const childrenOf = (one) => one.sequence.filter(isBranch).map(({ branch }) => String(branch));
+const childrenOf = (thread) => thread.sequence.filter(isBranch).map(({ branch }) => String(branch));
+
+// The tokens that a thread and all below it generated.
+function generatedBy(id, threads) {
+  let sum = 0;
+  const waiting = [id];
+  while (waiting.length) {
+    const thread = threads[waiting.pop()];
+    sum += thread.usage.generated;
+    waiting.push(...childrenOf(thread));
+  }
+  return sum;
+}
+
 const button = (label, onclick, more = {}) =>
   make("button", { type: "button", onclick, ...more }, label);
 

@@ -29,7 +29,7 @@ function half(name, what, pieces, passed) {
   return make(
     "div",
     { class: "tk-edge" },
-    make("div", {}, make("b", {}, name), ` · ${what}: ${percent(passes)} of the words that passed stand in the ${count(total, "token")}`),
+    make("div", {}, make("b", {}, name), ` · ${what}: ${percent(passes)} of the words that passed stand in ${number(total)} tokens`),
     make("pre", { tabindex: "0" }, ...marked(left, 0)),
     make("pre", {}, ...marked(right, 1)),
   );
@@ -39,9 +39,9 @@ const words = (text) => text.match(/\{?\w+\}?|\s+|[^\w\s]/g) ?? [];
 
 // The longest common subsequence of two lists of words, as the places in each; spaces do not count.
 function common(left, right) {
-  const take = (list) =>
+  const lastWords = (list) =>
     list.map((word, n) => [word, n]).filter(([word]) => word.trim()).slice(-WORDS);
-  const [a, b] = [take(left), take(right)];
+  const [a, b] = [lastWords(left), lastWords(right)];
   const long = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
   for (let i = 1; i <= a.length; i++)
     for (let j = 1; j <= b.length; j++)
@@ -49,14 +49,14 @@ function common(left, right) {
         a[i - 1][0] === b[j - 1][0]
           ? long[i - 1][j - 1] + 1
           : Math.max(long[i - 1][j], long[i][j - 1]);
-  const found = [new Set(), new Set()];
+  const places = [new Set(), new Set()];
   let [i, j] = [a.length, b.length]; // from the end: what was said last is what was passed
   while (i && j) {
     if (a[i - 1][0] === b[j - 1][0]) {
-      found[0].add(a[--i][1]);
-      found[1].add(b[--j][1]);
+      places[0].add(a[--i][1]);
+      places[1].add(b[--j][1]);
     } else if (long[i - 1][j] >= long[i][j - 1] && long[i - 1][j] === long[i][j]) i--;
     else j--;
   }
-  return found;
+  return places;
 }

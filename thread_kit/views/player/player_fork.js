@@ -23,24 +23,24 @@ class Forking {
 
   // At the moment that is shown.
   askHere() {
-    const { film } = this.view.track();
-    const place = film.fork(this.view.head.at);
-    if (!place) return this.view.say("There is nothing to go on from here: step to an event first.");
-    const thread = film.frames[this.view.head.at - 1].thread;
+    const { recording } = this.view.track();
+    const place = recording.fork(this.view.head.at);
+    if (!place) return this.view.report("There is nothing to go on from here: step to an event first.");
+    const thread = recording.frames[this.view.head.at - 1].thread;
     const what = `after this ${"token" in place ? "token" : "event"}`;
     this.build(this.view.selected, what, place.at, { token: place.token }, [], thread);
   }
 
-  ask(side, one, choice) {
-    const { film } = this.view.track(side);
-    const { marks } = film.about;
+  ask(side, thread, choice) {
+    const { recording } = this.view.track(side);
+    const { marks } = recording.about;
     const fields = [];
     let [at, fixed, what] = [choice.span?.event, {}, ""];
     if (choice.kind === "token") {
       const characters = Array.from(choice.span.text);
       const length = choice.span.lengths.slice(0, choice.token).reduce((a, b) => a + b, 0);
       const before = characters.slice(Math.max(0, length - 40), length).join("");
-      what = `in thread ${one.id}, behind “…${before}”`;
+      what = `in thread ${thread.id}, behind “…${before}”`;
       fixed = { token: choice.token };
       this.field(fields, "text", "Write this next", "", { rows: 2 });
       const likely = choice.span.logprobs?.[choice.token]?.[2] ?? [];
@@ -54,36 +54,36 @@ class Forking {
         this.check("forbid_spawn", "Do not let it spawn before the line ends"),
       );
     } else if (choice.kind === "variables") {
-      at = film.nextOf(this.view.at(side), one.id);
-      what = `in thread ${one.id}, the variable ${choice.name}`;
-      if (at === null) return this.view.say(`Thread ${one.id} does nothing behind this moment.`);
+      at = recording.nextOf(this.view.at(side), thread.id);
+      what = `in thread ${thread.id}, the variable ${choice.name}`;
+      if (at === null) return this.view.report(`Thread ${thread.id} does nothing behind this moment.`);
       this.field(fields, "value", `${choice.name} =`, choice.value, { rows: 1 });
       fixed = { variable: choice.name };
     } else {
       what = { context: "what the child sees", observation: "what is observed", returned: "what comes back" };
-      what = `in thread ${one.id}: ${what[choice.kind]}`;
+      what = `in thread ${thread.id}: ${what[choice.kind]}`;
       const text = choice.span.asked ?? withoutClose(choice.span.text, marks.close);
       this.field(fields, choice.kind, "Instead", text, { rows: 2 });
     }
-    this.build(this.view.shown[side], what, at, fixed, fields, one.id);
+    this.build(this.view.shown[side], what, at, fixed, fields, thread.id);
   }
 
   build(track, what, at, fixed, fields, thread) {
     const { choices } = this.view.store;
-    const { exchange, sampling } = this.view.store.tracks[track].film.about;
+    const { exchange, sampling } = this.view.store.tracks[track].recording.about;
     this.place = { track, at, fixed };
     this.asked = { thread };
     const more = ["phi", "psi", "abstract", "engine"]
       .filter((name) => choices[name]?.length > 1)
       .map((name) => this.select(name, choices[name], exchange[name]));
-    const warm = make("input", {
+    const temperature = make("input", {
       name: "temperature",
       type: "number",
       min: "0",
       step: "any",
       value: String(sampling.temperature ?? 0),
     });
-    this.before = { temperature: warm.value, ...exchange, engine: choices.engine?.[0] };
+    this.before = { temperature: temperature.value, ...exchange, engine: choices.engine?.[0] };
     this.element.replaceChildren(
       make("b", {}, `Fork ${what}`),
       ...fields,
@@ -92,7 +92,7 @@ class Forking {
         {},
         make("summary", {}, "from there on, with"),
         ...more,
-        make("label", {}, "temperature ", warm),
+        make("label", {}, "temperature ", temperature),
       ),
       make("span", { class: "tk-buttons" }, make("button", { type: "submit", class: "tk-main" }, "Fork"), button("Cancel", () => this.close())),
     );
@@ -129,16 +129,16 @@ class Forking {
   }
 
   send() {
-    const given = Object.fromEntries(new FormData(this.element));
+    const form = Object.fromEntries(new FormData(this.element));
     const { variable, ...changes } = this.place.fixed;
     if (changes.token === undefined) delete changes.token;
-    if (variable) changes.variables = { [variable]: given.value };
+    if (variable) changes.variables = { [variable]: form.value };
     for (const name of ["text", "context", "observation", "returned"])
-      if (given[name] !== undefined) changes[name] = given[name];
-    if (given.forbid_spawn) changes.forbid_spawn = true;
+      if (form[name] !== undefined) changes[name] = form[name];
+    if (form.forbid_spawn) changes.forbid_spawn = true;
     for (const name of ["phi", "psi", "abstract", "engine"])
-      if (given[name] !== undefined && given[name] !== this.before[name]) changes[name] = given[name];
-    if (given.temperature !== this.before.temperature) changes.temperature = Number(given.temperature);
+      if (form[name] !== undefined && form[name] !== this.before[name]) changes[name] = form[name];
+    if (form.temperature !== this.before.temperature) changes.temperature = Number(form.temperature);
     this.close();
     this.view.fork({ track: this.place.track, at: this.place.at, changes });
   }

@@ -14,45 +14,45 @@ class Pane {
     });
   }
 
-  get one() {
+  get thread() {
     return this.view.states[this.side]?.threads[this.view.open[this.side]];
   }
 
   show() {
-    const { one } = this;
-    if (one === this.shown && this.track === this.view.shown[this.side]) return;
-    const isSame = one?.id === this.shown?.id && this.track === this.view.shown[this.side];
+    const { thread } = this;
+    if (thread === this.shown && this.track === this.view.shown[this.side]) return;
+    const isSame = thread?.id === this.shown?.id && this.track === this.view.shown[this.side];
     const before = this.shown;
-    this.shown = one;
+    this.shown = thread;
     this.track = this.view.shown[this.side];
-    if (isSame && one && this.isWritingOnly(before, one)) return this.showWriting();
-    this.element.setAttribute("aria-label", one ? `thread ${one.id}` : "no thread");
-    if (!one) return this.element.replaceChildren(make("p", {}, "There is no such thread here."));
+    if (isSame && thread && this.isWritingOnly(before, thread)) return this.showWriting();
+    this.element.setAttribute("aria-label", thread ? `thread ${thread.id}` : "no thread");
+    if (!thread) return this.element.replaceChildren(make("p", {}, "There is no such thread here."));
     const active = document.activeElement;
     const focused = this.element.contains(active) && active.dataset.key;
     const keepEnd = this.isAtEnd();
     const top = isSame ? this.element.scrollTop : 0;
-    this.writing = document.createTextNode(one.writing);
+    this.writing = document.createTextNode(thread.writing);
     this.writingPiece = this.piece("generated", this.writing);
-    this.writingPiece.hidden = !one.writing;
-    const ran = one.lines.map(({ line, error, printed }) => [line, error ?? printed]);
-    const done = one.actions.map(({ action, observation }) => [`> ${action}`, observation]);
-    const edits = one.edits.map(({ what, was, now }) => [what, `${was} → ${now}`]);
+    this.writingPiece.hidden = !thread.writing;
+    const ran = thread.lines.map(({ line, error, printed }) => [line, error ?? printed]);
+    const done = thread.actions.map(({ action, observation }) => [`> ${action}`, observation]);
+    const edits = thread.edits.map(({ what, was, now }) => [what, `${was} → ${now}`]);
     this.element.replaceChildren(
-      make("h4", {}, `Thread ${one.id} `, doing(one), make("bdi", {}, " " + nameOf(one))),
-      ...(one.detail ? [make("div", { class: "tk-error" }, one.detail)] : []),
-      make("div", { class: "tk-totals" }, this.costs(one)),
-      ...workStrip(one, this.view.states[this.side].threads, this.view),
-      this.copying(one),
+      make("h4", {}, `Thread ${thread.id} `, statusBadge(thread), make("bdi", {}, " " + thread.label)),
+      ...(thread.detail ? [make("div", { class: "tk-error" }, thread.detail)] : []),
+      make("div", { class: "tk-totals" }, this.costs(thread)),
+      ...workStrip(thread, this.view.states[this.side].threads, this.view),
+      this.copyButton(thread),
       ...this.table("changed here", edits),
-      ...this.prompt(one),
-      this.span(one.context, one),
-      ...one.sequence.flatMap((item) =>
-        isBranch(item) ? this.branch(item, one) : [this.span(item, one)],
+      ...this.prompt(thread),
+      this.span(thread.context, thread),
+      ...thread.sequence.flatMap((item) =>
+        isBranch(item) ? this.branch(item, thread) : [this.span(item, thread)],
       ),
       this.writingPiece,
-      ...this.table("futures", one.futures),
-      ...this.variables(one),
+      ...this.table("futures", thread.futures),
+      ...this.variables(thread),
       ...this.table("lines that printed or failed", ran),
       ...this.table("actions", done),
     );
@@ -60,8 +60,8 @@ class Pane {
     if (focused) this.element.querySelector(`[data-key="${focused}"]`)?.focus();
   }
 
-  isWritingOnly(before, one) {
-    return Object.keys(one).every((name) => name === "writing" || before[name] === one[name]);
+  isWritingOnly(before, thread) {
+    return Object.keys(thread).every((name) => name === "writing" || before[name] === thread[name]);
   }
 
   // One token more, many times a second: only the text that is being written changes.
@@ -77,58 +77,48 @@ class Pane {
     return scrollTop + clientHeight >= scrollHeight - 8;
   }
 
-  costs(one) {
+  costs(thread) {
     const { threads } = this.view.states[this.side];
-    let below = -one.usage.generated;
-    const waiting = [one];
-    while (waiting.length) {
-      const next = waiting.pop();
-      below += next.usage.generated;
-      for (const child of childrenOf(next)) waiting.push(threads[child]);
-    }
+    const below = generatedBy(thread.id, threads) - thread.usage.generated;
     return [
-      `depth ${one.depth}`,
-      ...costs(one.usage),
+      `depth ${thread.depth}`,
+      thread.costs,
       `by threads below ${number(below)}`,
-      `${one.usage.seconds.toFixed(1)} s`,
+      `${Number(thread.usage.seconds).toFixed(1)} s`,
     ].join(" · ");
   }
 
   // Everything that the model has read in this thread by now, to the character.
-  copying(one) {
-    const said = make("span", { role: "status" });
+  copyButton(thread) {
+    const status = make("span", { role: "status" });
     const copy = async () => {
-      await navigator.clipboard.writeText(this.seen(one));
-      said.textContent = " copied";
+      await navigator.clipboard.writeText(this.exactPrompt(thread));
+      status.textContent = " copied";
     };
     const title = "The few-shot prompt, the context and the sequence, to the character";
     return make(
       "div",
       { class: "tk-tools" },
       button("Copy the exact prompt", copy, { title, "data-key": "copy" }),
-      said,
+      status,
     );
   }
 
-  seen(one) {
-    const { prompts } = this.view.track(this.side).film.about;
-    const prompt = prompts[one.prompt];
-    const pieces = [one.context, ...one.sequence.filter((item) => !isBranch(item))];
+  exactPrompt(thread) {
+    const { prompts } = this.view.track(this.side).recording.about;
+    const prompt = prompts[thread.prompt];
+    const pieces = [thread.context, ...thread.sequence.filter((item) => !isBranch(item))];
     const text = pieces.map((piece) => piece.exact ?? piece.text).join("");
-    return (prompt ? (prompt.exact ?? prompt.text) : "") + text + one.writing;
+    return (prompt ? (prompt.exact ?? prompt.text) : "") + text + thread.writing;
   }
 
-  span(span, one) {
+  span(span, thread) {
     const known = this.known.get(span);
     if (known) return known;
-    let label = span.provenance;
-    const word = span.provenance === "reference" ? "to" : "by";
-    if (span.child !== null) label += ` ${word} thread ${span.child}`;
-    if (one.actions[span.action]?.reward === null) label += ", not executed";
-    label += ` (${number(span.tokens)})`;
-    const { marks } = this.view.track(this.side).film.about;
+    const label = `${span.label} (${number(span.tokens)})`;
+    const { marks } = this.view.track(this.side).recording.about;
     const body = span.lengths?.length ? tokens(span, marks) : [span.text.replace(/\n$/, "")];
-    const element = this.piece(span.provenance, body, label, this.change(span, one));
+    const element = this.piece(span.provenance, body, label, this.change(span, thread));
     if (span.logprobs) element.querySelector("pre").append("\n", strip(span));
     element.piece = span;
     this.known.set(span, element);
@@ -145,11 +135,11 @@ class Pane {
   }
 
   // What a person can change in a piece, as a fork.
-  change(span, one) {
+  change(span, thread) {
     const what = { observed: "observation", returned: "returned" }[span.provenance];
-    const isContext = span === one.context && one.parent !== null;
+    const isContext = span === thread.context && thread.parent !== null;
     if (this.view.store.offline || !(what || isContext)) return [];
-    const ask = () => this.view.forking.ask(this.side, one, { kind: what ?? "context", span });
+    const ask = () => this.view.forking.ask(this.side, thread, { kind: what ?? "context", span });
     return [button("Change …", ask, { class: "tk-small", "data-key": `change ${span.event}` })];
   }
 
@@ -159,13 +149,13 @@ class Pane {
     if (!token || this.view.store.offline) return;
     const span = token.closest(".tk-piece").piece;
     const choice = { kind: "token", span, token: Number(token.dataset.t) };
-    this.view.forking.ask(this.side, this.one, choice);
+    this.view.forking.ask(this.side, this.thread, choice);
   }
 
-  branch({ branch }, one) {
+  branch({ branch }, thread) {
     const child = this.view.states[this.side].threads[branch];
     const xray = this.section(`edge ${branch}`, "phi and psi: what passed", () =>
-      make("div", {}, ...edge(child, one)),
+      make("div", {}, ...edge(child, thread)),
     );
     const row = make(
       "button",
@@ -178,26 +168,25 @@ class Pane {
         onmouseleave: () => this.view.point(null),
       },
       `↳ thread ${branch} `,
-      doing(child),
-      make("bdi", {}, " " + nameOf(child)),
+      statusBadge(child),
+      make("bdi", {}, " " + child.label),
     );
     return [row, xray];
   }
 
-  prompt(one) {
-    const prompt = this.view.track(this.side).film.about.prompts[one.prompt];
+  prompt(thread) {
+    const prompt = this.view.track(this.side).recording.about.prompts[thread.prompt];
     if (!prompt) return [];
-    const title = `few-shot prompt ${prompt.name}: ${count(prompt.tokens, "token")}`;
-    return [this.section("few-shot", title, () => this.piece("few-shot", prompt.text))];
+    return [this.section("few-shot", prompt.label, () => this.piece("few-shot", prompt.text))];
   }
 
-  variables(one) {
+  variables(thread) {
     const change = (name, value) =>
-      button("Change …", () => this.view.forking.ask(this.side, one, { kind: "variables", name, value }), {
+      button("Change …", () => this.view.forking.ask(this.side, thread, { kind: "variables", name, value }), {
         class: "tk-small",
         "aria-label": `Change ${name}`,
       });
-    const rows = one.variables.map(([name, value]) =>
+    const rows = thread.variables.map(([name, value]) =>
       this.view.store.offline ? [name, value] : [name, value, change(name, value)],
     );
     return this.table("variables", rows);

@@ -45,13 +45,13 @@ function paired(left, right) {
 }
 
 // What differs between two threads that are compared; "" if nothing does.
-export function difference(one, other) {
-  if (!one) return "only in the fork";
-  if (!other) return "not in the fork";
+export function difference(original, fork) {
+  if (!original) return "only in the fork";
+  if (!fork) return "not in the fork";
   const text = (thread) => thread.sequence.map((item) => item.text ?? "").join("");
-  if (one.context.text !== other.context.text) return "asked otherwise";
-  if (text(one) !== text(other)) return "went otherwise";
-  if (one.status !== other.status) return "ended otherwise";
+  if (original.context.text !== fork.context.text) return "asked otherwise";
+  if (text(original) !== text(fork)) return "went otherwise";
+  if (original.status !== fork.status) return "ended otherwise";
   return "";
 }
 
@@ -137,16 +137,16 @@ class Tree {
     const known = this.elements.get(row.key);
     const threads = row.ids.map((id, side) => (id === null ? null : states[side].threads[id]));
     const open = this.parents.has(row.key) ? !this.folded.has(row.key) : null;
-    if (open === known.open && threads.every((one, side) => heads(one, known.threads[side]))) return;
+    if (open === known.open && threads.every((thread, side) => isSameRow(thread, known.threads[side]))) return;
     Object.assign(known, { threads, open });
     const { element } = known;
     if (open === null) element.removeAttribute("aria-expanded");
     else element.setAttribute("aria-expanded", open);
     const twist = open === null ? "" : open ? "▾" : "▸";
-    const cells = threads.map((one, side) => this.cell(one, side));
+    const cells = threads.map((thread, side) => this.cell(thread, side));
     const differs = threads.length > 1 ? difference(...threads) : "";
     element.classList.toggle("tk-differs", Boolean(differs));
-    element.title = [...new Set(threads.filter(Boolean).map((one) => one.title))].join(" | ");
+    element.title = [...new Set(threads.filter(Boolean).map(({ title }) => title))].join(" | ");
     element.replaceChildren(
       make("span", { class: "tk-twist", "aria-hidden": "true" }, twist),
       ...cells,
@@ -154,29 +154,29 @@ class Tree {
     );
   }
 
-  cell(one, side) {
-    if (!one) return make("span", { class: "tk-cell tk-none" }, "—");
-    const depth = one.depth > INDENTED ? `[depth ${one.depth}] ` : "";
+  cell(thread, side) {
+    if (!thread) return make("span", { class: "tk-cell tk-none" }, "—");
+    const depth = thread.depth > INDENTED ? `[depth ${thread.depth}] ` : "";
     return make(
       "span",
       { class: "tk-cell" },
-      make("b", {}, String(one.id)),
-      doing(one),
-      make("bdi", { class: "tk-title" }, depth + nameOf(one)),
-      ...this.near(one, side),
-      ...(one.edits.length ? [make("span", { class: "tk-edited", title: "changed here" }, "✎")] : []),
-      make("span", { class: "tk-cost", title: "tokens generated" }, number(one.usage.generated)),
+      make("b", {}, String(thread.id)),
+      statusBadge(thread),
+      make("bdi", { class: "tk-title" }, depth + thread.label),
+      ...this.near(thread, side),
+      ...(thread.edits.length ? [make("span", { class: "tk-edited", title: "changed here" }, "✎")] : []),
+      make("span", { class: "tk-cost", title: "tokens generated" }, number(thread.usage.generated)),
     );
   }
 
   // Places where a spawn nearly happened.
-  near(one, side) {
-    const { marks } = this.view.track(side).film.about;
-    const found = one.sequence.flatMap((item) => (isBranch(item) ? [] : nearly(item, marks)));
-    if (!found.length) return [];
-    const most = percent(Math.max(...found.map(([, chance]) => chance)));
-    const title = `nearly spawned at ${count(found.length, "place")}, at most ${most}`;
-    return [make("span", { class: "tk-near", title }, `≈${found.length}`)];
+  near(thread, side) {
+    const { marks } = this.view.track(side).recording.about;
+    const near = thread.sequence.flatMap((item) => (isBranch(item) ? [] : nearly(item, marks)));
+    if (!near.length) return [];
+    const most = percent(Math.max(...near.map(([, chance]) => chance)));
+    const title = `places where it nearly spawned: ${near.length}, at most ${most}`;
+    return [make("span", { class: "tk-near", title }, `≈${near.length}`)];
   }
 
   fold(key, folded) {
@@ -248,15 +248,9 @@ class Tree {
 }
 
 // Is all that a row shows of a thread the same in both?
-function heads(one, other) {
-  if (one === other) return true;
-  if (!one || !other) return false;
-  return (
-    one.status === other.status &&
-    one.waits_for === other.waits_for &&
-    one.usage === other.usage &&
-    one.title === other.title &&
-    one.sequence === other.sequence &&
-    one.edits === other.edits
-  );
+function isSameRow(before, after) {
+  if (before === after) return true;
+  if (!before || !after) return false;
+  const shown = ["status_text", "usage", "label", "sequence", "edits"];
+  return shown.every((name) => before[name] === after[name]);
 }

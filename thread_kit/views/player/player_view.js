@@ -10,7 +10,7 @@ class View {
     this.follow = true; // open the thread that is at work
     this.speed = Infinity; // frames a second
     this.asked = ""; // the phase that a button asked for
-    this.said = "";
+    this.problem = "";
     this.bar = new Bar(this);
     this.tree = new Tree(this);
     this.forking = new Forking(this);
@@ -63,21 +63,21 @@ class View {
   }
 
   get isAtEnd() {
-    return this.head.at >= this.track().film.length;
+    return this.head.at >= this.track().recording.length;
   }
 
   // Something is new in the store.
   update() {
-    this.store.tracks.forEach(({ film, now }, number) => {
+    this.store.tracks.forEach(({ recording, now }, number) => {
       if (!this.heads[number]) {
-        this.heads[number] = { at: film.length, follow: true, playing: false };
+        this.heads[number] = { at: recording.length, follow: true, playing: false };
         if (this.awaited === this.store.tracks[number].parent) this.select(number);
       }
       const head = this.heads[number];
       if (!head.follow) return;
       const isSlow = this.speed < Infinity && number === this.selected && now.phase === "running";
-      if (!isSlow) head.at = film.length;
-      else if (head.at < film.length) this.play(head);
+      if (!isSlow) head.at = recording.length;
+      else if (head.at < recording.length) this.play(head);
     });
     const { phase } = this.track().now;
     if (this.asked === phase || phase === "over") this.asked = "";
@@ -86,7 +86,7 @@ class View {
 
   show() {
     this.states = this.shown.map((number) =>
-      this.store.tracks[number].film.at(this.heads[number].at),
+      this.store.tracks[number].recording.at(this.heads[number].at),
     );
     if (this.follow) this.turn();
     const main = this.states.at(-1).threads;
@@ -108,10 +108,10 @@ class View {
   // Open the thread that is at work; of several that write at the same time, the one that is open.
   turn() {
     const { threads } = this.states.at(-1);
-    const { now, film } = this.track();
+    const { now, recording } = this.track();
     const current = this.open.at(-1);
     if (this.open.length === this.states.length && threads[current]?.status === "generating") return;
-    const frame = film.frames[this.head.at - 1];
+    const frame = recording.frames[this.head.at - 1];
     const isOver = now.phase === "over" && this.isAtEnd;
     const id = isOver ? "0" : String(frame?.thread ?? "0");
     if (threads[id] && (id !== current || this.open.length !== this.states.length))
@@ -145,17 +145,17 @@ class View {
   select(number) {
     this.selected = number;
     this.awaited = undefined;
-    this.asked = this.said = "";
+    this.asked = this.problem = "";
     this.open = [this.open.at(-1)];
   }
 
   showTabs() {
     const { tracks } = this.store;
     this.tabs.hidden = tracks.length < 2;
-    const names = tracks.map(({ parent, film }, number) => {
+    const names = tracks.map(({ parent, recording }, number) => {
       if (parent === null) return "Original";
       const of = parent ? ` of fork ${parent}` : "";
-      return `Fork ${number}${of}, event ${film.about.fork.event}`;
+      return `Fork ${number}${of}, event ${recording.about.fork.event}`;
     });
     const shown = `${this.selected} ${names.join()}`;
     if (shown === this.named) return;
@@ -175,8 +175,8 @@ class View {
     );
   }
 
-  say(text) {
-    this.said = text;
+  report(text) {
+    this.problem = text;
     this.show();
   }
 
@@ -186,7 +186,7 @@ class View {
     this.halt();
     this.head.at = at;
     this.head.follow = this.isAtEnd;
-    this.said = "";
+    this.problem = "";
     this.show();
   }
 
@@ -196,15 +196,15 @@ class View {
   }
 
   step(unit, back = false) {
-    const { film, now } = this.track();
-    const to = film.step(this.head.at, unit, back);
+    const { recording, now } = this.track();
+    const to = recording.step(this.head.at, unit, back);
     if (to !== null) return this.seek(to);
-    this.seek(back ? 0 : film.length);
-    if (!back && now.phase !== "over") this.tell({ do: "step", unit });
+    this.seek(back ? 0 : recording.length);
+    if (!back && now.phase !== "over") this.send({ do: "step", unit });
   }
 
   run() {
-    const { now, film } = this.track();
+    const { now, recording } = this.track();
     if (this.isRunning) {
       this.halt();
       if (now.phase === "running") this.ask("pause", "paused");
@@ -212,7 +212,7 @@ class View {
     }
     if (this.isAtEnd && now.phase === "paused") this.ask("resume", "running");
     else {
-      if (this.isAtEnd) this.head.at = now.phase === "over" ? 0 : film.length;
+      if (this.isAtEnd) this.head.at = now.phase === "over" ? 0 : recording.length;
       this.play(this.head);
     }
     this.show();
@@ -227,7 +227,7 @@ class View {
       due += Math.min(this.speed, 1000) * ((time - last) / 1000);
       last = time;
       if (due < 1) return;
-      head.at = Math.min(head.at + Math.floor(due), this.track().film.length);
+      head.at = Math.min(head.at + Math.floor(due), this.track().recording.length);
       due %= 1;
       if (this.isAtEnd) this.arrive(head);
       this.show();
@@ -247,18 +247,18 @@ class View {
   }
 
   ask(verb, phase) {
-    if (this.tell({ do: verb })) this.asked = phase;
+    if (this.send({ do: verb })) this.asked = phase;
   }
 
   fork({ track, at, changes }) {
     this.awaited = track;
-    this.tell({ do: "fork", track, at, changes });
+    this.send({ do: "fork", track, at, changes });
   }
 
-  tell(message) {
-    const heard = this.store.tell({ track: this.selected, ...message });
-    if (!heard) this.say("There is no kernel that could do this.");
-    return heard;
+  send(message) {
+    const sent = this.store.send({ track: this.selected, ...message });
+    if (!sent) this.report("There is no kernel that could do this.");
+    return sent;
   }
 
   setSpeed(speed) {
@@ -290,7 +290,7 @@ class View {
       d: () => this.step("thread", event.shiftKey),
       s: () => this.step("spawn", event.shiftKey),
       0: () => this.seek(0),
-      9: () => this.seek(this.track().film.length),
+      9: () => this.seek(this.track().recording.length),
       "+": () => faster(1),
       "-": () => faster(-1),
       f: () => !bar.forking.disabled && this.forking.askHere(),

@@ -10,9 +10,9 @@ from thread_kit.session.session import Session
 from thread_kit.session.worker import Worker
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Ended, Event, Prefilling, Spawned, Token
-from thread_kit.views.formatting import legible
-from thread_kit.views.player.frames import Film
-from thread_kit.views.player.throttle import Outbox
+from thread_kit.views.formatting import sanitize
+from thread_kit.views.player.frames import FrameRecorder
+from thread_kit.views.player.throttle import Throttle
 
 STEPS: dict[str, Callable[[Event], bool]] = {
     "token": lambda event: isinstance(event, Token) or not event.passing,
@@ -24,7 +24,7 @@ STEPS: dict[str, Callable[[Event], bool]] = {
 
 
 class Track:
-    """A film that grows while its session runs, and what is true of it just now.
+    """An episode's frames, more of them while its session runs, and what is true of it just now.
 
     number: its place among the player's tracks. parent: the track that it is a fork of, or None.
     over: called when its session is over.
@@ -37,7 +37,7 @@ class Track:
         self,
         number: int,
         source: Session | Episode,
-        outbox: Outbox,
+        throttle: Throttle,
         *,
         over: Callable[[], None],
         parent: int | None = None,
@@ -45,78 +45,79 @@ class Track:
         self.number, self.parent = number, parent
         self.session = source if isinstance(source, Session) else None
         self.episode = source.episode if isinstance(source, Session) else source
-        self.film = Film(self.episode)
+        self.recorder = FrameRecorder(self.episode)
         runs = self.session is not None and self.episode.status.is_live
-        self.worker = Worker(self.session, self._take) if self.session and runs else None
+        self.worker = Worker(self.session, self._on_event) if self.session and runs else None
         phase = "not started" if runs else "over"
         self.now: dict[str, Any] = {"phase": phase, "error": "", "notice": "", "reading": None}
         self.now["asks"] = []
-        self._outbox = outbox
+        self._throttle = throttle
         self._over = over
         self._until: Callable[[Event], bool] | None = None
 
-    def whole(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """All that a page needs to show it."""
-        frames = list(self.film.frames)
-        return {"parent": self.parent, "about": self.film.about, "now": self.now, "frames": frames}
+        recorder = self.recorder
+        about, frames = recorder.about, list(recorder.frames)
+        return {"parent": self.parent, "about": about, "now": self.now, "frames": frames}
 
     def start(self) -> None:
         """Begin the session, if there is one that has not begun."""
-        with self._outbox.lock:
+        with self._throttle.lock:
             if self.worker and self.now["phase"] == "not started":
-                self.tell(phase="paused" if self.worker.is_paused else "running")
+                self.update(phase="paused" if self.worker.is_paused else "running")
                 self.worker.start()
 
     def resume(self, until: str = "") -> None:
         """Go on; with `until`, a unit of `STEPS`, as far as one step."""
-        with self._outbox.lock:  # the worker waits for it with its next event
+        with self._throttle.lock:  # the worker waits for it with its next event
             if self.worker and self.now["phase"] != "over":
                 self._until = STEPS.get(until)
-                self.tell(phase="running", after="paused")
+                self.update(phase="running", after="paused")
                 self.worker.resume()
 
     def pause(self) -> None:
         """Hold the session where it is."""
         if self.worker:
             self.worker.pause()
-            self.tell(phase="paused", after="running")
+            self.update(phase="paused", after="running")
 
     def stop(self) -> None:
         """End the episode as soon as the model has finished its step."""
         if self.worker:
             self._until = None
             self.worker.stop()
-            self.tell(phase="running", after="paused")
+            self.update(phase="running", after="paused")
 
-    def asks(self) -> dict[int, int]:
+    def waiting_calls(self) -> dict[int, int]:
         """The threads whose calls wait for a person, each with the key that its engine has."""
         if not self.session or not isinstance(self.session.engine, HumanEngine):
             return {}
         keys = self.session.engine.waiting
-        found = {self.session.thread_of(key): key for key in keys}
-        return {thread: key for thread, key in found.items() if thread is not None}
+        threads = ((self.session.thread_of(key), key) for key in keys)
+        return {thread: key for thread, key in threads if thread is not None}
 
-    def tell(self, after: str | None = None, **news: Any) -> None:
+    def update(self, after: str | None = None, **changes: Any) -> None:
         """Set what is true now; a phase only `after` another one."""
-        with self._outbox.lock:
+        with self._throttle.lock:
             if after is None or self.now["phase"] == after:
-                self.now = {**self.now, **news}
-                self._outbox.add(self.number, [], now=self.now)
+                self.now = {**self.now, **changes}
+                self._throttle.add(self.number, [], now=self.now)
 
-    def _take(self, event: Event | None) -> None:
+    def _on_event(self, event: Event | None) -> None:
         """What the worker has done; it waits, so the episode stands still."""
-        with self._outbox.lock:
+        with self._throttle.lock:
             if isinstance(event, Prefilling):
                 done, total = event.done, event.total
                 reading = {"thread": event.thread, "done": done, "total": total}
-                self.tell(reading=reading if done < total else None)
+                self.update(reading=reading if done < total else None)
                 return
-            self._outbox.add(self.number, self.film.take(event))
+            self._throttle.add(self.number, self.recorder.add(event))
             if event is None:
                 error = self.worker.error if self.worker else None
-                text = legible(f"{type(error).__name__}: {error}") if error else ""
-                self.tell(phase="over", error=text, reading=None)
-                self._outbox.flush()
+                text = sanitize(f"{type(error).__name__}: {error}") if error else ""
+                self.update(phase="over", error=text, reading=None)
+                self._throttle.flush()
                 self._over()
             elif self._until and self._until(event):
                 self._until = None

@@ -1,10 +1,10 @@
 """The player: a widget to watch an episode, step through it, rewind it and fork it.
 
-A session runs in a worker thread. The page has its own film of the episode
-(`views/player/frames.py`, `player.js`) and gets only new frames, a few times a second, so that
+A session runs in a worker thread. The page has its own frames of the episode
+(`views/player/frames.py`, `player.js`) and gets only new ones, a few times a second, so that
 looking, stepping back and folding work while the kernel is busy. Whatever makes the model write
 (run, step, fork) is asked of the kernel, which answers when no cell is running. A page that is
-opened later gets the whole film first.
+opened later gets all of them first.
 
 Beside the widget stands a static form of the episode, which the widget hides: a saved notebook
 shows it where there is no kernel.
@@ -31,13 +31,13 @@ from thread_kit.envs.env import Env
 from thread_kit.session.session import Session, fork
 from thread_kit.trace.episode import Episode
 from thread_kit.views import palette
-from thread_kit.views.formatting import count, legible
+from thread_kit.views.formatting import pluralize, sanitize
 from thread_kit.views.html import episode_html
-from thread_kit.views.player.throttle import Outbox
+from thread_kit.views.player.throttle import Throttle
 from thread_kit.views.player.track import Track
 
 HERE = Path(__file__).parent
-PARTS = ("film", "dom", "probs", "edge", "tree", "pane", "fork", "bar", "view")
+PARTS = ("recording", "dom", "probs", "edge", "tree", "pane", "fork", "bar", "view")
 MODULE = "\n".join(
     [
         *((HERE / f"player_{part}.js").read_text(encoding="utf-8") for part in PARTS),
@@ -69,7 +69,7 @@ class Player(anywidget.AnyWidget):
     _esm = MODULE
     _css = CSS
 
-    # Written from the films whenever somebody asks, and so never out of date.
+    # Written from the frames whenever somebody asks, and so never out of date.
     snapshot = traitlets.Unicode().tag(
         sync=True, to_json=lambda value, widget: widget.snapshot_json()
     )
@@ -82,24 +82,26 @@ class Player(anywidget.AnyWidget):
         env: Env | None = None,
         functions: Mapping[str, list[Callable[..., Any]]] | None = None,
     ) -> None:
-        self._outbox = Outbox(lambda message: self.send(message))
+        self._throttle = Throttle(lambda message: self.send(message))
         self._engines = dict(engines or {})
         if isinstance(source, Session):
             source.keep_cells = True  # for the forks
             self._engines = {source.engine.name: source.engine, **self._engines}
         self._env = env
         self._functions = {
-            kind: {one.__name__: one for one in (*own, *(functions or {}).get(kind, []))}
+            kind: {
+                function.__name__: function for function in (*own, *(functions or {}).get(kind, []))
+            }
             for kind, own in FUNCTIONS.items()
         }
-        self._tracks = [Track(0, source, self._outbox, over=self._over)]
+        self._tracks = [Track(0, source, self._throttle, over=self._on_over)]
         self._static = f"tk-{uuid4()}"
         self._is_shown = False
         for engine in self._engines.values():
             if isinstance(engine, HumanEngine):
-                engine.heard = self._heard
+                engine.heard = self._on_waiting
         super().__init__()
-        self.on_msg(self._asked)
+        self.on_msg(self._on_message)
 
     # From Python
 
@@ -143,7 +145,7 @@ class Player(anywidget.AnyWidget):
         of: 0 is the original, 1 its first fork, and so on.
         at, changes: as `session.fork` takes them.
         """
-        with self._outbox.lock:
+        with self._throttle.lock:
             parent = self._tracks[of]
             if parent.session:
                 session = parent.session.fork(at, **changes)
@@ -158,9 +160,9 @@ class Player(anywidget.AnyWidget):
                 env = self._env.again() if self._env else None
                 session = fork(parent.episode, at, **{"env": env, **changes})
             session.keep_cells = True
-            track = Track(len(self._tracks), session, self._outbox, parent=of, over=self._over)
+            track = Track(len(self._tracks), session, self._throttle, parent=of, over=self._on_over)
             self._tracks.append(track)
-            self._outbox.add(track.number, **track.whole())
+            self._throttle.add(track.number, **track.snapshot())
             track.start()
         return session
 
@@ -177,21 +179,21 @@ class Player(anywidget.AnyWidget):
 
     # From the page
 
-    def _asked(self, widget: Any, content: Any, buffers: Any) -> None:
+    def _on_message(self, widget: Any, content: Any, buffers: Any) -> None:
         """A message from the page."""
         match content:
             case {"shown": n}:  # a view was opened, or has missed a message
                 self.start()
-                if n != self._outbox.sent:
+                if n != self._throttle.sent:
                     self.send_state("snapshot")
             case {"do": verb, "track": int(number)} if 0 <= number < len(self._tracks):
                 track = self._tracks[number]
                 try:
-                    self._do(verb, track, content)
+                    self._execute(verb, track, content)
                 except (ValueError, SyntaxError, RuntimeError, OSError) as error:
-                    track.tell(notice=legible(str(error)))
+                    track.update(notice=sanitize(str(error)))
 
-    def _do(self, verb: str, track: Track, content: Mapping[str, Any]) -> None:
+    def _execute(self, verb: str, track: Track, content: Mapping[str, Any]) -> None:
         match verb:
             case "pause":
                 track.pause()
@@ -204,13 +206,13 @@ class Player(anywidget.AnyWidget):
             case "write" | "pass":
                 self._write(verb, track, content)
             case "fork":
-                track.tell(notice="")
+                track.update(notice="")
                 self.fork(content["at"], of=track.number, **self._changes(content["changes"]))
 
     def _write(self, verb: str, track: Track, content: Mapping[str, Any]) -> None:
         """A person writes a call, or lets the model write it."""
         engine = track.session.engine if track.session else None
-        key = track.asks().get(content["thread"])
+        key = track.waiting_calls().get(content["thread"])
         if not isinstance(engine, HumanEngine) or key is None:
             raise ValueError(f"thread {content['thread']} does not wait for a person")
         if verb == "write":
@@ -218,35 +220,36 @@ class Player(anywidget.AnyWidget):
         else:
             engine.pass_on(key, always=bool(content.get("always")))
 
-    def _heard(self) -> None:
+    def _on_waiting(self) -> None:
         """A call waits for a person, or does not any more."""
         for track in list(self._tracks):
-            track.tell(asks=list(track.asks()))
+            track.update(asks=list(track.waiting_calls()))
 
-    def _changes(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def _changes(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """What the page asks of a fork, as `session.fork` takes it."""
-        changes = dict(asked)
+        changes = dict(request)
         if "variables" in changes:
-            changes["variables"] = {n: _value(v) for n, v in changes["variables"].items()}
+            values = changes["variables"].items()
+            changes["variables"] = {name: _parse_value(value) for name, value in values}
         if "engine" in changes:
             changes["engine"] = self._engines[changes["engine"]]
-        for kind, known in self._functions.items():
+        for kind, functions in self._functions.items():
             if kind in changes:
-                changes[kind] = known[changes[kind]]
+                changes[kind] = functions[changes[kind]]
         return changes
 
     def snapshot_json(self, *, offline: bool = False) -> str:
-        """All films as JSON, with the number of the last message that is in them.
+        """All tracks as JSON, with the number of the last message that is in them.
 
         offline: for a page that has nobody to ask.
         """
-        with self._outbox.lock:
-            self._outbox.flush()
-            choices = {kind: list(known) for kind, known in self._functions.items()}
+        with self._throttle.lock:
+            self._throttle.flush()
+            choices = {kind: list(functions) for kind, functions in self._functions.items()}
             return json.dumps(
                 {
-                    "n": self._outbox.sent,
-                    "tracks": [track.whole() for track in self._tracks],
+                    "n": self._throttle.sent,
+                    "tracks": [track.snapshot() for track in self._tracks],
                     "choices": {**choices, "engine": list(self._engines)},
                     **({"offline": True} if offline else {"static": self._static}),
                 }
@@ -255,28 +258,28 @@ class Player(anywidget.AnyWidget):
     # Shown
 
     def __repr__(self) -> str:
-        with self._outbox.lock:
+        with self._throttle.lock:
             track, episode = self._tracks[0], self.episode
             doing = episode.status if track.now["phase"] == "over" else track.now["phase"]
             text = (
-                f"Player({count(len(episode.threads), 'thread')}, depth {episode.depth}, "
+                f"Player({pluralize(len(episode.threads), 'thread')}, depth {episode.depth}, "
                 f"{episode.usage.generated} tokens generated, {doing})"
             )
         forks = len(self._tracks) - 1
-        return text.removesuffix(")") + f", {count(forks, 'fork')})" if forks else text
+        return text.removesuffix(")") + f", {pluralize(forks, 'fork')})" if forks else text
 
     @property
     def static(self) -> str:
         """The original and its forks as HTML that needs no kernel and no script."""
-        with self._outbox.lock:
+        with self._throttle.lock:
             if self._tracks[0].now["phase"] != "over":
-                shown = f"<p><code>{escape(repr(self))}</code>: it needs a running kernel.</p>"
+                body = f"<p><code>{escape(repr(self))}</code>: it needs a running kernel.</p>"
             else:
-                shown = episode_html(self.episode)
-                for number, one in enumerate(self.forks, 1):
-                    at = one.header["fork"]["event"]
-                    shown += f"<p><b>Fork {number}, from event {at} on</b></p>{episode_html(one)}"
-        return f'<div class="{self._static}">{shown}</div>'
+                body = episode_html(self.episode)
+                for number, fork in enumerate(self.forks, 1):
+                    at = fork.header["fork"]["event"]
+                    body += f"<p><b>Fork {number}, from event {at} on</b></p>{episode_html(fork)}"
+        return f'<div class="{self._static}">{body}</div>'
 
     def _ipython_display_(self) -> None:
         """The widget, and beside it the static form, which is written again when it is over."""
@@ -290,12 +293,12 @@ class Player(anywidget.AnyWidget):
     def _static_bundle(self) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self.static}
 
-    def _over(self) -> None:
+    def _on_over(self) -> None:
         if self._is_shown:
             update_display(self._static_bundle(), raw=True, display_id=self._static)
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     """A variable's value, as Python writes it; raises ValueError."""
     try:
         return literal(text.strip())

@@ -1,4 +1,4 @@
-// An episode as frames (film.py), and its state at any of them. A state that was handed out is never
+// An episode as frames (frames.py), and its state at any of them. A state that was handed out is never
 // changed: what a change does not touch is shared with the state before, so that keeping states costs
 // little, and whoever shows one sees by identity what is new in it.
 
@@ -31,7 +31,7 @@ const STEPS = {
 
 const KEPT = 64; // frames between two states that are kept
 
-export class Film {
+export class Recording {
   constructor(about, frames) {
     this.about = about;
     this.frames = frames;
@@ -78,7 +78,7 @@ export class Film {
     const frame = this.frames[n - 1];
     if (!frame) return null;
     if ("event" in frame) return frame.kind === "closed" ? null : { at: frame.event + 1 };
-    const isCall = (one) => one.kind === "generatedspan" && one.thread === frame.thread;
+    const isCall = (other) => other.kind === "generatedspan" && other.thread === frame.thread;
     const call = this.frames.slice(n).find(isCall);
     if (!call) return null;
     let token = 0;
