@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from thread_kit.envs.textcraft.env import Task, tasks
-from thread_kit.envs.textcraft.game import crafting_tree, item_id, item_words
+from thread_kit.envs.textcraft.game import item_id, item_words, load_crafting_tree
 from thread_kit.envs.textcraft.planner import solve
 
 SEED = 0
@@ -38,7 +38,7 @@ def official(rows: Iterable[dict[str, Any]]) -> list[Task]:
 def generated() -> list[Task]:
     """The tasks of dev and train: every goal that no official task has."""
     used = {task.goal for task in tasks("test")}
-    goals = sorted(item_words(item) for item in crafting_tree().itemid_recipes)
+    goals = sorted(item_words(item) for item in load_crafting_tree().itemid_recipes)
     goals = [goal for goal in goals if goal not in used]
     random.Random(SEED).shuffle(goals)
     goals.sort(key=depth, reverse=True)  # deepest first, as in the official order
@@ -60,7 +60,7 @@ def commands(goal: str) -> tuple[str, ...]:
     lists and by a generator of its own, so that it does not depend on the process.
     """
     rng = random.Random(f"{SEED} {goal}")
-    uses = crafting_tree().collect_item_uses()
+    uses = load_crafting_tree().collect_item_uses()
     recipes = needed(goal)
     drawn = set()
     for recipe in recipes:
@@ -77,7 +77,7 @@ def commands(goal: str) -> tuple[str, ...]:
 
 def needed(goal: str) -> list[Any]:
     """All recipes of `goal`, of their ingredients, of the ingredients' ingredients, and so on."""
-    tree = crafting_tree()
+    tree = load_crafting_tree()
     found: dict[str, tuple[Any, ...]] = {}
     waiting = [item_id(goal)]
     while waiting:
@@ -89,7 +89,7 @@ def needed(goal: str) -> list[Any]:
 
 
 def depth(goal: str) -> int:
-    return crafting_tree().get_min_depth(item_id(goal))
+    return load_crafting_tree().get_min_depth(item_id(goal))
 
 
 def text(made: list[Task]) -> str:

@@ -19,8 +19,8 @@ from thread_kit.envs.benchmark import Benchmark, choose_number
 from thread_kit.envs.registry import BENCHMARKS, OWN, find_benchmark, register_benchmark
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.errors.error_types import ErrorType
-from thread_kit.errors.first_error import propose
-from thread_kit.errors.review_widget import described
+from thread_kit.errors.first_error import find_first_error
+from thread_kit.errors.review_widget import label_event
 from thread_kit.errors.rules import ErrorRules
 from thread_kit.experiments.method_registry import BUILDERS, VARIANTS, load_method
 from thread_kit.experiments.results import Results
@@ -191,7 +191,7 @@ def test_methods_by_name_play_ones_own_task_and_travel_to_other_processes(name, 
     method = load_method(name, "lock")
     for same in (pickle.loads(pickle.dumps(method)), load_method(name, LOCK)):
         assert (same.name, same.prompt) == (method.name, method.prompt)
-        assert described(same.fixed.get("program")) == described(method.fixed.get("program"))
+        assert label_event(same.fixed.get("program")) == label_event(method.fixed.get("program"))
     engine = ScriptedEngine(["> open =>", "Task completed!\n#END#"])
     assert method(engine, Door(), seed=0, path=None).run(progress=False).reward == 1
 
@@ -209,7 +209,7 @@ def test_a_method_that_the_record_does_not_name_is_not_played(registered):
 def test_errors_are_proposed_by_the_records_rules(registered):
     engine = ScriptedEngine(["> turn =>", "#END#"])
     episode = Session(engine, Door()).run(progress=False)
-    finding = propose(episode)
+    finding = find_first_error(episode)
     assert (finding.type, finding.why) == (ErrorType.INVALID_ACTION, "doors do not turn")
 
 
