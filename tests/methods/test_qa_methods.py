@@ -15,7 +15,7 @@ from thread_kit.envs.icu.stays import made_up, stays_here
 from thread_kit.envs.registry import BENCHMARKS, QUESTIONS, dialect_of, spread
 from thread_kit.experiments.method import Fitting
 from thread_kit.experiments.method_registry import ON_QUESTIONS, named
-from thread_kit.experiments.results_file import read_ledger
+from thread_kit.experiments.results_file import read_results
 from thread_kit.experiments.suite import Suite
 from thread_kit.methods.nlep import nlep
 from thread_kit.methods.react import react
@@ -232,7 +232,7 @@ def test_a_suite_of_questions_is_played_once(tmp_path, benchmark):
     assert len(played) == 2 * len(METHODS)
     suite.run(progress=False)
     assert len(played) == 2 * len(METHODS)
-    rows = read_ledger(tmp_path / "r.jsonl")
+    rows = read_results(tmp_path / "r.jsonl")
     assert {row["environment"] for row in rows} == {benchmark}
     assert {(row["status"], row["error"], row["solvable"]) for row in rows} == {("ended", "", True)}
 

@@ -40,7 +40,8 @@ from thread_kit.session.replay import Past
 from thread_kit.session.scheduler import Scheduler
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Closed, Ended, Event
-from thread_kit.trace.header import described, versions
+from thread_kit.trace.header import describe_program as described
+from thread_kit.trace.header import versions
 from thread_kit.trace.writer import TraceWriter
 
 
