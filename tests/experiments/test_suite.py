@@ -34,7 +34,7 @@ from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.experiments.job import solvable
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.results import Results
-from thread_kit.experiments.results_file import Key, LedgerError, ResultsFile, read_ledger
+from thread_kit.experiments.results_file import Key, ResultsFile, ResultsFileError, read_results
 from thread_kit.trace.episode import Episode
 
 VOLATILE = ("seconds", "at_once", "trace", "reused", "evaluated")
@@ -47,7 +47,7 @@ def lasting(rows: list[dict]) -> list[dict]:
 
 
 def keys(path: Path) -> list[Key]:
-    return [Key.of(row) for row in read_ledger(path)]
+    return [Key.of(row) for row in read_results(path)]
 
 
 # What is played, and what is played again
@@ -142,7 +142,7 @@ def test_what_makes_another_episode_is_played_and_kept_apart(tmp_path, changed):
     other = suite(path, **{**given, **changed}).run(progress=False)
     assert len(first) == len(other) == 1
     assert Key.of(first.rows[0]) != Key.of(other.rows[0])
-    assert read_ledger(path) == first.rows + other.rows
+    assert read_results(path) == first.rows + other.rows
     assert suite(path, **given).run(progress=False).rows == first.rows
 
 
@@ -151,7 +151,7 @@ def test_where_and_how_fast_a_model_runs_makes_no_other_episode(tmp_path):
     for room in (100_000, 50_000):
         engine = ScriptedEngine(speak, context=room)
         suite(path, models={"oracle": engine}).run(progress=False)
-    assert len(read_ledger(path)) == 6
+    assert len(read_results(path)) == 6
 
 
 def test_an_engine_stays_open_where_it_was_given_and_not_loaded(tmp_path):
@@ -263,14 +263,14 @@ def test_what_broke_down_is_played_again_only_when_asked(tmp_path):
     first = moody(path).run(progress=False)
     assert moody(path).run(progress=False).rows == first.rows
     again = moody(path).run(retry=True, progress=False)
-    assert len(again) == len(read_ledger(path)) == 5
+    assert len(again) == len(read_results(path)) == 5
     assert again.rows[:3] == [row for row in first if not row["error"]]
 
 
 def test_a_model_that_cannot_be_loaded_is_the_end_and_no_row(tmp_path):
     with pytest.raises(OSError, match="the model's file is gone"):
         suite(tmp_path / "r.jsonl", models={"gone": suites.unloadable}).run(progress=False)
-    assert read_ledger(tmp_path / "r.jsonl") == []
+    assert read_results(tmp_path / "r.jsonl") == []
 
 
 def test_an_interrupt_keeps_what_is_finished_and_closes_the_rest(tmp_path):
@@ -284,7 +284,7 @@ def test_an_interrupt_keeps_what_is_finished_and_closes_the_rest(tmp_path):
     kinds = [{"kind": "works"}, *({"kind": f"fails {n}"} for n in range(4))]
     with pytest.raises(KeyboardInterrupt):
         moody(path, interrupted, tasks=kinds, traces=True).run(progress=False)
-    assert len(read_ledger(path)) == 3
+    assert len(read_results(path)) == 3
     *_, last = sorted((tmp_path / "r-traces").iterdir(), key=lambda one: one.stat().st_mtime_ns)
     assert str(Episode.load(last).status) == "stopped"
     assert len(moody(path, tasks=kinds, traces=True).run(progress=False)) == 5
@@ -311,7 +311,7 @@ def test_a_killed_suite_goes_on_and_counts_nothing_twice(tmp_path, at_once, trac
     for kills in count():
         steps = 200 if traces else (kills + 1) * 700 // at_once
         is_over = not killed(path, steps, at_once, traces)
-        rows = read_ledger(path)
+        rows = read_results(path)
         assert rows[: len(before)] == before
         assert len({Key.of(row) for row in rows}) == len(rows)
         before = rows
@@ -331,7 +331,7 @@ def test_a_killed_suite_goes_on_and_counts_nothing_twice(tmp_path, at_once, trac
 def killed_once(path: Path, steps: int = 250) -> Path:
     """The trace of the episode that was in flight when the suite's process was killed."""
     assert killed(path, steps)
-    done = {row["trace"] for row in read_ledger(path)}
+    done = {row["trace"] for row in read_results(path)}
     (trace,) = (one for one in (path.parent / "r-traces").iterdir() if one.name not in str(done))
     assert len(Episode.load(trace).events) > 10
     return trace
@@ -398,8 +398,10 @@ def test_a_file_cut_anywhere_is_read_and_goes_on_on_a_new_line(whole, tmp_path_f
     path = tmp_path_factory.mktemp("cut") / "r.jsonl"
     path.write_bytes(whole[: int(cut * len(whole))])
     rows = [json.loads(line) for line in whole.splitlines()]
-    left = path.read_bytes().count(b"\n")
-    assert read_ledger(path) == rows[:left]
+    # A last line that lacks nothing but its line break is there.
+    ends = [n for n, byte in enumerate(whole) if byte == ord("\n")]
+    left = sum(end <= path.stat().st_size for end in ends)
+    assert read_results(path) == rows[:left]
     with ResultsFile(path) as ledger:
         assert ledger.rows == rows[:left]
         for row in rows[left:]:
@@ -413,7 +415,7 @@ def test_a_file_cut_anywhere_is_read_and_goes_on_on_a_new_line(whole, tmp_path_f
 def test_a_file_that_is_no_ledger_is_refused_and_left_as_it_is(whole, tmp_path, line):
     path = tmp_path / "r.jsonl"
     path.write_bytes(whole + line + whole)
-    with pytest.raises(LedgerError, match=r"r\.jsonl, line 7"):
+    with pytest.raises(ResultsFileError, match=r"r\.jsonl, line 7"):
         suite(path).run(progress=False)
     assert path.read_bytes() == whole + line + whole
     path.write_bytes(whole)
@@ -436,14 +438,14 @@ def test_two_suites_on_one_file_are_refused_until_the_first_has_ended(tmp_path):
     command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout.readline() == b"open\n"
-        with pytest.raises(LedgerError, match=r"another suite is writing to .*r\.jsonl"):
+        with pytest.raises(ResultsFileError, match=r"another suite is writing to .*r\.jsonl"):
             suite(path).run(progress=False)
         other.kill()
     assert len(suite(path).run(progress=False)) == 6
 
 
 def test_a_second_suite_in_this_process_is_refused_too(tmp_path):
-    with ResultsFile(tmp_path / "r.jsonl"), pytest.raises(LedgerError, match="another suite"):
+    with ResultsFile(tmp_path / "r.jsonl"), pytest.raises(ResultsFileError, match="another suite"):
         ResultsFile(tmp_path / "r.jsonl")
 
 
@@ -485,7 +487,7 @@ def test_a_worker_that_is_killed_ends_the_suite_and_loses_what_was_in_flight(tmp
     models = {"oracle": partial(suites.deadly, 1000)}
     with pytest.raises(BrokenProcessPool), spawned(1) as executor:
         suite(path, models=models).run(executor=executor, progress=False)
-    assert 0 < len(read_ledger(path)) < 6
+    assert 0 < len(read_results(path)) < 6
     assert len(suite(path).run(progress=False)) == len(keys(path)) == 6
 
 
@@ -496,7 +498,7 @@ def test_a_worker_that_cannot_load_the_model_is_the_end_and_no_row(tmp_path):
         pytest.raises(OSError, match="the model's file is gone"),
     ):
         suite(tmp_path / "r.jsonl", models=models).run(executor=executor, progress=False)
-    assert read_ledger(tmp_path / "r.jsonl") == []
+    assert read_results(tmp_path / "r.jsonl") == []
 
 
 def test_threads_of_one_process_share_one_engine_and_it_is_closed(tmp_path):

@@ -17,7 +17,7 @@ from thread_kit.envs.icu.stays import load_stays, write_synthetic_stays
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.experiments.method import PerTaskMethod
 from thread_kit.experiments.method_registry import load_method
-from thread_kit.experiments.results_file import read_ledger
+from thread_kit.experiments.results_file import read_results
 from thread_kit.experiments.suite import Suite
 from thread_kit.methods.nlep import nlep
 from thread_kit.methods.react import react
@@ -236,7 +236,7 @@ def test_a_suite_of_questions_is_played_once(tmp_path, benchmark):
     assert len(played) == 2 * len(METHODS)
     suite.run(progress=False)
     assert len(played) == 2 * len(METHODS)
-    rows = read_ledger(tmp_path / "r.jsonl")
+    rows = read_results(tmp_path / "r.jsonl")
     assert {row["environment"] for row in rows} == {benchmark}
     assert {(row["status"], row["error"], row["solvable"]) for row in rows} == {("ended", "", True)}
 

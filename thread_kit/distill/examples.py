@@ -6,7 +6,6 @@ the text that it will see. Contexts and feedback (between `=>` and `<=`) are mas
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -32,7 +31,7 @@ from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 from thread_kit.sequence import Provenance
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.jsonl import write_line
+from thread_kit.trace.jsonl import mend_last_line, read_lines, write_line
 
 Method = Literal["thread", "react"]
 METHODS: tuple[Method, ...] = ("thread", "react")
@@ -190,7 +189,8 @@ class ExampleFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             write_line(path, dict(about), "wb")
-        first, *lines = _whole_lines(path) or [{}]
+        mend_last_line(path)
+        first, *lines = read_lines(path, dict, what="no line of an example file") or [{}]
         if first != about:
             raise ValueError(
                 f"{path} holds other examples ({first}, not {dict(about)}); give another folder, "
@@ -203,15 +203,6 @@ class ExampleFile:
         values = [[one.tokens, list(map(int, one.loss_mask))] for one in examples]
         write_line(self.path, {"examples": values})
         self.tasks.append(list(examples))
-
-
-def _whole_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines; one that was being written is cut off."""
-    with path.open("rb+") as file:
-        whole = file.read()
-        end = whole.rfind(b"\n") + 1
-        file.truncate(end)
-    return [json.loads(line) for line in whole[:end].splitlines()]
 
 
 def _example(value: Sequence[Sequence[int]]) -> Example:

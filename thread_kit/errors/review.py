@@ -6,10 +6,10 @@ the earlier one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from thread_kit.errors.error_types import ErrorType
 from thread_kit.errors.first_error import find_first_error
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.jsonl import write_line
+from thread_kit.trace.jsonl import mend_last_line, read_lines, write_line
 
 RULES = "rules"
 """The reviewer that `find_first_error` is."""
@@ -47,7 +47,10 @@ def review_by_rules(episodes: dict[str, Episode]) -> list[Review]:
 
 def write_review(path: str | Path, review: Review) -> None:
     """Add a review to a file; it is on disk when this returns. Raises OSError."""
-    write_line(Path(path), asdict(review))
+    path = Path(path)
+    if path.is_file():
+        mend_last_line(path)  # a kill has torn it, or an editor has left out its line break
+    write_line(path, asdict(review))
 
 
 def read_reviews(path: str | Path) -> list[Review]:
@@ -58,15 +61,12 @@ def read_reviews(path: str | Path) -> list[Review]:
     path = Path(path)
     if not path.is_file():
         return []
-    last: dict[tuple[str, str], Review] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            data = json.loads(line)
-            review = Review(**{**data, "type": ErrorType(data["type"])})
-        except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(f"{path}, line {number}: no review ({error})") from error
-        last[review.episode, review.reviewer] = review
-    return list(last.values())
+    reviews = read_lines(path, _read_review, what="no review")
+    return list({(review.episode, review.reviewer): review for review in reviews}.values())
+
+
+def _read_review(data: Any) -> Review:
+    return Review(**{**data, "type": ErrorType(data["type"])})
 
 
 def reviews_to_frame(reviews: Iterable[Review]) -> pd.DataFrame:

@@ -197,10 +197,14 @@ def _hash(value: Any) -> str:
 
 
 def _file_name(key: Key) -> str:
-    """For people, and with a hash, since different keys can look alike once they are a name."""
+    """For people, and with a hash, since different keys can look alike once they are a name.
+
+    At most 150 characters and 230 bytes of words: file systems allow 255 bytes in all.
+    """
     parts = [key.method, key.model, *json.loads(key.task).values(), key.seed]
     words = "-".join(re.sub(r"[^\w.]+", "_", str(part)) for part in parts)
-    return f"{words[:150]}-{_hash(key)[:8]}.jsonl"
+    words = words[:150].encode()[:230].decode(errors="ignore")
+    return f"{words}-{_hash(key)[:8]}.jsonl"
 
 
 def _describe_error(error: Exception) -> str:

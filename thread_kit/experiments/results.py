@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import pandas as pd
 
 from thread_kit.analysis.statistics import success
-from thread_kit.experiments.results_file import canonical, read_ledger
+from thread_kit.experiments.results_file import canonical, read_results
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -26,9 +26,9 @@ class Results:
     def load(cls, path: str | Path) -> Results:
         """The results in a file; needs no model, and works while the suite runs.
 
-        Raises FileNotFoundError, or LedgerError for what is no file of a suite.
+        Raises FileNotFoundError, or ResultsFileError for what is no file of a suite.
         """
-        return cls(read_ledger(path))
+        return cls(read_results(path))
 
     @property
     def frame(self) -> pd.DataFrame:

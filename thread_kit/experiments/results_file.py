@@ -1,8 +1,7 @@
 """The file of a suite: one line of JSON an episode, on disk as soon as the episode is over.
 
 A process that is killed can leave a torn last line: readers skip it, and the next writer cuts it
-off. One writer at a time; any number of readers. Not covered: two machines on one network drive
-whose file system knows no locks.
+off. One writer at a time; any number of readers (`trace/lock.py`).
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from filelock import FileLock, Timeout
+from thread_kit.trace.jsonl import mend_last_line, read_lines, replace_file, to_line
+from thread_kit.trace.lock import LockedFile, LockError
 
-from thread_kit.trace.jsonl import to_line, write_line
 
-
-class LedgerError(RuntimeError):
-    """A file is no ledger, or another suite is writing to it."""
+class ResultsFileError(RuntimeError):
+    """A file does not hold the results of a suite, or another suite is writing to it."""
 
 
 class Key(NamedTuple):
@@ -39,9 +37,7 @@ class Key(NamedTuple):
     def of(cls, row: Mapping[str, Any]) -> Key:
         """The key of a row."""
         task = canonical(row["task"])
-        return cls(
-            row["method"], row["model"], row["prompt"], row["settings"], task, int(row["seed"])
-        )
+        return cls(row["method"], row["model"], row["prompt"], row["settings"], task, row["seed"])
 
 
 def canonical(value: Any) -> str:
@@ -49,69 +45,87 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def read_ledger(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of a ledger; of an episode that is being written, none.
+_COLUMNS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("method", "model", "prompt", "settings", "error"), str),
+    "task": dict,
+    "seed": int,
+    "solved": bool,
+    **dict.fromkeys(("limits", "engine"), (dict, type(None))),
+}
+"""What every row has, whichever version wrote it."""
 
-    Raises FileNotFoundError, or LedgerError naming the line that is no row.
+
+def read_results(path: str | Path) -> list[dict[str, Any]]:
+    """The rows of a results file, each once; of an episode that is being written, none.
+
+    Raises FileNotFoundError, or ResultsFileError naming the line that is no row, or that has the
+    same episode as an earlier one with another outcome.
     """
     path = Path(path)
-    *lines, _torn = path.read_bytes().split(b"\n")
-    rows = []
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-            Key.of(row)
-        except (ValueError, TypeError, KeyError) as error:
-            raise LedgerError(f"{path}, line {number}: no episode of a suite ({error})") from error
-        rows.append(row)
-    return rows
+    if path.exists() and not path.is_file():
+        raise ResultsFileError(f"{path} is no file; give the path of a suite's results")
+    rows: dict[Key, dict[str, Any]] = {}
+
+    def take(row: Any) -> None:
+        if rows.setdefault(_check_row(row), row) != row:
+            raise ValueError(
+                "an earlier line has this episode with another outcome; delete one of the two"
+            )
+
+    read_lines(path, take, what="no episode of a suite", error=ResultsFileError)
+    return list(rows.values())
+
+
+def _check_row(row: Any) -> Key:
+    """The key of a row; raises TypeError for what is none, KeyError for a column that it lacks."""
+    for name, kind in _COLUMNS.items():
+        if not isinstance(row[name], kind) or (kind is int and isinstance(row[name], bool)):
+            raise TypeError(f"{name} is {row[name]!r:.60}")
+    return Key.of(row)
 
 
 class ResultsFile:
-    """A ledger that is open for writing; nobody else can open it until it is closed.
+    """A results file that is open for writing; nobody else can open it until it is closed.
 
-    Raises LedgerError if another suite has it open, or it is no ledger.
+    Raises ResultsFileError if another suite has it open, or it holds something else.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock(f"{self.path}.lock")
+        if self.path.exists() and not self.path.is_file():
+            raise ResultsFileError(f"{self.path} is no file; give another path")
         try:
-            self._lock.acquire(blocking=False)
-        except Timeout:
-            raise LedgerError(
+            self._file = LockedFile(self.path)
+        except LockError:
+            raise ResultsFileError(
                 f"another suite is writing to {self.path}; wait until it has ended, or write to "
                 "another file"
             ) from None
         try:
-            self.path.touch()
-            self.rows = read_ledger(self.path)
-            self._cut_torn_line()
+            self.rows = read_results(self.path)
+            mend_last_line(self.path)
         except BaseException:
-            self._lock.release()
+            self._file.close()
             raise
-
-    def _cut_torn_line(self) -> None:
-        with self.path.open("rb+") as file:
-            file.truncate(file.read().rfind(b"\n") + 1)
 
     def append(self, row: dict[str, Any]) -> None:
         """Add an episode; it is in the file when this returns. Raises OSError (a full disk)."""
-        write_line(self.path, row)
+        self._file.append(row)
         self.rows.append(row)
 
     def drop(self, unwanted: Callable[[dict[str, Any]], bool]) -> None:
         """Take rows out; the file is replaced at once or not at all."""
         kept = [row for row in self.rows if not unwanted(row)]
-        part = self.path.with_name(self.path.name + ".part")
-        part.write_text("".join(to_line(row) + "\n" for row in kept), encoding="utf-8")
-        part.replace(self.path)
-        self.rows = kept
+        with replace_file(self.path) as part:
+            part.write_text("".join(to_line(row) + "\n" for row in kept), encoding="utf-8")
+            file = LockedFile(part)  # the file that takes its place is locked before it does
+        self._file.close()
+        self._file, self.rows = file, kept
 
     def close(self) -> None:
         """Let others write."""
-        self._lock.release()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self

@@ -66,7 +66,7 @@ class Suite:
         self.methods, self.models = list(methods), dict(models)
         self.environment, self.tasks, self.seeds = environment, list(tasks), list(seeds)
         self.options = dict(options or {})
-        self._traces = self.path.with_name(f"{self.path.stem}-traces") if traces else None
+        self._traces = _traces_beside(self.path) if traces else None
         _must_differ("method", [method.name for method in self.methods])
         _must_differ("model", list(self.models))
         _must_differ("task", [canonical(task) for task in self.tasks])
@@ -98,9 +98,9 @@ class Suite:
             `get_executor()`. The suite has to be picklable then.
         retry: play again what broke down with an error. (Otherwise it counts as not solved.)
 
-        An episode that breaks down is a row with its error. Raises LedgerError if another suite is
-        writing to the file, ValueError if an executor cannot be given what it needs, and what
-        loading a model raises.
+        An episode that breaks down is a row with its error. Raises ResultsFileError if another
+        suite is writing to the file, ValueError if an executor cannot be given what it needs, and
+        what loading a model raises.
         """
         if executor is not None:
             self._must_be_picklable(at_once)
@@ -214,6 +214,17 @@ def _play_there(jobs: Sequence[Job], source: Any, executor: Executor) -> Iterato
         close_idle()  # those of an executor that runs in this process
     if failure is not None:
         raise failure
+
+
+def _traces_beside(path: Path) -> Path:
+    """The folder of a suite's traces: a.jsonl has a-traces, a.json has a.json-traces.
+
+    (All files of one stem shared the first once; it is still the folder of a file that is alone.)
+    """
+    shared = path.with_name(f"{path.stem}-traces")
+    if path.suffix == ".jsonl" or (shared.is_dir() and not path.with_suffix(".jsonl").exists()):
+        return shared
+    return path.with_name(f"{path.stem}{path.suffix or '.'}-traces")
 
 
 def _must_differ(what: str, names: Sequence[Any]) -> None:

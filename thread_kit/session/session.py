@@ -133,13 +133,19 @@ class Session:
         # 3. The record: a header, and the file.
         main_prompt = main_prompt or prompt
         header = make_header(
-            *(engine, env, [main_prompt, prompt, *prompts], self._dialect, self._functions),
+            model=engine.describe(),
+            environment=env.name if env else None,
+            task=env.task if env else None,
+            prompts=[(p, self._tokens_of(p)) for p in (main_prompt, prompt, *prompts)],
+            dialect=self._dialect,
+            exchange=self._functions,
             scope=scope,
             limits=limits.facts,
             sampling=sampling,
             program=program,
             fork=self._replay.origin,
             logprobs=logprobs,
+            packages=env.packages if env else (),
         )
         self.episode = Episode(header)
         self._writer = TraceWriter(path, self.episode.header) if path else None
@@ -178,6 +184,9 @@ class Session:
             variables=self.env.variables if self.env else {},
             blocks=self._dialect.code,
         )
+
+    def _tokens_of(self, prompt: Prompt) -> tuple[int, ...]:
+        return self.engine.tokenize(prompt.text, first=True) if prompt.examples else ()
 
     # One event after the other
 

@@ -38,15 +38,11 @@ from thread_kit.trace.events import (
     from_json,
     to_json,
 )
-from thread_kit.trace.jsonl import to_line
+from thread_kit.trace.header import VERSION, read_header
+from thread_kit.trace.jsonl import is_whole, replace_file, take_lines, to_line
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-VERSION = 1
-
-_MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
-"""What reading a line can raise that is JSON but not a trace, or not even JSON."""
 
 
 class TraceError(ValueError):
@@ -119,75 +115,77 @@ class Episode:
         """Take in one event; raises ValueError if it speaks of a thread that does not exist."""
         if event.passing:
             return
-        thread = getattr(event, "thread", None)
-        if thread is not None and not isinstance(event, Spawned):
-            self._must_exist(thread, event)
+        for number in (getattr(event, "thread", None), getattr(event, "child", None)):
+            if number is not None and not isinstance(event, Spawned):
+                self._check_spawned(number, event)
         match event:
             case Prompted():
                 cost = Usage(evaluated=event.evaluated, seconds=event.seconds)
                 self.prompting += cost
                 self.usage += cost
             case Spawned():
-                self._spawned(event)
-            case GeneratedSpan():
-                self._generated(event)
-            case ExecutedLine():
-                self.threads[event.thread].executed.append(event)
-                self.threads[event.thread].variables.update(event.changed)
-            case Pictured():
-                self.pictures[event.path] = event.png
-            case Acted():
-                self.threads[event.thread].actions.append(event)
-                self.threads[event.thread].status = Status.ACTING
-                self.reward = event.reward
-            case Observed() | Instructed():
-                self._append(event.thread, event.span)
+                self._add_thread(event)
             case Restarted():
                 self.reward = None
-            case Returned():
-                self._returned(event)
-                self.threads[event.thread].variables.update(event.variables)
-            case Referred():
-                self._returned(event)
-            case Waiting():
-                self._must_exist(event.child, event)
-                self.threads[event.thread].status = Status.WAITING
-                self.threads[event.thread].waits_for = event.child
-            case Resolved():
-                self._must_exist(event.child, event)
-                one = self.threads[event.thread]
-                one.status, one.waits_for = Status.GENERATING, None
-                one.resolved.append(event)
-                one.variables.update(event.variables)
-            case Edited():
-                self.threads[event.thread].variables.update(event.variables)
-                self.threads[event.thread].edits.append(event)
-            case Ended():
-                self.threads[event.thread].status = event.status
-                self.threads[event.thread].detail = event.detail
-                self.threads[event.thread].waits_for = None
+            case Pictured():
+                self.pictures[event.path] = event.png
             case Closed():
                 self.status, self.reward = event.status, event.reward
                 self.detail, self.seconds = event.detail, event.seconds
+            case GeneratedSpan():
+                self._add_call(event)
+            case Returned() | Referred():
+                self._add_returned(event)
+            case _:
+                self._change_thread(self.threads[event.thread], event)  # type: ignore[attr-defined]
         self.events.append(event)
 
-    def _must_exist(self, thread: int, event: Event) -> None:
+    def _change_thread(self, thread: Thread, event: Event) -> None:
+        match event:
+            case ExecutedLine():
+                thread.executed.append(event)
+                thread.variables.update(event.changed)
+            case Acted():
+                thread.actions.append(event)
+                thread.status = Status.ACTING
+                self.reward = event.reward
+            case Observed() | Instructed():
+                self._append(thread, event.span)
+            case Waiting():
+                thread.status, thread.waits_for = Status.WAITING, event.child
+            case Resolved():
+                thread.status, thread.waits_for = Status.GENERATING, None
+                thread.resolved.append(event)
+                thread.variables.update(event.variables)
+            case Edited():
+                thread.variables.update(event.variables)
+                thread.edits.append(event)
+            case Ended():
+                thread.status, thread.detail = event.status, event.detail
+                thread.waits_for = None
+
+    def _check_spawned(self, thread: int, event: Event) -> None:
         if thread not in self.threads:
             raise ValueError(f"{event!r} speaks of thread {thread}, which was never spawned")
 
-    def _returned(self, event: Returned | Referred) -> None:
+    def _add_returned(self, event: Returned | Referred) -> None:
         parent = self.threads[event.thread]
         if event.child not in parent.spawned:
             raise ValueError(f"thread {event.child} is no child of {event.thread}")
         start = len(parent.sequence)
         parent.returned[event.child] = start, start + len(event.span)
-        self._append(event.thread, event.span)
+        self._append(parent, event.span)
+        if isinstance(event, Returned):
+            parent.variables.update(event.variables)
 
-    def _spawned(self, event: Spawned) -> None:
+    def _add_thread(self, event: Spawned) -> None:
         depth, variables = 0, {}
         if event.thread in self.threads:
             raise ValueError(f"thread {event.thread} is spawned twice")
+        if (event.parent is None) != (event.thread == 0):
+            raise ValueError("thread 0 is the main thread, and no other one is without a parent")
         if event.parent is not None:
+            self._check_spawned(event.parent, event)
             parent = self.threads[event.parent]
             if event.future is None:
                 parent.status = Status.LISTENING
@@ -207,17 +205,17 @@ class Episode:
             future=event.future,
         )
 
-    def _generated(self, event: GeneratedSpan) -> None:
+    def _add_call(self, event: GeneratedSpan) -> None:
         thread = self.threads[event.thread]
         prompt = len(self.prompt(event.thread)) + len(thread.context) + len(thread.sequence)
         cost = Usage(1, prompt, event.reused, event.evaluated, len(event.span), event.seconds)
         thread.usage += cost
         self.usage += cost
-        self._append(event.thread, event.span)
+        self._append(thread, event.span)
 
-    def _append(self, thread: int, span: Span) -> None:
-        self.threads[thread].sequence += span
-        self.threads[thread].status = Status.GENERATING
+    def _append(self, thread: Thread, span: Span) -> None:
+        thread.sequence += span
+        thread.status = Status.GENERATING
 
     def prompt(self, thread: int) -> Span:
         """The few-shot prompt q of a thread."""
@@ -228,18 +226,17 @@ class Episode:
 
     def seen(self, thread: int) -> str:
         """Everything that the model has read in a thread, to the character: q + c + Y."""
-        one = self.threads[thread]
-        return self.prompt(thread).text + one.context.text + one.sequence.text
+        own = self.threads[thread]
+        return self.prompt(thread).text + own.context.text + own.sequence.text
 
     def subtree(self, thread: int = 0) -> list[Thread]:
         """A thread and all below it, in the order of a walk down the tree, children in order."""
-        found: list[Thread] = []
+        below: list[Thread] = []
         waiting = [thread]
         while waiting:  # no recursion: a tree may be deeper than Python's stack
-            one = self.threads[waiting.pop()]
-            found.append(one)
-            waiting += reversed(one.spawned)
-        return found
+            below.append(self.threads[waiting.pop()])
+            waiting += reversed(below[-1].spawned)
+        return below
 
     def supplemental_work(self, thread: int = 0) -> list[int]:
         """For each token of a thread's sequence, the tokens generated to produce it by others.
@@ -250,14 +247,14 @@ class Episode:
         """
         work = [0] * len(self.threads[thread].sequence)
         for child, (start, stop) in self.threads[thread].returned.items():
-            cost = sum(one.usage.generated for one in self.subtree(child))
+            cost = sum(below.usage.generated for below in self.subtree(child))
             work[start:stop] = [cost] * (stop - start)
         return work
 
     @property
     def depth(self) -> int:
         """The depth of the deepest thread; the main thread alone is 0."""
-        return max((one.depth for one in list(self.threads.values())), default=0)
+        return max((thread.depth for thread in list(self.threads.values())), default=0)
 
     @property
     def summary(self) -> str:
@@ -275,10 +272,9 @@ class Episode:
         """Write the episode as JSONL; an old file of this name stays until the new one is whole."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
-        with part.open("w", encoding="utf-8") as file:
+        with replace_file(path) as part, part.open("w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in self.to_lines())
-        return part.replace(path)
+        return path
 
     def to_lines(self) -> Iterator[str]:
         """The lines of the JSONL file."""
@@ -297,43 +293,35 @@ class Episode:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise TraceError(f"{path} is no trace: not UTF-8 text ({error.reason})") from error
-        return cls.from_lines(text.splitlines(), name=str(path), torn=not text.endswith("\n"))
+        *lines, last = text.split("\n")
+        torn = [last] if last else []
+        return cls.from_lines(lines + torn, name=str(path), torn=bool(torn))
 
     @classmethod
     def from_lines(
         cls, lines: Iterable[str], *, name: str = "trace", torn: bool = False
     ) -> Episode:
-        """An episode from the lines of a JSONL file; `torn`: the last one may be incomplete."""
-        lines = list(lines)
-        episode: Episode | None = None
-        for number, line in enumerate(lines, 1):
-            try:
-                data = json.loads(line)
-                if episode is None:
-                    episode = cls._from_header(data)
-                else:
-                    episode.add(from_json(data))
-            except _MALFORMED as error:
-                if torn and number == len(lines) and episode is not None:
-                    break
-                no_json = isinstance(error, json.JSONDecodeError)
-                what = f"this is no trace ({error})" if no_json else str(error)
-                raise TraceError(f"{name}, line {number}: {what}") from error
-        if episode is None:
-            raise TraceError(f"{name} is empty; a trace starts with a header line")
-        return episode
+        """An episode from the lines of a JSONL file; `torn`: the last one may be incomplete.
 
-    @classmethod
-    def _from_header(cls, data: Any) -> Episode:
-        version = data.get("thread_kit") if isinstance(data, dict) else None
-        if type(version) is not int or version < 1:
-            raise ValueError('no thread-kit trace: the first line has no "thread_kit" version')
-        if version > VERSION:
-            raise ValueError(
-                f"written by a newer thread-kit (trace version {version}; this one reads up to "
-                f"{VERSION}); update thread-kit"
-            )
-        return cls(data)
+        Raises TraceError naming the line and what is wrong with it.
+        """
+        header, *events = lines = list(lines) or [""]
+        if header == "" and not events:
+            raise TraceError(f"{name} is empty; a trace starts with a header line")
+        if torn and events and not is_whole(events[-1]):
+            lines.pop()
+        episode: Episode | None = None
+
+        def take(data: Any) -> None:
+            nonlocal episode
+            if episode is None:
+                episode = cls(read_header(data))
+            else:
+                episode.add(from_json(data))
+
+        take_lines(lines, take, name=name, what="this is no trace", error=TraceError)
+        assert episode is not None
+        return episode
 
     def __str__(self) -> str:
         from thread_kit.views.text import episode_text
@@ -359,29 +347,29 @@ def to_dataset(episodes: Episode | Iterable[Episode]) -> Dataset:
     if isinstance(episodes, Episode):
         episodes = [episodes]
 
-    def row(number: int, episode: Episode, one: Thread) -> dict[str, Any]:
+    def row(number: int, episode: Episode, thread: Thread) -> dict[str, Any]:
         return {
             "episode": number,
             "model": episode.header.get("model", {}).get("name"),
             "task": json.dumps(episode.header.get("task")),
             "reward": episode.reward,
-            "thread": one.id,
-            "parent": one.parent,
-            "depth": one.depth,
-            "status": str(one.status),
-            "context": one.context.text,
-            "provenance": [str(span.provenance) for span in one.sequence],
-            "text": [span.text for span in one.sequence],
-            "tokens": [list(span.tokens) for span in one.sequence],
-            "calls": one.usage.calls,
-            "reused": one.usage.reused,
-            "evaluated": one.usage.evaluated,
-            "generated": one.usage.generated,
+            "thread": thread.id,
+            "parent": thread.parent,
+            "depth": thread.depth,
+            "status": str(thread.status),
+            "context": thread.context.text,
+            "provenance": [str(span.provenance) for span in thread.sequence],
+            "text": [span.text for span in thread.sequence],
+            "tokens": [list(span.tokens) for span in thread.sequence],
+            "calls": thread.usage.calls,
+            "reused": thread.usage.reused,
+            "evaluated": thread.usage.evaluated,
+            "generated": thread.usage.generated,
         }
 
     rows: list[dict[str, Any]] = [
-        row(number, episode, one)
+        row(number, episode, thread)
         for number, episode in enumerate(episodes)
-        for one in episode.threads.values()
+        for thread in episode.threads.values()
     ]
     return Dataset.from_list(rows)

@@ -2,20 +2,20 @@
 
 An episode is its events: the tree, the spans, the costs and every picture are derived from them
 (`trace/episode.py`). Two kinds are passing and are never written to disk, since a later event holds
-all
-that they say: `Token` and `Prefilling`.
+all that they say: `Token` and `Prefilling`.
 """
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
 from thread_kit.dialect import Stop
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Span
+from thread_kit.trace.jsonl import MALFORMED, parse_line, to_line
 
 OF_CHILD = "(what the child named)"
 """Stands for a line where a variable of a child could not become its parent's."""
@@ -32,8 +32,11 @@ class TokenProbs(NamedTuple):
     def read(cls, data: Any) -> TokenProbs:
         """From a line of a trace; raises ValueError or TypeError."""
         chance, marks, top = data
-        found = {str(mark): float(share) for mark, share in marks.items()}
-        return cls(float(chance), found, tuple((str(text), float(share)) for text, share in top))
+        return cls(
+            _read_number(chance),
+            {mark: _read_number(share) for mark, share in marks.items()},
+            tuple((_read_text(text), _read_number(share)) for text, share in top),
+        )
 
 
 UNKNOWN = TokenProbs(0.0, {}, ())
@@ -277,24 +280,19 @@ def to_json(event: Event) -> dict[str, Any]:
     A field that has its default, which is empty, is left out: traces without it stay as they were.
     """
     data: dict[str, Any] = {"event": type(event).__name__.lower()}
-    for one in fields(event):
-        value = getattr(event, one.name)
-        if _has_default(one) and not value:
+    for name, _, optional in _FIELDS[type(event)]:
+        value = getattr(event, name)
+        if optional and not value:
             continue
         if isinstance(value, Span):
             value = [value.provenance, value.text, list(value.tokens)]
-        data[one.name] = value
+        data[name] = value
     return data
-
-
-def _has_default(one: Field[Any]) -> bool:
-    """Defaults are empty: None, () or {}."""
-    return one.default is not MISSING or one.default_factory is not MISSING
 
 
 def plain(data: dict[str, Any]) -> dict[str, Any]:
     """Data as it reads back from a trace, so that a live episode and a saved one say the same."""
-    return json.loads(json.dumps(data, default=repr))
+    return parse_line(to_line(data))
 
 
 def from_json(data: dict[str, Any]) -> Event:
@@ -309,42 +307,90 @@ def from_json(data: dict[str, Any]) -> Event:
     if kind is None:
         raise ValueError("no event of this kind is known to this version of thread-kit")
     try:
-        given = [f for f in fields(kind) if not _has_default(f) or f.name in data]
-        event = kind(**{f.name: _READ[str(f.type)](data.pop(f.name)) for f in given})
+        values = {
+            name: read(data.pop(name))
+            for name, read, optional in _FIELDS[kind]
+            if not optional or name in data
+        }
         if data:
             raise ValueError(f"there is no {', '.join(data)}")
+        event = kind(**values)
+        if isinstance(event, GeneratedSpan):
+            _check_tokens(event)
         return event
-    except (TypeError, ValueError, KeyError) as error:
+    except MALFORMED as error:
         raise ValueError(f"fields do not fit a {kind.__name__.lower()}: {error}") from error
 
 
-def _plain(*kinds: type) -> Callable[[Any], Any]:
+def _check_tokens(call: GeneratedSpan) -> None:
+    """Raises ValueError where `lengths` or `logprobs` do not fit the tokens of the span."""
+    tokens, characters = len(call.span), len(call.span.text)
+    if call.lengths and (len(call.lengths) != tokens or sum(call.lengths) != characters):
+        raise ValueError(f"the lengths are not those of {tokens} tokens, {characters} characters")
+    if call.logprobs and len(call.logprobs) != tokens:
+        raise ValueError(f"there are {len(call.logprobs)} logprobs for {tokens} tokens")
+
+
+Read = Callable[[Any], Any]
+"""Reads one kind of field back; raises one of `MALFORMED` for whatever else stands there."""
+
+
+def _read_as(*kinds: type) -> Read:
     def read(value: Any) -> Any:
         if type(value) not in kinds:
-            raise TypeError(f"{value!r} is no {kinds[0].__name__}")
+            raise TypeError(f"{value!r:.60} is no {kinds[0].__name__}")
         return value
 
     return read
 
 
-def _span(value: Any) -> Span:
+_read_text = _read_as(str)
+
+
+def _read_number(value: Any) -> float:
+    """A number that a float has room for; a whole one stays an int."""
+    if type(value) not in (float, int) or not math.isfinite(value):
+        raise TypeError(f"{value!r:.60} is no number")
+    return value
+
+
+def _read_int(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise TypeError(f"{value!r:.60} is no count")
+    return value
+
+
+def _read_span(value: Any) -> Span:
     provenance, text, tokens = value
-    return Span(Provenance(provenance), _plain(str)(text), tuple(map(_plain(int), tokens)))
+    return Span(Provenance(provenance), _read_text(text), tuple(map(_read_int, tokens)))
 
 
-_READ: dict[str, Callable[[Any], Any]] = {
-    "Span": _span,
+def _or_none(read: Read) -> Read:
+    return lambda value: None if value is None else read(value)
+
+
+_READ: dict[str, Read] = {
+    "Span": _read_span,
     "Stop": Stop,
     "Status": Status,
-    "str": _plain(str),
-    "str | None": _plain(str, type(None)),
-    "int": _plain(int),
-    "int | None": _plain(int, type(None)),
-    "float": _plain(float, int),
-    "float | None": _plain(float, int, type(None)),
-    "bool": _plain(bool),
-    "dict[str, Any]": _plain(dict),
-    "tuple[int, ...]": lambda value: tuple(map(_plain(int), value)),
+    "str": _read_text,
+    "str | None": _or_none(_read_text),
+    "int": _read_int,
+    "int | None": _or_none(_read_int),
+    "float": _read_number,
+    "float | None": _or_none(_read_number),
+    "bool": _read_as(bool),
+    "dict[str, Any]": _read_as(dict),
+    "tuple[int, ...]": lambda value: tuple(map(_read_int, value)),
     "tuple[TokenProbs, ...]": lambda value: tuple(map(TokenProbs.read, value)),
 }
-"""How each kind of field is read back; whatever else stands there is refused."""
+"""How each kind of field is read back."""
+
+_FIELDS: dict[type[Event], list[tuple[str, Read, bool]]] = {
+    kind: [
+        (one.name, _READ[str(one.type)], (one.default, one.default_factory) != (MISSING, MISSING))
+        for one in fields(kind)
+    ]
+    for kind in KINDS.values()
+}
+"""Of each kind of event, its fields: the name, how it is read, and whether it can be left out."""

@@ -3,32 +3,91 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
 from typing import Any
 
 from thread_kit.dialect import Dialect
 from thread_kit.prompts import Prompt
+from thread_kit.trace.events import plain
+
+VERSION = 1
+"""Of the form of a trace."""
 
 PACKAGES = ("thread-kit", "llama-cpp-python", "numpy", "pydantic-monty")
 """Those whose version can change what any episode comes to."""
 
 
+def make_header(
+    *,
+    model: Mapping[str, Any],
+    environment: str | None,
+    task: Any,
+    prompts: Iterable[tuple[Prompt, Sequence[int]]],
+    dialect: Dialect,
+    exchange: Mapping[str, Callable[..., Any]],
+    scope: str,
+    limits: Mapping[str, float | None],
+    sampling: Mapping[str, float],
+    program: Any = None,
+    fork: Mapping[str, Any] | None = None,
+    logprobs: bool = False,
+    packages: Iterable[str] = (),
+) -> dict[str, Any]:
+    """The header of a new trace, as it reads back from the file.
+
+    model: what the engine says of itself. environment, task: None without an environment.
+    prompts: each few-shot prompt with its tokens, the main thread's first.
+    exchange: phi, psi, xi and abstract. scope: "exported", "shared" or "none".
+    limits: calls, tokens, levels, seconds; None is no limit. sampling: temperature and seed.
+    program: what the main thread runs; None is THREAD. fork: where the past comes from.
+    packages: whose versions matter to the environment.
+    """
+    marks = {name: getattr(dialect, name) for name in Dialect.__slots__}
+    header: dict[str, Any] = {
+        "thread_kit": VERSION,
+        "model": model,
+        "environment": environment,
+        "task": task,
+        "prompts": {
+            prompt.sha256: {"name": prompt.name, "text": prompt.text, "tokens": tokens}
+            for prompt, tokens in prompts
+        },
+        "dialect": {name: mark for name, mark in marks.items() if mark not in (None, False)},
+        "exchange": {
+            name: getattr(function, "__name__", None) or repr(function)
+            for name, function in exchange.items()
+        },
+        "scope": scope,
+        "limits": limits,
+        "sampling": sampling,
+        "versions": versions(packages),
+    }
+    if program:
+        header["program"] = describe_program(program)
+    if fork:
+        header["fork"] = fork
+    if logprobs:
+        header["logprobs"] = True
+    return plain(header)
+
+
 def versions(packages: Iterable[str] = ()) -> dict[str, str]:
     """The versions of Python and of what an episode depends on; packages: its environment's."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for name in (*PACKAGES, *packages):
         try:
-            found[name] = version(name)
+            installed[name] = version_of(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            installed[name] = "not installed"
+    return installed
 
 
 def describe_program(program: Any) -> Any:
-    """A program, and what it was made with, as JSON can write it: for the header of a trace."""
+    """A program, and what it was made with, as JSON can write it."""
     match program:
         case partial():
             parts = {name: describe_program(part) for name, part in program.keywords.items()}
@@ -42,47 +101,87 @@ def describe_program(program: Any) -> Any:
         case list() | tuple():
             return [describe_program(part) for part in program]
     if is_dataclass(program) and not isinstance(program, type):
-        parts = {one.name: describe_program(getattr(program, one.name)) for one in fields(program)}
+        parts = {
+            part.name: describe_program(getattr(program, part.name)) for part in fields(program)
+        }
         return {"name": type(program).__name__, **parts}
     return getattr(program, "__name__", None) or repr(program)
 
 
-def make_header(
-    engine: Any,
-    env: Any,
-    prompts: Iterable[Prompt],
-    dialect: Dialect,
-    exchange: Mapping[str, Any],
-    *,
-    program: Any = None,
-    fork: Mapping[str, Any] | None = None,
-    logprobs: bool = False,
-    **facts: Any,
-) -> dict[str, Any]:
-    """The header of a session's trace; `facts` are scope, limits and sampling.
+def read_header(data: Any) -> dict[str, Any]:
+    """The header that the first line of a trace holds.
 
-    engine, env: what they say of themselves (an `Engine`; an `Env` or None).
+    Raises ValueError for what is no header, or that of a newer version, and for fields that are not
+    what a session writes.
     """
+    version = data.get("thread_kit") if isinstance(data, dict) else None
+    if type(version) is not int or version < 1:
+        raise ValueError('no thread-kit trace: the first line has no "thread_kit" version')
+    if version > VERSION:
+        raise ValueError(
+            f"written by a newer thread-kit (trace version {version}; this one reads up to "
+            f"{VERSION}); update thread-kit"
+        )
+    header = dict(data)
+    if "lens" in header:  # the name that it had before
+        header["logprobs"] = header.pop("lens")
+    for name, fits in _FITS.items():
+        if name in header and not fits(header[name]):
+            raise ValueError(f"its {name} cannot be what a session wrote: {header[name]!r:.80}")
+    return header
 
-    def tokens(prompt: Prompt) -> tuple[int, ...]:
-        return engine.tokenize(prompt.text, first=True) if prompt.examples else ()
 
-    marks = {name: getattr(dialect, name) for name in Dialect.__slots__}
-    header = {
-        "model": engine.describe(),
-        "environment": env.name if env else None,
-        "task": env.task if env else None,
-        "prompts": {
-            p.sha256: {"name": p.name, "text": p.text, "tokens": tokens(p)} for p in prompts
-        },
-        "dialect": {name: mark for name, mark in marks.items() if mark not in (None, False)},
-        "exchange": {name: getattr(f, "__name__", repr(f)) for name, f in exchange.items()},
-        **facts,
-        "versions": versions(env.packages if env else ()),
-    }
-    more = {
-        "program": describe_program(program) if program else None,
-        "fork": fork,
-        "logprobs": logprobs,
-    }
-    return header | {name: value for name, value in more.items() if value}
+Check = Callable[[Any], bool]
+
+
+def _is_a(*kinds: type) -> Check:
+    return lambda value: type(value) in kinds
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 2**63
+
+
+def _is_token(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**63
+
+
+def _is_list_of(fits: Check) -> Check:
+    return lambda value: isinstance(value, list) and all(map(fits, value))
+
+
+def _is_dict_of(fits: Check) -> Check:
+    return lambda value: isinstance(value, dict) and all(map(fits, value.values()))
+
+
+def _is_dict_with(**checks: Check) -> Check:
+    """A dict that has all these."""
+    return lambda value: (
+        isinstance(value, dict)
+        and all(name in value and fits(value[name]) for name, fits in checks.items())
+    )
+
+
+_is_text = _is_a(str)
+_MARKS: dict[str, Check] = {
+    "actions": _is_list_of(_is_text),
+    "code": _is_a(bool),
+    "spawn": _is_a(str, type(None)),
+}
+_FITS: dict[str, Check] = {
+    "model": _is_a(dict),
+    "environment": _is_a(str, type(None)),
+    "prompts": _is_dict_of(_is_dict_with(text=_is_text, tokens=_is_list_of(_is_token))),
+    "dialect": lambda marks: (
+        isinstance(marks, dict)
+        and all(_MARKS.get(name, _is_text)(mark) for name, mark in marks.items())
+    ),
+    "exchange": _is_dict_of(_is_text),
+    "scope": _is_text,
+    "limits": _is_dict_of(lambda limit: limit is None or _is_number(limit)),
+    "sampling": _is_dict_of(_is_number),
+    "versions": _is_dict_of(_is_text),
+    "fork": _is_dict_with(event=_is_token),
+    "logprobs": _is_a(bool),
+}
+"""What the fields of a header are checked for: whatever shows or forks an episode relies on it."""

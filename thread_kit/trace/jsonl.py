@@ -1,26 +1,134 @@
-"""One JSON value a line: written so that nothing waits in memory."""
+"""JSON lines: one value a line, on disk once it is written, and read even if the last line is torn.
+
+Strict JSON: NaN and Infinity are neither written nor read; their names ("nan", "inf") stand there.
+A last line without a line break counts if it is whole; a torn one is left out, or cut off.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+MALFORMED = (
+    *(ValueError, TypeError, KeyError, AttributeError, IndexError),
+    *(OverflowError, RecursionError),
+)
+"""What reading a line can raise that is JSON but not what is wanted there, or not even JSON."""
 
 
-def to_line(data: dict[str, Any]) -> str:
-    """A line of a trace."""
+def to_line(data: Any) -> str:
+    """A value as a line, less its line break; an object that JSON does not know as its repr."""
     # ASCII, so that a half character or a lone surrogate in model text cannot break a file.
-    return json.dumps(data, default=repr)
+    try:
+        return json.dumps(data, default=repr, allow_nan=False)
+    except ValueError:
+        return json.dumps(_name_non_finite(data), default=repr, allow_nan=False)
 
 
-def write_line(path: Path, data: dict[str, Any], mode: str = "ab") -> None:
+def parse_line(line: str | bytes) -> Any:
+    """The value of a line; raises one of `MALFORMED`."""
+    return _DECODER.decode(line if isinstance(line, str) else line.decode("utf-8"))
+
+
+def _parse_float(text: str) -> float | str:
+    """A number; what is none, or has no room in a float, as its name ("nan", "inf", "-inf")."""
+    number = float(text)
+    return number if math.isfinite(number) else repr(number)
+
+
+_DECODER = json.JSONDecoder(parse_float=_parse_float, parse_constant=_parse_float)
+
+
+def _name_non_finite(data: Any) -> Any:
+    match data:
+        case float():
+            return data if math.isfinite(data) else repr(data)
+        case dict():
+            return {_name_non_finite(key): _name_non_finite(value) for key, value in data.items()}
+        case list() | tuple():
+            return [_name_non_finite(value) for value in data]
+    return data
+
+
+def write_line(file: Path | int, data: Any, mode: str = "ab") -> None:
     """Write one line; it is in the file when this returns. Raises OSError (a full disk, say).
 
-    mode: "ab" puts it behind what there is, "wb" begins the file anew.
+    file: a path, or a descriptor that stays open. mode: "ab" puts the line behind what there is,
+    "wb" begins the file anew.
     """
-    # Opened for each line and unbuffered: nothing waits in memory, and no file is left open,
-    # whatever becomes of the session.
     line = (to_line(data) + "\n").encode()
-    with path.open(mode, buffering=0) as file:
-        while line:
-            line = line[file.write(line) :]
+    with open(file, mode, buffering=0, closefd=isinstance(file, Path)) as raw:
+        while line:  # unbuffered, so that nothing waits in memory
+            line = line[raw.write(line) :]
+
+
+def read_lines(
+    path: Path, take: Callable[[Any], T], *, what: str, error: type[Exception] = ValueError
+) -> list[T]:
+    """What `take` makes of each line of a file. Raises OSError, or what `take_lines` raises."""
+    *lines, last = path.read_bytes().split(b"\n")
+    if is_whole(last):
+        lines.append(last)
+    return take_lines(lines, take, name=str(path), what=what, error=error)
+
+
+def take_lines(
+    lines: Iterable[str | bytes],
+    take: Callable[[Any], T],
+    *,
+    name: str,
+    what: str,
+    error: type[Exception],
+) -> list[T]:
+    """What `take` makes of the value of each line.
+
+    Raises `error` with the name, the line's number, `what`, and why, for whatever is `MALFORMED`.
+    """
+    values = []
+    for number, line in enumerate(lines, 1):
+        try:
+            values.append(take(parse_line(line)))
+        except MALFORMED as why:
+            raise error(f"{name}, line {number}: {what} ({why})") from why
+    return values
+
+
+def is_whole(last_line: str | bytes) -> bool:
+    """Whether a line that has no line break lacks nothing else: no torn object is JSON."""
+    try:
+        return isinstance(parse_line(last_line), dict)
+    except MALFORMED:
+        return False
+
+
+def mend_last_line(path: Path) -> None:
+    """Make room for the next line: the last one gets its line break, or is cut off if torn."""
+    with path.open("rb+") as file:
+        data = file.read()
+        end = data.rfind(b"\n") + 1
+        if is_whole(data[end:]):
+            file.write(b"\n")
+        elif end < len(data):
+            file.truncate(end)
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[Path]:
+    """Another name, to write to: what is there at the end takes the place of `path` at once.
+
+    After an error it is deleted, and the old file stays. Where `path` is a link, it stays one.
+    """
+    path = path.resolve()
+    part = path.with_name(path.name + ".part")
+    try:
+        yield part
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

@@ -6,30 +6,53 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from thread_kit.trace.events import Event, to_json
-from thread_kit.trace.jsonl import write_line
+from thread_kit.trace.events import Closed, Event, to_json
+from thread_kit.trace.lock import LockedFile, LockError
 
 
 class TraceWriter:
     """Writes a trace while it happens; every event is on disk before the next one is made.
 
-    An older file of the same name is kept beside it, as NAME.1.jsonl and so on.
+    An older file of the same name is kept beside it, as NAME.1.jsonl and so on. Nobody else can
+    write to the file until the episode is over or the writer is garbage. Raises LockError if
+    somebody else does so now, or OSError.
     """
 
     def __init__(self, path: str | Path, header: dict[str, Any]) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        _keep_old(self.path)
-        write_line(self.path, header, "wb")
+        self._file = _lock(self.path)
+        if self.path.is_file() and self.path.stat().st_size:
+            old = self._file  # locked until the new file is, so that no third one comes between
+            _rename_old(self.path)
+            self._file = _lock(self.path)
+            old.close()
+        self._file.append(header)
 
     def add(self, event: Event) -> None:
         """Append an event; raises OSError (a full disk, say) and leaves what is written."""
-        if not event.passing:
-            write_line(self.path, to_json(event))
+        if event.passing:
+            return
+        try:
+            self._file.append(to_json(event))
+        except OSError:
+            self._file.close()
+            raise
+        if isinstance(event, Closed):
+            self._file.close()
 
 
-def _keep_old(path: Path) -> None:
+def _lock(path: Path) -> LockedFile:
+    try:
+        return LockedFile(path)
+    except LockError:
+        raise LockError(
+            f"another session is writing its trace to {path}; close that one (session.close()), or "
+            "give another path"
+        ) from None
+
+
+def _rename_old(path: Path) -> None:
     """Make room for a new file without losing an old one: it becomes NAME.1.jsonl, or .2 ..."""
-    if path.is_file() and path.stat().st_size:
-        names = (path.with_name(f"{path.stem}.{n}{path.suffix}") for n in itertools.count(1))
-        path.rename(next(name for name in names if not name.exists()))
+    names = (path.with_name(f"{path.stem}.{n}{path.suffix}") for n in itertools.count(1))
+    path.rename(next(name for name in names if not name.exists()))
