@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ast
 import codeop
+import keyword
 import re
 import textwrap
 import threading
+import unicodedata
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -23,9 +25,24 @@ from thread_kit.dialect import REFERENCE
 # Python's own parser recurses: 10,000 minus signs overflow the stack of a thread with 512 KiB.
 LINE_CHARACTERS = 4_000
 
+NAME_CHARACTERS = 100  # a name can stand for its value many times in one text
+
 SIMPLE = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.Expr
 COMPOUND = ast.For | ast.While | ast.If | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef
 CLAUSE = re.compile(r"\s*(?:el(?:if\b.*|se\s*):|except\b.*:|finally\s*:|[)\]}])")
+
+
+def is_variable_name(name: str) -> bool:
+    """Whether this can name a variable: what a line can bind, a text refer to, a child hand up.
+
+    As Python spells it (NFKC), no keyword, and at most `NAME_CHARACTERS` characters.
+    """
+    return (
+        len(name) <= NAME_CHARACTERS
+        and name.isidentifier()
+        and not keyword.iskeyword(name)
+        and unicodedata.normalize("NFKC", name) == name
+    )
 
 
 def executable(line: str) -> bool:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
+from thread_kit.code_lines import is_variable_name
 from thread_kit.dialect import FUTURE, REFERENCE, Dialect, Variables, as_comment
 from thread_kit.sequence import Provenance, Sequence
 
@@ -41,7 +42,7 @@ def instantiate(text: str, variables: Variables) -> str:
 
 def references(text: str) -> list[str]:
     """The names that a text refers to as `{name}`."""
-    return REFERENCE.findall(text)
+    return [name for name in REFERENCE.findall(text) if is_variable_name(name)]
 
 
 def mentioned(text: str, variables: Variables) -> dict[str, Any]:

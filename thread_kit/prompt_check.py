@@ -34,8 +34,9 @@ from thread_kit.requests import (
     SpawnAsync,
     Status,
 )
-from thread_kit.sandbox.monty import MontySandbox, Sandbox
+from thread_kit.sandbox.monty import MontySandbox
 from thread_kit.sandbox.namespace import Namespace, PythonNamespace
+from thread_kit.sandbox.sandbox import Sandbox
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.thread import thread
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from thread_kit.sandbox.monty import ERROR_CHARACTERS, MontySandbox, Outcome, Sandbox
+from thread_kit.sandbox.jail.limits import ERROR_CHARACTERS
+from thread_kit.sandbox.monty import MontySandbox
+from thread_kit.sandbox.sandbox import Sandbox, SandboxResult
 
 SECONDS = 0.2
 PATIENCE = 10.0  # a generous bound: only a line that was never stopped takes longer
@@ -29,7 +31,7 @@ def sandbox():
         yield sandbox
 
 
-def run(sandbox: Sandbox, code: str) -> Outcome:
+def run(sandbox: Sandbox, code: str) -> SandboxResult:
     """Runs code after `before = 1` and checks what holds after every attack."""
     state = sandbox.execute(None, "before = 1").state
     started = time.monotonic()
@@ -394,7 +396,7 @@ def test_a_line_whose_worker_dies_is_undone(sandbox):
         (worker,) = workers() - others
         os.kill(worker, signal.SIGKILL)
         outcome = running.result()
-        assert outcome == Outcome(
+        assert outcome == SandboxResult(
             state, "", "RuntimeError: the sandbox worker died and was replaced", None
         )
         assert own.execute(outcome.state, "x += 1").variables == {"x": "2"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from thread_kit.code_lines import LINE_CHARACTERS, executable
 from thread_kit.sandbox.monty import MontySandbox
-from thread_kit.sandbox.namespace import LiteralNamespace, PythonNamespace, Ran
+from thread_kit.sandbox.namespace import LineResult, LiteralNamespace, PythonNamespace
 
 # Each example may start a worker, and the machine may be busy: no deadline.
 PROPERTY = settings(deadline=None, max_examples=100)
@@ -30,7 +30,7 @@ def namespace(sandbox):
     return PythonNamespace(sandbox)
 
 
-def run(namespace, *lines: str) -> Ran:
+def run(namespace, *lines: str) -> LineResult:
     """Runs lines that must not fail; the result of the last one."""
     for line in lines:
         ran = namespace.run(line)
@@ -102,7 +102,7 @@ def test_code_is_executable(line):
 )
 def test_prose_is_not_executable(line, namespace):
     assert not executable(line)
-    assert namespace.run(line) == Ran(line)
+    assert namespace.run(line) == LineResult(line)
 
 
 def test_spaces_around_a_line_do_not_count(namespace):
@@ -198,7 +198,7 @@ def test_the_lookup_of_the_papers_prompt(namespace):
 def test_braces_in_a_printed_constant_stay_literal(namespace):
     run(namespace, "obj_ID = 'apple 1'")
     ran = run(namespace, "print('You have found {obj_ID}.')")
-    assert ran == Ran("print('You have found {obj_ID}.')", "You have found {obj_ID}.")
+    assert ran == LineResult("print('You have found {obj_ID}.')", "You have found {obj_ID}.")
 
 
 def test_the_arithmetic_of_the_papers_prompt(namespace):
@@ -372,7 +372,7 @@ def test_the_latest_bound_comes_last(namespace):
 )
 def test_an_error_is_one_line(namespace, line, error):
     run(namespace, "y = 0")
-    assert namespace.run(line) == Ran(line, None, error, {})
+    assert namespace.run(line) == LineResult(line, None, error, {})
     assert namespace.variables == {"y": 0}
 
 
@@ -540,13 +540,13 @@ def test_a_namespace_shows_its_variables_and_not_its_bytes(namespace):
     ],
 )
 def test_without_variables_only_constants_are_printed(line, printed):
-    assert LiteralNamespace().run(line) == Ran(line, printed)
+    assert LiteralNamespace().run(line) == LineResult(line, printed)
 
 
 def test_without_variables_nothing_is_kept():
     namespace = LiteralNamespace()
-    assert namespace.run("x = 1") == Ran("x = 1")
-    assert namespace.define({"x": 1}) == Ran("")
+    assert namespace.run("x = 1") == LineResult("x = 1")
+    assert namespace.define({"x": 1}) == LineResult("")
     namespace.restore(namespace.snapshot())
     assert namespace.child().variables == {}
     assert repr(namespace) == "LiteralNamespace()"

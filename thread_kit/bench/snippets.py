@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
-from thread_kit.sandbox.monty import Sandbox
+from thread_kit.sandbox.sandbox import Sandbox
 from thread_kit.trace.episode import Episode, TraceError
 
 LIMITS = ("TimeoutError", "MemoryError", "OSError", "RuntimeError")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from thread_kit.dialect import Dialect
 from thread_kit.envs.env import Env
 from thread_kit.requests import Executed, Finished
-from thread_kit.sandbox.namespace import Ran
+from thread_kit.sandbox.namespace import LineResult
 from thread_kit.sequence import Provenance
 from thread_kit.session.live_thread import LiveThread
 from thread_kit.session.replay import Past
@@ -120,7 +120,7 @@ class Effects:
         one.reply = "\n".join(seen) or "Nothing was printed."
 
 
-def _ran(one: LiveThread, ran: Ran) -> Iterator[Event]:
+def _ran(one: LiveThread, ran: LineResult) -> Iterator[Event]:
     yield ExecutedLine(one.id, ran.line, ran.printed, ran.error, plain(ran.changed))
     for path, png in ran.pictures.items():
         yield Pictured(one.id, path, base64.b64encode(png).decode())

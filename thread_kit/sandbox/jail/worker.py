@@ -5,7 +5,11 @@ gives up what it may give up (`sandbox/jail/seccomp.py`, limits), runs the code,
 it, and is killed. So nothing that the code does to its process, to pandas or to builtins reaches
 the next run, and a run that does not stop costs its own process and not the start of the server.
 
-    python -I -S worker.py FOLDER-OF-THE-KIT SCRATCH SETTINGS SITE-PACKAGES ...
+    python -I -S worker.py FOLDER-OF-THE-KIT SETTINGS SITE-PACKAGES ...
+
+SETTINGS is a JSON object (`sandbox/bubblewrap.py` writes it); its `scratch` is the folder that all
+runs of an episode share, `temporary` one that is empty at the start of each, and `remove` what is
+deleted when the host is gone.
 """
 
 from __future__ import annotations
@@ -14,7 +18,6 @@ import ast
 import builtins
 import ctypes
 import gc
-import hashlib
 import importlib
 import io
 import json
@@ -23,6 +26,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import sys
 import time
@@ -33,20 +37,20 @@ from typing import Any
 
 if __name__ == "__main__":
     sys.path[:0] = [sys.argv[1]]
-    sys.path += sys.argv[4:]
+    sys.path += sys.argv[3:]
 
 import cloudpickle
 
 from thread_kit.sandbox.jail import seccomp
-from thread_kit.sandbox.jail.wire import FrameError, pack, receive, send, unpack
+from thread_kit.sandbox.jail.limits import describe_excess, shorten_error
+from thread_kit.sandbox.jail.wire import FrameError, name_file, pack, receive, send, unpack
 
 PRELOADED = {"np": "numpy", "pd": "pandas", "stats": "scipy.stats"}
 LOADED_WHEN_USED = {"plt": "matplotlib.pyplot"}  # as long to import as all the others
 GIVEN = "thread_kit_jail"  # the module in which the functions live that every namespace has
 WALL = 4  # a run may take so many times its seconds on the clock
-PICTURES = 4  # a line of code
+PLOTS = re.compile(r"plt|plot|hist|matplotlib")  # in code that needs the library for pictures
 TEXT_CHARACTERS = 1_000  # of a value that is no plain data, such as a table
-ERROR_CHARACTERS = 500
 _DUMPABLE = 4
 _PLAIN = (int, bool, float, list, tuple, dict, set)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
@@ -55,15 +59,19 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
 # The server
 
 
-def serve(requests: int, replies: int, scratch: Path, settings: dict[str, Any]) -> None:
+def serve(requests: int, replies: int, settings: dict[str, Any]) -> None:
     """Answer requests until the host closes the pipe."""
+    scratch, temporary = Path(settings["scratch"]), Path(settings["temporary"])
     while True:
         try:
             frame = receive(requests)
         except FrameError:
             return
         request, _ = unpack(frame)
-        before = set(os.listdir(scratch))
+        if PLOTS.search(request["code"]):
+            _import_plots()
+        before = _list_files(scratch)
+        # 1. A process for this run alone, with a pipe to it and one from it.
         ours, theirs = os.pipe()
         answers_in, answers_out = os.pipe()
         child = os.fork()
@@ -73,18 +81,26 @@ def serve(requests: int, replies: int, scratch: Path, settings: dict[str, Any]) 
             _child(frame, theirs, answers_in, scratch, settings)
         os.close(theirs)
         os.close(answers_in)
+        # 2. What it asks and sends goes to the host; then it is killed, whatever it does.
+        seconds = request["seconds"]
         try:
-            why = _relay(WALL * request["seconds"], ours, answers_out, requests, replies, settings)
+            why = _relay(WALL * seconds, ours, answers_out, requests, replies, settings)
         finally:
             os.close(ours)
             os.close(answers_out)
             os.kill(child, signal.SIGKILL)
-            _, status = os.waitpid(child, 0)
+            _, status, usage = os.wait4(child, 0)
         if why == "gone":
             why = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "exit"
-        if _sweep(scratch, before, settings["files"]):
-            why = "files"
-        send(replies, pack({"is": "over", "why": why}))
+            if os.WIFSIGNALED(status) and usage.ru_utime + usage.ru_stime >= math.ceil(seconds):
+                why = "late"
+        # 3. What it left in the folders.
+        _remove(temporary, _list_files(temporary))
+        now = _list_files(scratch)
+        if len(now) > settings["files"]:
+            _remove(scratch, now - before)
+            why, now = "files", before
+        send(replies, pack({"is": "over", "why": why, "files": len(now)}))
 
 
 def _relay(
@@ -92,13 +108,15 @@ def _relay(
 ) -> str:
     """Pass on what the child asks the host for and what it sends at the end; how it ended.
 
-    The child's frames are not looked into: `kind` is the only byte that tells them apart.
+    The child's frames are not looked into: `kind` is the only byte that tells them apart. Nothing
+    waits for the child longer than `seconds`, neither to read nor to be read.
     """
     for _ in range(settings["calls"] + 1):
         begun = time.monotonic()
         try:
             kind = receive(child, 1, begun + seconds)[-1:]
-            frame = receive(child, settings["frame_bytes"], begun + seconds)
+            limit = settings["call_bytes" if kind == b"c" else "frame_bytes"]
+            frame = receive(child, limit, begun + seconds)
         except FrameError as error:
             return str(error)
         seconds -= time.monotonic() - begun
@@ -106,22 +124,43 @@ def _relay(
         if kind != b"c":
             return "done"
         answer = receive(host)  # the host's time is not the thread's
+        begun = time.monotonic()
         try:
-            send(to_child, answer)
+            send(to_child, answer, begun + seconds)
+        except FrameError as error:
+            return str(error)
         except OSError:
             return "gone"
+        seconds -= time.monotonic() - begun
     return "calls"
 
 
-def _sweep(scratch: Path, before: set[str], most: int) -> bool:
-    """Remove what a run has written, if the scratch folder holds too many files now."""
-    now = os.listdir(scratch)
-    if len(now) <= most:
-        return False
-    for name in now:
-        if name not in before:
-            os.unlink(scratch / name)
-    return True
+def _list_files(folder: Path) -> set[str]:
+    """The names in a folder, whatever a run did to it."""
+    try:
+        os.chmod(folder, 0o700)  # where no filter refuses this to the code
+        return set(os.listdir(folder))
+    except OSError:
+        return set()
+
+
+def _remove(folder: Path, names: set[str]) -> None:
+    for name in names:
+        try:
+            os.unlink(folder / name)
+        except OSError:  # a folder, where no filter refuses those
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _import_plots() -> None:
+    """Import what makes pictures, once for all runs, before any code of a model can touch it."""
+    if "matplotlib.pyplot" in sys.modules:
+        return
+    try:
+        importlib.import_module("matplotlib.pyplot")
+    except Exception:  # the code that needs it is told
+        return
+    gc.freeze()
 
 
 # The process of one run
@@ -134,6 +173,7 @@ def _child(frame: bytes, out: int, answers: int, scratch: Path, settings: dict[s
         for end in (0, 1, 2):
             os.dup2(null, end)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.chdir(scratch)
         request, rest = unpack(frame)
         _limit(request["seconds"], settings)
         if settings["filter"]:
@@ -183,7 +223,7 @@ class _Run:
         self.out, self.answers = out, answers
         self.scratch, self.settings = scratch, settings
         self.printed = _Printed(settings["print_characters"])
-        self.pictures: list[str] = []
+        self.pictures: dict[str, bytes] = {}
         self.given = self._given()
 
     def __call__(self, code: str, inputs: str, state: bytes) -> tuple[dict[str, Any], bytes]:
@@ -204,16 +244,17 @@ class _Run:
                 raise
             error = _message(failure)
         texts, state, lost = self._keep(namespace)
-        if lost and error is None:
-            error = lost
-        reply = {
+        limits = {name: self.settings[name] for name in ("variables_characters", "state_bytes")}
+        reply: dict[str, Any] = {
             "printed": self.printed.text,
             "cut": self.printed.cut,
-            "error": error,
+            "error": error or lost,
             "variables": texts,
-            "pictures": [[path, Path(path).stat().st_size] for path in self.pictures],
+            "pictures": [[path, len(png)] for path, png in self.pictures.items()],
         }
-        return reply, state + b"".join(Path(path).read_bytes() for path in self.pictures)
+        if excess := describe_excess(texts, state, **limits):
+            return reply | {"error": excess, "variables": None, "pictures": []}, b""
+        return reply, state + b"".join(self.pictures.values())
 
     # What every namespace has
 
@@ -243,17 +284,20 @@ class _Run:
             buffer = io.BytesIO()
             figure.savefig(buffer, format="png", metadata={"Software": None})
             data, ending = buffer.getvalue(), "png"
-            if len(data) > self.settings["picture_bytes"] or len(self.pictures) == PICTURES:
-                raise MemoryError(f"a line saves at most {PICTURES} small pictures")
-        path = self.scratch / f"{hashlib.sha256(data).hexdigest()[:10]}.{ending}"
+            most = self.settings["pictures"]
+            if len(data) > self.settings["picture_bytes"] or len(self.pictures) == most:
+                raise MemoryError(f"a line saves at most {most} small pictures")
+        path = self.scratch / name_file(data, ending)
         path.write_bytes(data)
         if ending == "png":
-            self.pictures.append(str(path))
+            self.pictures[str(path)] = data
         return str(path)
 
     def _remote(self, name: str) -> Any:
         def remote(*arguments: Any, **named: Any) -> Any:
             call = pack({"name": name, "arguments": arguments, "named": named})
+            if len(call) > self.settings["call_bytes"]:
+                raise ValueError(f"the arguments of {name} are too large")
             send(self.out, _kind(b"c") + call)
             answer, _ = unpack(receive(self.answers))
             if "error" in answer:
@@ -331,7 +375,7 @@ def _text(value: Any) -> str:
 def _message(failure: BaseException) -> str:
     text = f"{type(failure).__name__}: {failure}".rstrip(": ")
     text = " ".join(text.split())
-    return text if len(text) <= ERROR_CHARACTERS else text[:ERROR_CHARACTERS] + "..."
+    return shorten_error(text)
 
 
 class _Printed(io.TextIOBase):
@@ -356,7 +400,7 @@ class _Printed(io.TextIOBase):
 
 def main() -> None:
     """Take the pipes, import the libraries, say so, and serve."""
-    scratch, settings = Path(sys.argv[2]), json.loads(sys.argv[3])
+    settings = json.loads(sys.argv[2])
     requests, replies = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -365,7 +409,7 @@ def main() -> None:
         # Otherwise a run could write into the server's memory, where there is a /proc.
         ctypes.CDLL(None).prctl(_DUMPABLE, 0, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the host that decides when to stop
-    os.chdir(scratch)
+    os.chdir("/")  # what is imported here reads no file that a run has written
     warnings.simplefilter("ignore")
     loaded = {}
     for name in PRELOADED.values():
@@ -379,8 +423,12 @@ def main() -> None:
     if "pandas" in loaded:
         loaded["pandas"].set_option("display.width", 120, "display.max_columns", 12)
     gc.freeze()
-    send(replies, pack({"is": "ready", "libraries": sorted(loaded)}))
-    serve(requests, replies, scratch, settings)
+    try:
+        send(replies, pack({"is": "ready", "libraries": sorted(loaded)}))
+        serve(requests, replies, settings)
+    finally:
+        if settings["remove"]:
+            shutil.rmtree(settings["remove"], ignore_errors=True)
 
 
 if __name__ == "__main__":
