@@ -217,7 +217,7 @@ class _Check:
         pattern = "(.+)".join(map(re.escape, exchange.REFERENCE.split(form)[::2]))
         self.trusted.append((context, pattern, back))
         variables = self.stand_in(context, self.env) if self.stand_in and self.env else {}
-        missing = [name for name in exchange.REFERENCE.findall(back) if name not in variables]
+        missing = [name for name in exchange.references(back) if name not in variables]
         variables |= {name: namespace.variables.get(name, name) for name in missing}
         return Finished(
             Sequence((Span(Provenance.GENERATED, back, ()),)), Status.ENDED, variables, back

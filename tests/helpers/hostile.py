@@ -14,7 +14,25 @@ from hypothesis import strategies as st
 BUILTINS = ["locals", "repr", "str", "dict", "print", "len", "open", "ZeroDivisionError", "globals"]
 ODD_NAMES = [
     *("class", "None", "print", "__debug__", "__builtins__", "_", "_x", "t1", "lambda", "match"),
-    *("é", "e\u0301", "ﬁ", "²", "ª", "x²", "ℕ", "变量", "a\u200db", "𝐱", "1x", "a b", "", "a.b"),
+    *(
+        "é",
+        "e\u0301",
+        "ﬁ",
+        "²",
+        "ª",
+        "x²",
+        "ℕ",
+        "变量",
+        "a\u200db",
+        "𝐱",
+        "1x",
+        "a b",
+        "",
+        "a.b",
+        "℘",
+        "कि",
+        "l·l",
+    ),
 ]
 names = st.one_of(
     st.sampled_from("abcxyz"),

@@ -282,12 +282,30 @@ def test_a_value_whose_hash_takes_hours_never_reaches_us(sandbox, attack):
 
 
 def test_only_text_is_returned_even_if_builtins_are_replaced(sandbox):
-    code = "repr = str = dict = list = lambda *a: [1]\nlocals = lambda: {(1, 2): [3]}"
-    assert sandbox.execute(None, code).variables == {"(1, 2)": "[3]"}
+    code = "repr = str = dict = list = lambda *a: [1]\nlocals = lambda: {(1, 2): [3]}\nx = [2]"
+    variables = sandbox.execute(None, code).variables
+    assert set(variables) == {"repr", "str", "dict", "list", "x"}
+    assert variables["x"] == "[2]"
+
+
+@pytest.mark.parametrize("value", ["5", "[1]", "lambda: {'class': 1}", "lambda: {'n' * 10**7: 1}"])
+def test_the_variables_are_listed_whatever_locals_is(sandbox, value):
+    result = run(sandbox, f"locals = {value}\nx = 1")
+    assert (result.error, result.variables) == (None, {"before": "1", "x": "1"})
+    assert sandbox.execute(result.state, "y = 2").variables == {"before": "1", "x": "1", "y": "2"}
 
 
 def test_a_namespace_that_cannot_be_listed_is_undone(sandbox):
-    assert undone(sandbox, "locals = 5") == "TypeError"
+    assert undone(sandbox, "ZeroDivisionError = 5") == "TypeError"
+
+
+def test_names_count_as_much_as_values():
+    with MontySandbox(variables_characters=1000) as sandbox:
+        assert undone(sandbox, "exec('n' * 995 + ' = 1')") == "MemoryError"
+
+
+def test_what_is_no_name_of_a_variable_is_none(sandbox):
+    assert run(sandbox, "n" * 101 + " = 1; x = 1").variables == {"before": "1", "x": "1"}
 
 
 @pytest.mark.parametrize("method", ["5", "[].missing", "1 / 0"])
@@ -400,6 +418,51 @@ def test_a_line_whose_worker_dies_is_undone(sandbox):
             state, "", "RuntimeError: the sandbox worker died and was replaced", None
         )
         assert own.execute(outcome.state, "x += 1").variables == {"x": "2"}
+
+
+@sees_processes
+def test_what_a_terminal_sends_to_all_processes_stops_no_worker():
+    # As a terminal does it: one signal to every process of the group, while lines run.
+    code = """
+import os, signal, threading
+from thread_kit.sandbox.monty import MontySandbox
+SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT
+for number in SIGNALS:
+    signal.signal(number, lambda *_: None)
+results = []
+def work():
+    state = sandbox.execute(None, "x = 0").state
+    for _ in range(40):
+        result = sandbox.execute(state, "for _ in range(3_000): x += 1")
+        results.append(result.error)
+        state = result.state
+with MontySandbox(seconds=60) as sandbox:
+    thread = threading.Thread(target=work)
+    thread.start()
+    while thread.is_alive():
+        for number in SIGNALS:
+            os.killpg(0, number)
+        thread.join(0.01)
+assert results == [None] * 40, results
+"""
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, check=True, timeout=120, start_new_session=True)
+
+
+@sees_processes
+def test_a_worker_that_a_signal_ends_is_an_interrupt_and_no_error_of_the_line(monkeypatch):
+    # Blocked signals do not come; where they cannot be blocked, this is what is left.
+    monkeypatch.delattr(signal, "pthread_sigmask")
+    others = workers()
+    with MontySandbox(seconds=PATIENCE, workers=1) as own, ThreadPoolExecutor() as pool:
+        state = own.execute(None, "x = 1").state
+        running = pool.submit(own.execute, state, "while True: x = 2")
+        time.sleep(0.3)  # a line begins within milliseconds
+        (worker,) = workers() - others
+        os.kill(worker, signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            running.result()
+        assert own.execute(state, "x += 1").variables == {"x": "2"}
 
 
 def test_threads_share_a_sandbox(sandbox):
