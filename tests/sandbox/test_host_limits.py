@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
+from thread_kit.sandbox.jail import wire
 
 pytestmark = pytest.mark.jail
 
@@ -49,6 +50,11 @@ def test_a_forged_answer_is_the_lines_error(sandbox, line):
     result = sandbox.execute(before, line)
     assert result.error
     assert (result.state, result.variables, result.printed) == (before, None, "")
+
+
+def test_a_line_that_is_undone_says_why(sandbox):
+    reply = {"printed": "", "cut": 0, "error": None, "variables": None, "pictures": []}
+    assert "neither what there is" in sandbox._read_result(b"before", wire.pack(reply)).error
 
 
 def test_a_count_that_is_none_is_no_count(sandbox):

@@ -38,7 +38,7 @@ def look_up(place, year=None):
 
 @pytest.fixture(scope="module")
 def monty():
-    with MontySandbox(seconds=0.2, **LIMITS) as sandbox:
+    with MontySandbox(seconds=1, **LIMITS) as sandbox:
         yield sandbox
 
 
@@ -77,7 +77,7 @@ def play(sandbox, lines: list[str]) -> None:
         ran = child.run(line)
         json.dumps(ran.changed, allow_nan=False).encode()
     everything = mentioned(" ".join(map("{{{}}}".format, child.variables)), child.variables)
-    assert everything == child.variables or "nan" in repr(everything)
+    assert list(everything) == list(child.variables)
     ran = parent.define(child.variables)
     assert ran.error is None or ran.error.startswith(("MemoryError", "TimeoutError"))
     str(parent.variables).encode()

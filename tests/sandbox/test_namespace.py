@@ -22,7 +22,7 @@ PROPERTY = settings(deadline=None, max_examples=100)
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with MontySandbox(seconds=0.5) as sandbox:
+    with MontySandbox(seconds=2) as sandbox:
         yield sandbox
 
 

@@ -248,6 +248,8 @@ class BubblewrapSandbox(Sandbox):
                 raise TypeError("its texts are none")
             if type(cut) is not int or not 0 <= cut < 2**63:
                 raise TypeError("its count is none")
+            if variables is None and error is None:
+                raise TypeError("it says neither what there is nor what went wrong")
             if not isinstance(variables, dict | None):
                 raise TypeError("its variables are none")
             if not all(isinstance(text, str) for text in (variables or {}).values()):

@@ -1,8 +1,8 @@
 """Runs model-written Python outside our own process.
 
 A sandbox is stateless: it maps *state bytes + code* to *new state bytes + printed text*. A waiting
-thread is therefore a few kilobytes and no process, a child thread is a copied reference, and rewind
-and fork cost nothing. `MontySandbox` keeps a small pool of worker processes that run monty, a
+thread is therefore a few kilobytes and no process, a child thread is a copied reference, and a
+fork costs nothing. `MontySandbox` keeps a small pool of worker processes that run monty, a
 Python interpreter without files, network or processes (package `pydantic-monty`).
 
 Covered (one test a line in tests/sandbox/test_monty.py):
