@@ -30,6 +30,7 @@ Not covered:
 - the clock: `time` and `datetime` show the real time, in UTC
 - many lines that each stay just below the limits; budget the lines of a thread instead
 - a host that forks while the workers run
+- a worker that somebody alone stops (SIGSTOP): its line is told that it took too long
 When a worker dies of memory it says so in one line on the standard error of this process.
 """
 
