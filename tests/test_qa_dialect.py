@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thread_kit.code_lines import blocks, uses
+from thread_kit import code_lines
+from thread_kit.code_lines import blocks, parsed, uses
 from thread_kit.dialect import QA, QA_ASYNC, as_comment
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.exchange import phi_own_line, xi_code
@@ -63,6 +64,41 @@ pieces = st.sampled_from(["x = 1", "for i in x:", "  f(i)", "x = [", "]", "else:
 @given(st.lists(pieces, max_size=7))
 def test_blocks_lose_no_line_and_keep_the_order(lines):
     assert "\n".join(block.removesuffix("\n") for block in blocks(lines)) == "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["for i in x:", "  f(i)", "  Now prose."], ["for i in x:\n  f(i)\n", "  Now prose."]),
+        (["def f():", "  return [", "1,", "]", "y"], ["def f():\n  return [\n1,\n]\n", "y"]),
+        (["def f():", "  '''a", "b'''", "f()"], ["def f():\n  '''a\nb'''\n", "f()"]),
+        (["@a", "def f():", "  g()", "f()"], ["@a\ndef f():\n  g()\n", "f()"]),
+        (["if a:", "# why", "  b()", "# so", "c()"], ["if a:\n# why\n  b()\n", "# so", "c()"]),
+        (["x = 'a(' + \\", "  'b'", "y = 2"], ["x = 'a(' + \\\n  'b'\n", "y = 2"]),
+        (["x = f(\"'''\", '(')", "y = 2"], ["x = f(\"'''\", '(')", "y = 2"]),
+        (["print('(' # )", ")"], ["print('(' # )\n)\n"]),
+        (["if a:", "  if b:", "    c()", "  oh no"], ["if a:\n  if b:\n    c()\n", "  oh no"]),
+    ],
+)
+def test_a_statement_ends_where_nothing_is_open(lines, expected):
+    assert blocks(lines) == expected
+
+
+@pytest.mark.parametrize("line", ["[1,", "x = [", "f(", "if x:", "x = \\", "'''a", "{'a': [", "@a"])
+def test_lines_that_never_end_are_parsed_a_few_times_each_and_once_in_an_episode(monkeypatch, line):
+    parsings = []
+
+    def count(source, **options):
+        parsings.append(len(source))
+        return parsed(source, **options)
+
+    monkeypatch.setattr(code_lines, "parsed", count)
+    lines = [f"{' ' * (n % 90)}{line}  # {n}" for n in range(250)]
+    blocks(lines)
+    assert 0 < len(parsings) <= 11 * len(lines)
+    before = len(parsings)
+    blocks(lines)
+    assert len(parsings) == before
 
 
 def test_a_block_uses_what_stands_in_any_of_its_lines():

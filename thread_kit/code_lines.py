@@ -8,14 +8,15 @@ Python's own parser for what a model wrote: without warnings, and by several thr
 from __future__ import annotations
 
 import ast
-import codeop
+import functools
+import keyword
 import re
 import textwrap
 import threading
+import unicodedata
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import takewhile
 from typing import Any, Literal
 
 from thread_kit.dialect import REFERENCE
@@ -23,9 +24,32 @@ from thread_kit.dialect import REFERENCE
 # Python's own parser recurses: 10,000 minus signs overflow the stack of a thread with 512 KiB.
 LINE_CHARACTERS = 4_000
 
+NAME_CHARACTERS = 100  # a name can stand for its value many times in one text
+
 SIMPLE = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.Expr
 COMPOUND = ast.For | ast.While | ast.If | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef
+HEADERS = 8  # lines like "for x in y:" that may follow one another where prose stands below them
+BRACKETS = 200  # Python's own limit
+
+_MARKS = re.compile(
+    r"""\#[^\n]* | \\\n | [()\[\]{}] | \n | '(?!'')(?:\\.|[^'\\\n])*' | "(?!"")(?:\\.|[^"\\\n])*"
+      | (?P<quotes>'{3}|"{3}) (?:\\.|(?!(?P=quotes)).)* (?P<close>(?P=quotes))?""",
+    re.VERBOSE | re.DOTALL,
+)
 CLAUSE = re.compile(r"\s*(?:el(?:if\b.*|se\s*):|except\b.*:|finally\s*:|[)\]}])")
+
+
+def is_variable_name(name: str) -> bool:
+    """Whether this can name a variable: what a line can bind, a text refer to, a child hand up.
+
+    As Python spells it (NFKC), no keyword, and at most `NAME_CHARACTERS` characters.
+    """
+    return (
+        len(name) <= NAME_CHARACTERS
+        and name.isidentifier()
+        and not keyword.iskeyword(name)
+        and unicodedata.normalize("NFKC", name) == name
+    )
 
 
 def executable(line: str) -> bool:
@@ -54,49 +78,78 @@ def parsed(line: str, *, block: bool = False) -> ast.Module | None:
     return tree if all_known and any(map(_acts, tree.body)) else None
 
 
-def blocks(lines: list[str]) -> list[str]:
+def blocks(lines: Iterable[str]) -> list[str]:
     """The lines, with those that make one statement of several lines put together.
 
     "for x in y:" goes with the indented lines below it, "x = [" with those up to the bracket. What
     is no code, or never complete, stays a line by itself. A statement that would be no line of code
     by itself ends in a line break, which tells it from prose (`uses`).
     """
-    found, rest = [], list(lines)
-    while rest:
-        length = _statement(rest)
-        block = "\n".join(rest[:length])
+    return list(_blocks(tuple(lines)))
+
+
+# A thread's text is looked at after each call of the model, and only its last run of lines is new.
+@functools.lru_cache(maxsize=4096)
+def _blocks(lines: tuple[str, ...]) -> tuple[str, ...]:
+    whole: list[str] = []
+    start = 0
+    while start < len(lines):
+        length = _count_lines(lines, start)
+        block = "\n".join(lines[start : start + length])
         is_line = length == 1 and (parsed(block) or not parsed(block, block=True))
-        found.append(block if is_line else block + "\n")
-        del rest[:length]
-    return found
+        whole.append(block if is_line else block + "\n")
+        start += length
+    return tuple(whole)
 
 
-def _statement(lines: list[str]) -> int:
-    """How many of the first lines are one statement."""
-    depth = len(lines[0]) - len(lines[0].lstrip())
-    below = takewhile(lambda line: not line.strip() or _goes_on(line, depth), lines[1:])
-    length = 1 + sum(1 for _ in below)
-    if length > 1 and parsed("\n".join(lines[:length]), block=True):
-        return length
-    for length in range(1, len(lines) + 1):
-        source = textwrap.dedent("\n".join(lines[:length])).strip()
-        if len(source) > LINE_CHARACTERS or not _may_go_on(source):
-            return length if length > 1 and parsed(source, block=True) else 1
+def _count_lines(lines: tuple[str, ...], start: int) -> int:
+    """How many lines from `start` on are one statement; they are parsed a few times at most."""
+    depth = len(lines[start]) - len(lines[start].lstrip())
+    # 1. No more lines than may be parsed.
+    end, room = start, LINE_CHARACTERS
+    while end < len(lines) and room >= 0:
+        room -= max(0, len(lines[end]) - depth) + 1
+        end += 1
+    # 2. Where it can end: each whole line of code that belongs to it, or is the first.
+    ends: list[int] = []
+    following = 0
+    is_decorated = False
+    for whole in _ends_of_lines("\n".join(lines[start:end]) + "\n"):
+        line = lines[start + following]
+        if not ends or not line.strip() or _goes_on(line, depth) or is_decorated:
+            ends.append(whole)
+        elif not line.lstrip().startswith("#"):
+            break
+        is_decorated = line.lstrip().startswith("@")
+        following = whole
+    # 3. Python says whether all of that is a statement; or the beginning, with prose below it.
+    for length in (*ends[-1:], *ends[:HEADERS]):
+        if length > 1 and parsed("\n".join(lines[start : start + length]), block=True):
+            return length
     return 1
+
+
+def _ends_of_lines(source: str) -> Iterator[int]:
+    """The numbers of lines after which no bracket, no string and no backslash is open."""
+    row = depth = 0
+    for mark in _MARKS.finditer(source):
+        text = mark[0]
+        row += text.count("\n")
+        if text in "([{":
+            depth += 1
+            if depth > BRACKETS:
+                return
+        elif text in ")]}":
+            depth -= 1
+        elif mark["quotes"] and not mark["close"]:
+            return
+        elif text == "\n" and depth <= 0:
+            yield row
 
 
 def _goes_on(line: str, depth: int) -> bool:
     own = len(line) - len(line.lstrip())
     return own > depth or (own == depth and bool(CLAUSE.match(line)))
-
-
-def _may_go_on(source: str) -> bool:
-    """Whether further lines could make this a statement."""
-    try:
-        with quiet():
-            return codeop.compile_command(source, symbol="exec") is None
-    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
-        return False
 
 
 def _acts(statement: ast.stmt) -> bool:

@@ -17,8 +17,11 @@ from typing import Any
 Variables = Mapping[str, Any]
 
 
-REFERENCE = re.compile(r"\{([^\W\d]\w*)\}")
-"""A name in a text that stands for a variable's value: `{name}`."""
+REFERENCE = re.compile(r"\{([^\s{}]+)\}")
+"""A name in a text that stands for a variable's value: `{name}`.
+
+What is in the braces may be no name (`code_lines.is_variable_name`).
+"""
 
 
 FUTURE = re.compile(r"\bt[1-9]\d*\b")

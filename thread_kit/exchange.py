@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
+from thread_kit.code_lines import is_variable_name
 from thread_kit.dialect import FUTURE, REFERENCE, Dialect, Variables, as_comment
 from thread_kit.sequence import Provenance, Sequence
 
@@ -51,7 +52,7 @@ def instantiate(text: str, variables: Variables) -> str:
 
 def references(text: str) -> list[str]:
     """The names that a text refers to as `{name}`."""
-    return REFERENCE.findall(text)
+    return [name for name in REFERENCE.findall(text) if is_variable_name(name)]
 
 
 def mentioned(text: str, variables: Variables) -> dict[str, Any]:
@@ -178,9 +179,7 @@ def as_observed(observation: str, variables: Variables) -> str:
     return observation
 
 
-def exchange_of(
-    dialect: Dialect, **own: Callable[..., str] | None
-) -> dict[str, Callable[..., str]]:
+def exchange_of(dialect: Dialect, **own: Callable[..., str] | None) -> dict[str, Any]:
     """phi, psi, xi and the abstraction of a session; `own` are those that it is given."""
     functions: dict[str, Callable[..., str]] = {"phi": phi_last_line, "psi": psi_print}
     functions |= {"xi": xi_after_mark, "abstract": abstract_values}

@@ -20,10 +20,11 @@ from typing import Any
 from thread_kit.dialect import REFERENCE
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env, Step
-from thread_kit.exchange import exchange_of, instantiate, psi_print
+from thread_kit.exchange import exchange_of, instantiate, psi_print, references
 from thread_kit.prompts import Example, Prompt, PromptError
 from thread_kit.requests import Finished
-from thread_kit.sandbox.monty import MontySandbox, Sandbox
+from thread_kit.sandbox.monty import MontySandbox
+from thread_kit.sandbox.sandbox import Sandbox
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode, Thread
@@ -173,7 +174,7 @@ class _Check(Env):
         pattern = "(.+)".join(map(re.escape, REFERENCE.split(form)[::2]))
         self.trusted.append((context, pattern, shown))
         variables = self.stand_in(context, self.env) if self.stand_in and self.env else {}
-        for name in REFERENCE.findall(shown):
+        for name in references(shown):
             variables.setdefault(name, parent.variables.get(name, name))
         lines = [f"{name} = {value!r}" for name, value in variables.items()]
         return "\n".join([*lines, f"print({shown!r})", self.prompt.dialect.end])

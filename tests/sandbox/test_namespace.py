@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit.code_lines import LINE_CHARACTERS, executable
+from thread_kit.exchange import mentioned, references
 from thread_kit.sandbox.monty import MontySandbox
-from thread_kit.sandbox.namespace import LiteralNamespace, PythonNamespace, Ran
+from thread_kit.sandbox.namespace import LineResult, LiteralNamespace, PythonNamespace
 
 # Each example may start a worker, and the machine may be busy: no deadline.
 PROPERTY = settings(deadline=None, max_examples=100)
@@ -21,7 +22,7 @@ PROPERTY = settings(deadline=None, max_examples=100)
 
 @pytest.fixture(scope="module")
 def sandbox():
-    with MontySandbox(seconds=0.5) as sandbox:
+    with MontySandbox(seconds=2) as sandbox:
         yield sandbox
 
 
@@ -30,7 +31,7 @@ def namespace(sandbox):
     return PythonNamespace(sandbox)
 
 
-def run(namespace, *lines: str) -> Ran:
+def run(namespace, *lines: str) -> LineResult:
     """Runs lines that must not fail; the result of the last one."""
     for line in lines:
         ran = namespace.run(line)
@@ -102,7 +103,7 @@ def test_code_is_executable(line):
 )
 def test_prose_is_not_executable(line, namespace):
     assert not executable(line)
-    assert namespace.run(line) == Ran(line)
+    assert namespace.run(line) == LineResult(line)
 
 
 def test_spaces_around_a_line_do_not_count(namespace):
@@ -198,7 +199,7 @@ def test_the_lookup_of_the_papers_prompt(namespace):
 def test_braces_in_a_printed_constant_stay_literal(namespace):
     run(namespace, "obj_ID = 'apple 1'")
     ran = run(namespace, "print('You have found {obj_ID}.')")
-    assert ran == Ran("print('You have found {obj_ID}.')", "You have found {obj_ID}.")
+    assert ran == LineResult("print('You have found {obj_ID}.')", "You have found {obj_ID}.")
 
 
 def test_the_arithmetic_of_the_papers_prompt(namespace):
@@ -372,7 +373,7 @@ def test_the_latest_bound_comes_last(namespace):
 )
 def test_an_error_is_one_line(namespace, line, error):
     run(namespace, "y = 0")
-    assert namespace.run(line) == Ran(line, None, error, {})
+    assert namespace.run(line) == LineResult(line, None, error, {})
     assert namespace.variables == {"y": 0}
 
 
@@ -404,10 +405,40 @@ def test_defining_again_is_a_change_and_the_latest(namespace):
     assert list(namespace.variables) == ["b", "a"]
 
 
-@pytest.mark.parametrize("name", ["", "a b", "class", "x = 1; y", "1x", "x\n"])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "class", "x = 1; y", "1x", "x\n", "²", "ﬁ", "e\u0301", "n" * 101]
+)
 def test_only_names_can_be_defined(namespace, name):
     with pytest.raises(ValueError, match="not the name of a variable"):
         namespace.define({name: 1})
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "é", "变量", "कि", "col·lecció", "℘", "match", "n" * 100, "t1"]
+)
+def test_a_name_that_a_line_can_bind_can_be_defined_and_referred_to(namespace, name):
+    assert run(namespace, f"{name} = 1").changed == {name: 1}
+    assert mentioned(f"{{{name}}} {{class}}", namespace.variables) == {name: 1}
+    assert namespace.define({name: 2}).changed == {name: 2}
+
+
+def test_only_names_can_be_given_at_the_start(sandbox):
+    with pytest.raises(ValueError, match="not the name of a variable"):
+        PythonNamespace(sandbox, variables={"class": 1})
+
+
+def test_what_a_line_makes_of_locals_comes_to_nothing(namespace):
+    run(namespace, "locals = lambda: {'class': 1}", "x = 1")
+    assert references("{class} {²} {x}") == ["x"]
+    assert mentioned("{class} {x}", namespace.variables) == {"x": 1}
+    assert namespace.define(namespace.variables).error is None
+
+
+def test_halves_of_surrogates_stay_as_they_are_written(namespace):
+    run(namespace, r"C = type('C', (), {'__repr__': lambda self: chr(39) + r'\ud800' + chr(39)})")
+    run(namespace, "x = C()")
+    assert namespace.variables["x"] == r"'\ud800'"
+    assert PythonNamespace(namespace.sandbox).define(namespace.variables).error is None
 
 
 def test_only_plain_data_can_be_defined(namespace):
@@ -493,30 +524,28 @@ def test_threads_that_share_a_namespace_lose_no_line(sandbox):
     assert namespace.variables == {"n": 40}
 
 
-# Rewind and fork
+# A copy of a moment
 
 
-def test_a_snapshot_can_be_restored_more_than_once(namespace):
+def test_a_moment_can_be_gone_on_from_more_than_once(namespace):
     run(namespace, "x = [1]", "y = 2")
-    before = namespace.snapshot()
-    for _ in range(2):
-        run(namespace, "x.append(2)", "x.append(y)", "z = 0")
-        assert namespace.variables == {"x": [1, 2, 2], "y": 2, "z": 0}
-        namespace.restore(before)
+    for child in (namespace.child(), namespace.child()):
+        run(child, "x.append(2)", "x.append(y)", "z = 0")
+        assert child.variables == {"x": [1, 2, 2], "y": 2, "z": 0}
         assert namespace.variables == {"x": [1], "y": 2}
 
 
-def test_a_fork_starts_from_a_snapshot(namespace, sandbox):
+def test_functions_go_on_in_a_copy(namespace):
     run(namespace, "f = lambda n: n + k", "k = 1")
-    fork = PythonNamespace(sandbox)
-    fork.restore(namespace.snapshot())
-    assert run(fork, "x = f(1)").changed == {"x": 2}
+    assert run(namespace.child(), "x = f(1)").changed == {"x": 2}
 
 
 def test_a_namespace_shows_its_variables_and_not_its_bytes(namespace):
     run(namespace, "x = 'apple'")
     assert repr(namespace) == "PythonNamespace({'x': 'apple'}, scope='exported')"
-    assert repr(namespace.snapshot()) == "Snapshot(texts={'x': \"'apple'\"})"
+    result = namespace.sandbox.execute(None, "x = 'apple'")
+    assert "state" not in repr(result)
+    assert "'apple'" in repr(result)
 
 
 # Without variables
@@ -540,13 +569,12 @@ def test_a_namespace_shows_its_variables_and_not_its_bytes(namespace):
     ],
 )
 def test_without_variables_only_constants_are_printed(line, printed):
-    assert LiteralNamespace().run(line) == Ran(line, printed)
+    assert LiteralNamespace().run(line) == LineResult(line, printed)
 
 
 def test_without_variables_nothing_is_kept():
     namespace = LiteralNamespace()
-    assert namespace.run("x = 1") == Ran("x = 1")
-    assert namespace.define({"x": 1}) == Ran("")
-    namespace.restore(namespace.snapshot())
+    assert namespace.run("x = 1") == LineResult("x = 1")
+    assert namespace.define({"x": 1}) == LineResult("")
     assert namespace.child().variables == {}
     assert repr(namespace) == "LiteralNamespace()"

@@ -959,3 +959,20 @@ def test_workers_run_sessions_side_by_side(start, tmp_path):
     for number, worker in enumerate(workers):
         assert worker.wait(10).status is Status.ENDED
         is_on_disk(worker.session.episode, tmp_path / f"{number}.jsonl")
+
+
+class BrokenSandbox(MontySandbox):
+    """One that raises what no sandbox should."""
+
+    def execute(self, *arguments, **options):
+        raise OverflowError("cannot convert float infinity to integer")
+
+
+def test_a_sandbox_that_fails_is_feedback_to_the_thread_and_ends_no_session():
+    with BrokenSandbox() as sandbox:
+        engine = ScriptedEngine(["x = 1\nprint(x)\n#END#"])
+        episode = Session(engine, context="go", sandbox=sandbox).run(progress=False)
+    assert episode.status is Status.ENDED
+    assert {line.error.partition(" (")[0] for line in episode.threads[0].executed} == {
+        "the sandbox failed"
+    }

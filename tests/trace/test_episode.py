@@ -10,7 +10,7 @@ from thread_kit.dialect import Stop
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Span
 from thread_kit.trace.costs import Usage
-from thread_kit.trace.episode import VERSION, Episode, TraceError, to_dataset
+from thread_kit.trace.episode import Episode, TraceError, to_dataset
 from thread_kit.trace.events import (
     Acted,
     Closed,
@@ -26,6 +26,7 @@ from thread_kit.trace.events import (
     from_json,
     to_json,
 )
+from thread_kit.trace.header import VERSION
 from thread_kit.trace.writer import TraceWriter
 
 thorough = settings(deadline=None, max_examples=60)

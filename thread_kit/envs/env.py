@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-from thread_kit.sandbox.monty import Sandbox
+from thread_kit.sandbox.sandbox import Sandbox
 
 
 class Step(NamedTuple):

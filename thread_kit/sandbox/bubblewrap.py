@@ -1,74 +1,74 @@
 """Runs model-written Python that needs numpy, pandas, scipy and matplotlib: the QA tasks.
 
-A server process lives in a jail made by bubblewrap (Linux): it sees Python, its libraries and an
-empty scratch folder in memory, and nothing else; no network, no other processes, no /proc. For each
+A server process lives in a jail made by bubblewrap (Linux): it sees Python, its libraries and two
+empty folders in memory, and nothing else; no network, no other processes, no /proc. For each
 run it forks a process that loads the thread's variables, refuses itself most of the kernel
 (`sandbox/jail/seccomp.py`), runs the code, and is killed. As with `MontySandbox` a state is bytes:
-the variables, pickled and unpickled inside the jail only. A child thread and a rewind cost nothing;
+the variables, pickled and unpickled inside the jail only. A child thread and a fork cost nothing;
 a line costs a fork and two passes over the variables (10 to 20 ms, and 10 ms a megabyte of tables).
 The scratch folder is the episode's, as an environment is: a fork of the session repeats its lines
-in a new one. Names come from the content (`save`), so nothing is overwritten.
+in a new one. Names come from the content (`save`), so nothing is overwritten. A jail serves any
+number of sessions, in any Python threads.
 
-Covered (tests/sandbox/test_bubblewrap.py: one test a line, and a table of 50 attempts to get out):
+Covered (tests/sandbox/test_bubblewrap.py, test_hostile.py: a test a line, and 50 attempts to get
+out):
 - endless loops, also inside numpy and in integer arithmetic: stopped after `seconds`, undone
 - memory: `memory` bytes of address space a run; the line is undone
-- floods of `print`: cut after `print_characters`; the rest of standard output goes nowhere
+- floods of `print`: cut by the host after `print_characters`; the rest of standard output goes
+  nowhere
 - variables and states that grow: `variables_characters`, `state_bytes`; the line is undone
-- the scratch folder: `scratch_bytes`, 16 MB a file, 1,000 files; no folders, no links
+- names: counted with the texts, at most 100 characters each, and what Python calls a name
+- pictures: at most four of a megabyte and 50 million pixels a line, PNG, named by their content
+- the scratch folder: `scratch_bytes`, 16 MB a file, 1,000 files; no folders, no links, no modes
 - files of the host, its environment variables, home folder, devices: do not exist in the jail (of
   the folders that lead to Python and its libraries there is the name, and nothing else in them)
-- writing anywhere but into the scratch folder: read-only
+- writing anywhere but into the scratch folder: read-only, but for a folder that is emptied after
+  each line
 - network, sockets to local services: refused by the kernel, twice
-- new processes, threads, programs, shells: refused
-- signals to the server, its memory, its limits, its pipes: refused, or not there
+- new processes, threads, programs, shells, terminals: refused, or not there
+- signals to the server (also by `fcntl`), its memory, its limits, its pipes: refused, or not there
+- a server that is made to wait: nothing waits for the code longer than its time, in either
+  direction; what the code asks the host's functions has at most 64 KB
 - mounts, namespaces, ptrace, bpf, io_uring, kernel modules, keyrings: refused
 - what code does to builtins, modules and its own process: gone with the process
 - code that ends or crashes its process: the line is undone, the next one runs
 - pickles made to be executed: they are executed in the jail
-- forged answers: the host reads JSON of limited size and bytes that it never interprets
+- forged answers: the host reads JSON of limited size and bytes that it never interprets, and takes
+  nothing for granted: types, numbers, sizes, names
+- a server that dies all the same: it is replaced, and a line says so if files are lost with it
+- the end of the Python thread that used the jail first: the jail stays
 
 Not covered:
 - defects of the kernel, of bubblewrap, or of the CPU
 - the time in which host functions work, and what they do with the arguments that code gives them
 - what one run of at most `seconds` can do with the memory and the processor that it has
+- what threads leave for each other in the scratch folder, such as a `matplotlibrc`
+- a host that forks and uses the jail on both sides
 - `weaker=True`: without bubblewrap there is a process with limits and, on Linux, the same refused
-  system calls (no network, no programs). It can read and write whatever files this user may
+  system calls (no network, no programs). It can read and write whatever files this user may. Its
+  folder goes with it, unless both it and the host are killed at once
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import json
-import os
+import math
 import platform
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
+import struct
 import threading
-import time
-import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any, final
+from typing import Any, final
 
 from thread_kit.sandbox.jail import seccomp, wire
-from thread_kit.sandbox.monty import ERROR_CHARACTERS, Outcome, Sandbox
+from thread_kit.sandbox.jail.limits import shorten_error
+from thread_kit.sandbox.jail_server import PATIENCE, JailServer, check_installed, must_make_a_jail
+from thread_kit.sandbox.sandbox import Sandbox, SandboxResult, check_plain
 
-JAIL = Path(__file__).parent / "jail"
-SCRATCH = "/scratch"
 _MARK = b"thread-kit jail 1\n"
 _PNG = b"\x89PNG\r\n\x1a\n"
-_PATIENCE = 20.0  # seconds beyond a run's own; a server that needs longer is replaced
-_START = 120.0  # seconds for the libraries, on a machine that is busy
-
-MISSING = (
-    "bubblewrap is not installed, and model-written Python is not run without it. Install it "
-    "(`apt install bubblewrap`, `dnf install bubblewrap`, `pacman -S bubblewrap`), or accept the "
-    "weaker protection of a plain process: BubblewrapSandbox(weaker=True)"
-)
+_PIXELS = 50_000_000
+_LOST = "the files in the scratch folder are lost"
 
 
 @final
@@ -103,6 +103,7 @@ class BubblewrapSandbox(Sandbox):
     ) -> None:
         self.functions = dict(functions or {})
         self.seconds = seconds
+        self.print_characters = print_characters
         self.variables_characters = variables_characters
         self.state_bytes = state_bytes
         self.weaker = weaker
@@ -110,16 +111,23 @@ class BubblewrapSandbox(Sandbox):
             "functions": sorted(self.functions),
             "memory": memory,
             "print_characters": print_characters,
+            "variables_characters": variables_characters,
+            "state_bytes": state_bytes,
             "file_bytes": 16 * 2**20,
+            "pictures": 4,
             "picture_bytes": 2**20,
             "files": 1_000,
             "calls": calls,
-            "frame_bytes": state_bytes + 8 * variables_characters + 2**23,
+            "call_bytes": 2**16,
             "filter": seccomp.is_known() or not weaker,
         }
+        # Bytes of JSON: a character takes twelve at most.
+        self._message_bytes = 12 * (print_characters + variables_characters) + 2**16
+        self._settings["frame_bytes"] = state_bytes + self._message_bytes + 4 * 2**20 + 2**16
         self._scratch_bytes = scratch_bytes
+        self._files = 0  # in the scratch folder, as far as is known
         self._lock = threading.Lock()
-        self._server: _Server | None = None
+        self._server: JailServer | None = None
         self._is_closed = False
         if not weaker:
             bwrap = check_installed()
@@ -128,7 +136,7 @@ class BubblewrapSandbox(Sandbox):
                     f"there are no seccomp rules for {platform.machine()}; accept the weaker "
                     "protection of a plain process: BubblewrapSandbox(weaker=True)"
                 )
-            _must_make_a_jail(bwrap)
+            must_make_a_jail(bwrap)
 
     def __repr__(self) -> str:
         kind = "weaker" if self.weaker else "jail"
@@ -138,38 +146,48 @@ class BubblewrapSandbox(Sandbox):
     @property
     def scratch(self) -> str:
         """The path of the scratch folder, as the code sees it."""
-        return self._start().scratch
+        with self._lock:
+            return self._start().scratch
 
     def execute(
         self, state: bytes | None, code: str, inputs: Mapping[str, Any] | None = None
-    ) -> Outcome:
+    ) -> SandboxResult:
         if state is not None and not state.startswith(_MARK):
             raise ValueError("not a state of a BubblewrapSandbox")
-        request = {"code": code, "inputs": _plain(dict(inputs or {})), "seconds": self.seconds}
+        check_plain(inputs or {})
+        request = {"code": code, "inputs": repr(dict(inputs or {})), "seconds": self.seconds}
         frame = wire.pack(request, (state or b"").removeprefix(_MARK))
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("the sandbox is closed")
-            try:
-                sent, why = self._converse(self._start(), frame)
-            except (wire.FrameError, OSError, ValueError) as error:
+            if self._server is not None and self._server.process.poll() is not None:
                 self._stop()
-                sent, why = None, f"server {error}"
+            if self._server is None and self._files:
+                self._files = 0
+                error = f"RuntimeError: the code's process had to be replaced; {_LOST}"
+                return SandboxResult(state, "", error, None)
+            server = self._start()
+            try:
+                sent, why = self._converse(server, frame)
+            except Exception as error:
+                self._stop()
+                sent, why = None, f"server {error}" + (f"; {_LOST}" if self._files else "")
+                self._files = 0
+            except BaseException:  # what it would still send is not the answer to the next line
+                self._stop()
+                raise
         if sent is None or why != "done":
-            return Outcome(state, "", self._reason(why), None)
-        try:
-            return self._outcome(state, *wire.unpack(sent))
-        except (ValueError, KeyError, TypeError, RecursionError, UnicodeError) as error:
-            return Outcome(state, "", f"RuntimeError: the code sent no result ({error})", None)
+            return SandboxResult(state, "", self._reason(why), None)
+        return self._read_result(state, sent)
 
     def close(self) -> None:
         with self._lock:
             self._is_closed = True
             self._stop()
 
-    def _start(self) -> _Server:
+    def _start(self) -> JailServer:
         if self._server is None:
-            self._server = _Server(self._settings, self._scratch_bytes, weaker=self.weaker)
+            self._server = JailServer(self._settings, self._scratch_bytes, weaker=self.weaker)
         return self._server
 
     def _stop(self) -> None:
@@ -177,13 +195,14 @@ class BubblewrapSandbox(Sandbox):
             self._server.close()
             self._server = None
 
-    def _converse(self, server: _Server, frame: bytes) -> tuple[bytes | None, str]:
+    def _converse(self, server: JailServer, frame: bytes) -> tuple[bytes | None, str]:
         """One run: answer its calls; what it sent at the end, and how it ended."""
         server.send(frame)
         sent = None
         while True:
-            message, rest = wire.unpack(server.receive(4 * self.seconds + _PATIENCE))
+            message, rest = wire.unpack(server.receive(4 * self.seconds + PATIENCE))
             if message["is"] == "over":
+                self._files = message["files"]
                 return sent, message["why"]
             if message["kind"] == "call":
                 server.send(self._answer(rest))
@@ -192,34 +211,52 @@ class BubblewrapSandbox(Sandbox):
 
     def _answer(self, frame: bytes) -> bytes:
         try:
-            call, _ = wire.unpack(frame)
+            call, _ = wire.unpack(frame, self._settings["call_bytes"])
             function = self.functions[call["name"]]
             return wire.pack({"value": function(*call["arguments"], **call["named"])})
         except Exception as error:  # what a thread asks for wrongly, it is told
-            return wire.pack({"error": str(error)[:ERROR_CHARACTERS] or type(error).__name__})
+            return wire.pack({"error": shorten_error(str(error)) or type(error).__name__})
 
-    def _outcome(self, before: bytes | None, reply: dict[str, Any], rest: bytes) -> Outcome:
-        printed, cut, error = reply["printed"], reply["cut"], reply["error"]
-        variables = reply["variables"]
-        if not isinstance(printed, str) or not isinstance(error, str | None):
-            raise TypeError("its fields are of other types")
-        if cut:
-            printed += f"... [{int(cut):,} more characters were printed and cut]"
-        if error is not None:
-            error = error[: ERROR_CHARACTERS + 3]
-        if variables is None:
-            return Outcome(before, printed, error, None)
-        if not all(isinstance(text, str) for text in variables.values()):
-            raise TypeError("its variables are no texts")
-        pictures, state = _pictures(reply["pictures"], rest)
-        too_large = None
-        if sum(map(len, variables.values())) > self.variables_characters:
-            too_large = f"the variables take more than {self.variables_characters:,} characters"
-        elif len(state) > self.state_bytes:
-            too_large = f"the namespace takes more than {self.state_bytes:,} bytes"
-        if too_large:
-            return Outcome(before, printed, f"MemoryError: {too_large}", None)
-        return Outcome(_MARK + state, printed, error, variables, pictures)
+    def _read_result(self, before: bytes | None, frame: bytes) -> SandboxResult:
+        """What came of a run, whoever wrote the frame."""
+        try:
+            reply, rest = wire.unpack(frame, self._message_bytes)
+            printed, cut, error = reply["printed"], reply["cut"], reply["error"]
+            variables = reply["variables"]
+            if not isinstance(printed, str) or not isinstance(error, str | None):
+                raise TypeError("its texts are none")
+            if type(cut) is not int or not 0 <= cut < 2**63:
+                raise TypeError("its count is none")
+            if variables is None and error is None:
+                raise TypeError("it says neither what there is nor what went wrong")
+            if not isinstance(variables, dict | None):
+                raise TypeError("its variables are none")
+            if not all(isinstance(text, str) for text in (variables or {}).values()):
+                raise TypeError("its variables are no texts")
+            pictures, state = self._read_pictures(reply["pictures"], rest)
+        except Exception as failure:  # no frame can be so odd that it ends more than its line
+            message = shorten_error(f"RuntimeError: the code sent no result ({failure})")
+            return SandboxResult(before, "", message, None)
+        result = SandboxResult(_MARK + state, printed, error, variables, pictures)
+        return self._check(before, result, cut=cut)
+
+    def _read_pictures(self, listed: list[Any], rest: bytes) -> tuple[dict[str, bytes], bytes]:
+        """The pictures at the end of what came, by their paths, and what stands before them."""
+        end = len(rest)
+        pictures: dict[str, bytes] = {}
+        if len(listed) > self._settings["pictures"]:
+            raise ValueError("too many pictures")
+        for path, size in reversed(listed):
+            if type(size) is not int or not 0 < size <= min(end, self._settings["picture_bytes"]):
+                raise ValueError("a picture that is none")
+            png = rest[end - size : end]
+            if not png.startswith(_PNG) or math.prod(struct.unpack_from(">II", png, 16)) > _PIXELS:
+                raise ValueError("a picture that is no PNG, or too large a one")
+            if not isinstance(path, str) or Path(path).name != wire.name_file(png, "png"):
+                raise ValueError("a picture of another name")
+            pictures[path] = png
+            end -= size
+        return dict(reversed(pictures.items())), rest[:end]
 
     def _reason(self, why: str) -> str:
         late = f"TimeoutError: the code ran for more than {self.seconds:g} seconds"
@@ -232,156 +269,3 @@ class BubblewrapSandbox(Sandbox):
             "exit": "RuntimeError: the code ended its own process",
         }
         return reasons.get(why, f"RuntimeError: the code's process died ({why})")
-
-
-class _Server:
-    """The process in the jail, and the pipes to it."""
-
-    def __init__(self, settings: dict[str, Any], scratch_bytes: int, *, weaker: bool) -> None:
-        folder: tempfile.TemporaryDirectory[str] | None = None
-        if weaker:
-            folder = tempfile.TemporaryDirectory(prefix="thread-kit-scratch-")
-        self.scratch = folder.name if folder else SCRATCH
-        # Where the parent folder of the kit is in the jail there is only its folder `jail`.
-        kit = str(JAIL.parents[2]) if weaker else "/kit"
-        worker = [
-            *(os.path.realpath(sys.executable), "-I", "-S"),
-            *(f"{kit}/thread_kit/sandbox/jail/worker.py", kit, self.scratch, json.dumps(settings)),
-            *_libraries(),
-        ]
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (`close` closes it)
-        self.process = subprocess.Popen(
-            worker if weaker else [*_jail(scratch_bytes), *worker],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            start_new_session=True,
-            env={
-                "PATH": "/usr/bin:/bin",
-                "HOME": self.scratch if weaker else "/tmp",
-                "MPLBACKEND": "agg",
-                "MPLCONFIGDIR": self.scratch if weaker else "/tmp",
-                "PYTHONHASHSEED": "0",
-                "LANG": "C.UTF-8",
-                **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"),
-            },
-        )
-        self.close = weakref.finalize(self, _end, self.process, self._errors, folder)
-        try:
-            wire.unpack(self.receive(_START))
-        except wire.FrameError as error:
-            self._errors.seek(0)
-            said = self._errors.read(2_000).decode(errors="replace").strip() or str(error)
-            self.close()
-            raise _no_start(said) from None
-
-    def send(self, frame: bytes) -> None:
-        assert self.process.stdin is not None
-        wire.send(self.process.stdin.fileno(), frame)
-
-    def receive(self, seconds: float) -> bytes:
-        assert self.process.stdout is not None
-        return wire.receive(self.process.stdout.fileno(), None, time.monotonic() + seconds)
-
-
-def _end(
-    process: subprocess.Popen[bytes],
-    errors: IO[bytes],
-    folder: tempfile.TemporaryDirectory[str] | None,
-) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, 9)
-    process.wait()
-    for pipe in (process.stdin, process.stdout, errors):
-        if pipe:
-            pipe.close()
-    if folder:
-        folder.cleanup()
-
-
-def check_installed() -> str:
-    """The path of bubblewrap; raises RuntimeError, with the remedy, where there is none."""
-    bwrap = shutil.which("bwrap")
-    if bwrap is None:
-        raise RuntimeError(MISSING)
-    return bwrap
-
-
-@functools.cache
-def _must_make_a_jail(bwrap: str) -> None:
-    """Raise RuntimeError if this bubblewrap cannot; a jail that ends at once shows it early."""
-    idle = [*_jail(2**20), os.path.realpath(sys.executable), "-I", "-S", "-c", ""]
-    done = subprocess.run(idle, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    if done.returncode:
-        raise _no_start(done.stderr[:2_000].decode(errors="replace").strip())
-
-
-def _no_start(said: str) -> RuntimeError:
-    return RuntimeError(
-        f"the jail does not start: {said}\nbubblewrap needs user namespaces, which some "
-        "containers forbid. Allow them, or accept the weaker protection of a plain "
-        "process: BubblewrapSandbox(weaker=True)"
-    )
-
-
-def _libraries() -> list[str]:
-    """The folders of installed packages."""
-    return [path for path in sys.path if path.endswith("-packages") and Path(path).is_dir()]
-
-
-def _jail(scratch_bytes: int) -> Iterator[str]:
-    """The command that makes the jail, up to the program that it runs."""
-    yield from (
-        shutil.which("bwrap") or "bwrap",
-        "--unshare-all",
-        "--unshare-user",
-        "--uid",
-        "65534",
-        "--gid",
-        "65534",
-    )
-    yield from ("--die-with-parent", "--new-session", "--ro-bind", "/usr", "/usr")
-    for name in ("/bin", "/lib", "/lib64"):  # links into /usr on all but the oldest systems
-        if os.path.islink(name):
-            yield from ("--symlink", os.readlink(name), name)
-        elif os.path.isdir(name):
-            yield from ("--ro-bind", name, name)
-    yield from (
-        "--size",
-        str(2**22),
-        "--tmpfs",
-        "/tmp",
-    )  # first: a virtual environment may be there
-    yield from ("--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache")
-    for folder in (os.path.realpath(sys.base_prefix), *_libraries()):
-        if not Path(folder).is_relative_to("/usr"):
-            yield from ("--ro-bind", folder, folder)
-    yield from ("--ro-bind", str(JAIL), "/kit/thread_kit/sandbox/jail", "--dev", "/dev")
-    yield from ("--size", str(scratch_bytes), "--tmpfs", SCRATCH)
-    yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", SCRATCH)
-
-
-def _pictures(listed: list[Any], rest: bytes) -> tuple[dict[str, bytes], bytes]:
-    """The pictures at the end of what came, by their paths, and what stands before them."""
-    end = len(rest)
-    found: dict[str, bytes] = {}
-    for path, size in reversed(listed):
-        if not isinstance(path, str) or type(size) is not int or not 0 < size <= end:
-            raise ValueError("a picture that is none")
-        found[path] = rest[end - size : end]
-        if not found[path].startswith(_PNG):
-            raise ValueError("a picture that is no PNG")
-        end -= size
-    return dict(reversed(found.items())), rest[:end]
-
-
-def _plain(inputs: dict[str, Any]) -> str:
-    """Plain data as Python text; raises TypeError for anything else."""
-    values: list[Any] = [inputs]
-    while values:
-        value = values.pop()
-        if type(value) in (dict, list, tuple, set):
-            values += [*value, *value.values()] if isinstance(value, dict) else value
-        elif value is not None and type(value) not in (str, bytes, bool, int, float):
-            raise TypeError(f"cannot hand over {type(value).__name__}: it is no plain data")
-    return repr(inputs)

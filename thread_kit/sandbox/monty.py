@@ -1,8 +1,8 @@
 """Runs model-written Python outside our own process.
 
 A sandbox is stateless: it maps *state bytes + code* to *new state bytes + printed text*. A waiting
-thread is therefore a few kilobytes and no process, a child thread is a copied reference, and rewind
-and fork cost nothing. `MontySandbox` keeps a small pool of worker processes that run monty, a
+thread is therefore a few kilobytes and no process, a child thread is a copied reference, and a
+fork costs nothing. `MontySandbox` keeps a small pool of worker processes that run monty, a
 Python interpreter without files, network or processes (package `pydantic-monty`).
 
 Covered (one test a line in tests/sandbox/test_monty.py):
@@ -10,13 +10,17 @@ Covered (one test a line in tests/sandbox/test_monty.py):
 - huge lists, strings, integers, padded formats: `memory`, the line is undone
 - values that are small in memory and huge in print (`a = [a, a]`, repeated): the line is undone
 - endless recursion, in the code and in the nesting of its source text
-- floods of `print`: cut after `print_characters`, with a note that says so
+- floods of `print`: cut by the host after `print_characters`, with a note that says so
 - namespaces and states that grow line by line: `variables_characters`, `state_bytes`
 - files, directories, environment variables, processes, signals, sockets: refused
 - `__import__`, builtins, other modules, walks over `__class__` and `__subclasses__`: do not exist
 - values that are hostile to the host (a hash or a repr that takes hours): only text crosses over
 - hostile `__repr__` and `__str__`, long error messages, null bytes, lone surrogates
+- `locals`, `repr`, `str` and other builtins bound anew: the variables stay what they are
+- names: counted with the texts, at most 100 characters each, and what Python calls a name
 - a worker that dies: the line is undone, the next line gets a fresh worker
+- Ctrl-C, Ctrl-Z, SIGTERM to the whole group: the workers go on; one that a signal ended all the
+  same is a KeyboardInterrupt and never the error of a line
 - `time.sleep`: returns at once; `random`: starts at a fixed seed, so that a replay is a replay
 
 Not covered:
@@ -26,17 +30,18 @@ Not covered:
 - the clock: `time` and `datetime` show the real time, in UTC
 - many lines that each stay just below the limits; budget the lines of a thread instead
 - a host that forks while the workers run
+- a worker that somebody alone stops (SIGSTOP): its line is told that it took too long
 When a worker dies of memory it says so in one line on the standard error of this process.
 """
 
 from __future__ import annotations
 
+import re
+import signal
 import weakref
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Self, final
+from typing import Any, final
 
 from pydantic_monty import (
     Monty,
@@ -51,54 +56,28 @@ from pydantic_monty import (
     ResourceLimits,
 )
 
-ERROR_CHARACTERS = 500  # an error is shown to people and kept in the trace: one line is enough
+from thread_kit.sandbox.jail.limits import shorten_error
+from thread_kit.sandbox.sandbox import Sandbox, SandboxResult, check_plain
 
 # The namespace as text. `!r` is syntax, so code that rebinds `repr` or `str` changes nothing here,
-# and whatever the code made of its values, strings are all that comes back.
-_SHOW = "{f'{name}': f'{value!r}' for name, value in locals().items()}"
+# and whatever the code made of its values, strings are all that comes back. `locals` is a function
+# again once the name has been an exception's: whatever else the code bound to it is gone.
+_SHOW = """
+try:
+    1 / 0
+except ZeroDivisionError as locals:
+    pass
+{f'{name}': f'{value!r}' for name, value in locals().items()}
+"""
+
+_OF_TERMINALS = [
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGTSTP", "SIGTTIN", "SIGTTOU")
+    if hasattr(signal, name)
+]
+_INTERRUPTED = re.compile(r"signal: \d+ \(SIG(?:INT|QUIT|TERM|HUP)\)")  # as monty writes it
 
 _POLICY: OSPolicy = {"sleep": "zero", "random_start": {"seed": 0}}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What running some code did.
-
-    `state` is the state to go on with. `variables` has the `repr` of each value by name, or is None
-    if the code was undone (`state` is then the state from before). `error` reads like
-    "NameError: name 'x' is not defined". `pictures` are PNG files that the code saved, by path.
-    """
-
-    state: bytes | None = field(repr=False)
-    printed: str
-    error: str | None
-    variables: dict[str, str] | None
-    pictures: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-
-
-class Sandbox(ABC):
-    """Runs untrusted code in another process; safe to share between threads."""
-
-    @abstractmethod
-    def execute(
-        self, state: bytes | None, code: str, inputs: Mapping[str, Any] | None = None
-    ) -> Outcome:
-        """Run code in the namespace of `state` (None: an empty one), after binding `inputs`.
-
-        Whatever the code does becomes part of the outcome. Raises TypeError if an input is not
-        plain data, ValueError if `state` was not written by this kind of sandbox, RuntimeError
-        after `close` or if no worker starts.
-        """
-
-    @abstractmethod
-    def close(self) -> None:
-        """End all worker processes; closing twice is fine."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 @final
@@ -132,7 +111,8 @@ class MontySandbox(Sandbox):
         self._limits: ResourceLimits = {"max_feed_duration_secs": seconds, "max_memory": memory}
         # The interpreter keeps the time limit itself; the pool kills a worker that fails to.
         pool = Monty(min_processes=1, max_processes=workers, request_timeout=2 * seconds + 5)
-        pool.__enter__()
+        with _block_signals():
+            pool.__enter__()
         self._pool = pool
         # Runs at close, at garbage collection or at interpreter exit, whichever comes first.
         self._close = weakref.finalize(self, pool.__exit__, None, None, None)
@@ -146,9 +126,10 @@ class MontySandbox(Sandbox):
 
     def execute(
         self, state: bytes | None, code: str, inputs: Mapping[str, Any] | None = None
-    ) -> Outcome:
+    ) -> SandboxResult:
         if not self._close.alive:
             raise RuntimeError("the sandbox is closed")
+        check_plain(inputs or {})
         printed = _Printed(self.print_characters)
         error = None
         with self._session(state) as session:
@@ -160,13 +141,12 @@ class MontySandbox(Sandbox):
                     if error.startswith(("TimeoutError", "MemoryError")):
                         raise  # stopped in the middle of something: that heap is not to be kept
                 after = session.dump()
-                variables = _feed(session, _SHOW, _Printed(0)).output
-                self._check_size(after, variables)
-            except MontyConversionError as failure:
-                raise TypeError(str(failure)) from None
-            except (MontyError, _TooLargeError) as failure:
-                return Outcome(state, printed.text, _message(failure), None)
-        return Outcome(after, printed.text, error, variables)
+                variables = _read_texts(_feed(session, _SHOW, _Printed(0)).output)
+            except Exception as failure:  # monty's own, and what no type of Python can hold
+                after, error, variables = b"", _message(failure), None
+        return self._check(
+            state, SandboxResult(after, printed.text, error, variables), cut=printed.cut
+        )
 
     def close(self) -> None:
         self._close()
@@ -177,7 +157,8 @@ class MontySandbox(Sandbox):
             for _ in range(self.workers + 1):
                 session = self._pool.checkout(limits=self._limits, os_policy=_POLICY)
                 try:
-                    stack.enter_context(session)
+                    with _block_signals():
+                        stack.enter_context(session)
                     if state is not None:
                         session.load_session(state)
                     break
@@ -189,19 +170,6 @@ class MontySandbox(Sandbox):
                 raise RuntimeError("the sandbox workers die as soon as they start")
             yield session
 
-    def _check_size(self, state: bytes, variables: Mapping[str, str]) -> None:
-        # Every line leaves a state that rewind may want, and texts that are parsed in our process.
-        if sum(map(len, variables.values())) > self.variables_characters:
-            raise _TooLargeError(
-                f"the variables take more than {self.variables_characters:,} characters"
-            )
-        if len(state) > self.state_bytes:
-            raise _TooLargeError(f"the namespace takes more than {self.state_bytes:,} bytes")
-
-
-class _TooLargeError(Exception):
-    pass
-
 
 class _Printed:
     """Collects printed text up to a number of characters and counts what is beyond."""
@@ -209,19 +177,18 @@ class _Printed:
     def __init__(self, limit: int) -> None:
         self._room = limit
         self._kept: list[str] = []
-        self._cut = 0
+        self.cut = 0
 
     def __call__(self, stream: str, text: str) -> None:
         kept = text[: self._room]
         self._room -= len(kept)
-        self._cut += len(text) - len(kept)
+        self.cut += len(text) - len(kept)
         if kept and stream == "stdout":
             self._kept.append(kept)
 
     @property
     def text(self) -> str:
-        note = f"... [{self._cut:,} more characters were printed and cut]" if self._cut else ""
-        return "".join(self._kept) + note
+        return "".join(self._kept)
 
 
 def _feed(
@@ -236,15 +203,40 @@ def _feed(
     return step
 
 
+def _read_texts(shown: Any) -> dict[str, str]:
+    """What `_SHOW` gave; raises TypeError if that is no text by name."""
+    if type(shown) is not dict or not all(
+        type(part) is str for one in shown.items() for part in one
+    ):
+        raise TypeError("the variables are no texts")
+    return shown
+
+
+@contextmanager
+def _block_signals() -> Iterator[None]:
+    """A worker that starts meanwhile never gets what a terminal sends to all of its processes.
+
+    Ctrl-C is for the person's program to answer, and would else be an error of the thread's code.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _OF_TERMINALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _message(failure: Exception) -> str:
-    if isinstance(failure, _TooLargeError):
-        return f"MemoryError: {failure}"
+    """The error as the thread is told it; raises KeyboardInterrupt if a signal ended the worker."""
     if isinstance(failure, MontyCrashedError):
         if failure.timed_out:
             return "TimeoutError: the sandbox worker did not stop in time and was replaced"
+        if _INTERRUPTED.search(str(failure)):
+            raise KeyboardInterrupt(f"the sandbox worker was ended: {failure}") from None
         return "RuntimeError: the sandbox worker died and was replaced"
     if isinstance(failure, MontyRuntimeError | MontySyntaxError):
-        text = failure.display("type-msg")
-    else:
-        text = f"RuntimeError: {failure}"
-    return text if len(text) <= ERROR_CHARACTERS else text[:ERROR_CHARACTERS] + "..."
+        return shorten_error(failure.display("type-msg"))
+    kind = "TypeError" if isinstance(failure, MontyConversionError | TypeError) else "RuntimeError"
+    return shorten_error(f"{kind}: {failure}")

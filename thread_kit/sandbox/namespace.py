@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import json
-import keyword
 import re
 import textwrap
 import threading
@@ -19,13 +18,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, final
 
-from thread_kit.code_lines import bound, literal, parsed, prints
-from thread_kit.sandbox.monty import Outcome, Sandbox
+from thread_kit.code_lines import bound, is_variable_name, literal, parsed, prints
+from thread_kit.sandbox.sandbox import Sandbox, SandboxResult
 
 # What `repr` writes for plain data. Other text, such as that of a hostile `__repr__`, is not even
-# parsed: without operators only brackets nest, and Python's tokenizer stops those at 200.
+# parsed: without operators only brackets nest, and Python's tokenizer stops those at 200. Halves of
+# surrogates stay as they are written: no file, no model and no other sandbox could take them.
+_ESCAPE = r"""\\(?:[\\'"nrtx]|u(?![dD][89a-fA-F])|U(?!0000[dD][89a-fA-F]))"""
 _PLAIN = re.compile(
-    r"""(?: [\[\](){},:\ ] | b?'(?:[^'\\\n]|\\[\\'"nrtxuU])*' | b?"(?:[^"\\\n]|\\[\\'"nrtxuU])*"
+    rf"""(?: [\[\](){{}},:\ ] | b?'(?:[^'\\\n]|{_ESCAPE})*' | b?"(?:[^"\\\n]|{_ESCAPE})*"
           | -?\d[\d.]*(?:e[-+]?\d+)? | True | False | None | set\(\) )*+""",
     re.VERBOSE,
 )
@@ -33,7 +34,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>$)")  # differs from run to run, tell
 
 
 @dataclass(frozen=True)
-class Ran:
+class LineResult:
     """What running one line did; a line of prose did nothing.
 
     `printed` is without its last newline, None if nothing was printed. `error` reads like
@@ -52,14 +53,6 @@ class Ran:
     answer: str | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """The variables at one moment: the sandbox's state (bytes) and each value's text by name."""
-
-    state: bytes | None = field(default=None, repr=False)
-    texts: Mapping[str, str] = field(default_factory=dict)
-
-
 class Namespace(ABC):
     """The variables of one thread; safe to share between Python threads."""
 
@@ -73,27 +66,20 @@ class Namespace(ABC):
         """
 
     @abstractmethod
-    def run(self, line: str) -> Ran:
+    def run(self, line: str) -> LineResult:
         """Execute one complete line if it is `executable`; never raises for what the line does."""
 
     @abstractmethod
-    def define(self, variables: Mapping[str, Any]) -> Ran:
+    def define(self, variables: Mapping[str, Any]) -> LineResult:
         """Bind variables, as psi does; what exceeds the limits is an error of the result.
 
-        Raises ValueError for what cannot name a variable, TypeError for what is not plain data.
+        Whatever a sandbox let through as variables can be defined in another. Raises ValueError for
+        what cannot name a variable (`is_variable_name`), TypeError for what is not plain data.
         """
 
     @abstractmethod
     def child(self) -> Namespace:
         """The namespace of a thread that is spawned now; costs nothing."""
-
-    @abstractmethod
-    def snapshot(self) -> Snapshot:
-        """The present state, immutable, for rewind and fork."""
-
-    @abstractmethod
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go back to a snapshot."""
 
 
 @final
@@ -119,66 +105,62 @@ class PythonNamespace(Namespace):
         self.sandbox = sandbox
         self.scope = scope
         self.blocks = blocks
-        self._now = Snapshot()
+        # The sandbox's state, and each value's text by name; always replaced together.
+        self._now: tuple[bytes | None, Mapping[str, str]] = None, {}
         self._lock = threading.Lock()  # with scope="shared", children may run at the same time
-        if variables:
-            self._keep("", sandbox.execute(None, "", dict(variables)), set(variables))
+        self._define(variables or {})
 
     def __repr__(self) -> str:
         return f"PythonNamespace({self.variables}, scope={self.scope!r})"
 
     @property
     def variables(self) -> Mapping[str, Any]:
-        return {name: _value(text) for name, text in self._now.texts.items()}
+        return {name: _value(text) for name, text in self._now[1].items()}
 
-    def run(self, line: str) -> Ran:
+    def run(self, line: str) -> LineResult:
         tree = parsed(line, block=self.blocks)
         if tree is None:
-            return Ran(line)
+            return LineResult(line)
         with self._lock:
-            outcome = self.sandbox.execute(self._now.state, textwrap.dedent(line).strip())
+            result = self.sandbox.execute(self._now[0], textwrap.dedent(line).strip())
             # A line that failed half-way bound only what is seen to differ.
-            ran = self._keep(line, outcome, set() if outcome.error else set(bound(tree)))
+            ran = self._keep(line, result, set() if result.error else set(bound(tree)))
         failed_print = ran.error if prints(tree) else None
         return replace(ran, executed=True, answer=failed_print or ran.printed)
 
-    def define(self, variables: Mapping[str, Any]) -> Ran:
+    def define(self, variables: Mapping[str, Any]) -> LineResult:
+        return LineResult("") if self.scope == "shared" else self._define(variables)
+
+    def _define(self, variables: Mapping[str, Any]) -> LineResult:
         for name in variables:
-            if not name.isidentifier() or keyword.iskeyword(name):
+            if not is_variable_name(name):
                 raise ValueError(f"not the name of a variable: {name!r}")
-        # What is no plain data comes as its text: a function that is the same would lose its body.
-        texts = self._now.texts
-        news = {n: value for n, value in variables.items() if n not in texts or texts[n] != value}
-        if self.scope == "shared" or not news:
-            return Ran("")
         with self._lock:
-            outcome = self.sandbox.execute(self._now.state, "", news)
-            return self._keep("", outcome, set(news))
+            # What is no plain data comes as its text: a function that is the same would lose its
+            # body.
+            state, texts = self._now
+            new = {n: v for n, v in variables.items() if n not in texts or texts[n] != v}
+            if not new:
+                return LineResult("")
+            return self._keep("", self.sandbox.execute(state, "", new), set(new))
 
     def child(self) -> PythonNamespace:
         if self.scope == "shared":
             return self
         child = PythonNamespace(self.sandbox, scope=self.scope, blocks=self.blocks)
-        child.restore(self.snapshot())
+        child._now = self._now
         return child
 
-    def snapshot(self) -> Snapshot:
-        return self._now
-
-    def restore(self, snapshot: Snapshot) -> None:
-        with self._lock:
-            self._now = snapshot
-
-    def _keep(self, line: str, outcome: Outcome, bound: set[str]) -> Ran:
+    def _keep(self, line: str, result: SandboxResult, bound: set[str]) -> LineResult:
         changed: dict[str, str] = {}
-        if outcome.variables is not None:
-            before, after = self._now.texts, _public(outcome.variables)
+        if result.variables is not None:
+            before, after = self._now[1], _public(result.variables)
             changed = {n: t for n, t in after.items() if n in bound or before.get(n) != t}
             same = {n: t for n, t in before.items() if n in after and n not in changed}
-            self._now = Snapshot(outcome.state, same | changed)
-        printed = outcome.printed.removesuffix("\n") if outcome.printed else None
-        news = {name: _jsonable(text) for name, text in changed.items()}
-        return Ran(line, printed, outcome.error, news, pictures=outcome.pictures)
+            self._now = result.state, same | changed
+        printed = result.printed.removesuffix("\n") if result.printed else None
+        new = {name: _jsonable(text) for name, text in changed.items()}
+        return LineResult(line, printed, result.error, new, pictures=result.pictures)
 
 
 @final
@@ -195,27 +177,21 @@ class LiteralNamespace(Namespace):
     def variables(self) -> Mapping[str, Any]:
         return {}
 
-    def run(self, line: str) -> Ran:
+    def run(self, line: str) -> LineResult:
         match parsed(line):
             case ast.Module([ast.Expr(ast.Call(ast.Name("print"), arguments, []))]):
                 literals = [a.value for a in arguments if isinstance(a, ast.Constant)]
                 texts = [value for value in literals if isinstance(value, str)]
                 if len(texts) == len(arguments):
                     text = " ".join(texts)
-                    return Ran(line, text, executed=True, answer=text)
-        return Ran(line)
+                    return LineResult(line, text, executed=True, answer=text)
+        return LineResult(line)
 
-    def define(self, variables: Mapping[str, Any]) -> Ran:
-        return Ran("")
+    def define(self, variables: Mapping[str, Any]) -> LineResult:
+        return LineResult("")
 
     def child(self) -> LiteralNamespace:
         return self
-
-    def snapshot(self) -> Snapshot:
-        return Snapshot()
-
-    def restore(self, snapshot: Snapshot) -> None:
-        pass
 
 
 def _public(texts: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,8 @@ from dataclasses import replace
 from thread_kit.dialect import Dialect
 from thread_kit.envs.env import Env
 from thread_kit.requests import Executed, Finished
-from thread_kit.sandbox.namespace import Ran
+from thread_kit.sandbox.jail.limits import ERROR_CHARACTERS
+from thread_kit.sandbox.namespace import LineResult
 from thread_kit.sequence import Provenance
 from thread_kit.session.live_thread import LiveThread
 from thread_kit.session.replay import Edits
@@ -49,7 +50,7 @@ class Effects:
         for line in lines:
             self._check()
             yield from self.change_variables(thread)
-            ran = thread.namespace.run(line)
+            ran = _run(thread, line)
             if not ran.executed:
                 continue
             printed = printed if ran.answer is None else ran.answer
@@ -111,7 +112,7 @@ class Effects:
 
     def _act_in_code(self, thread: LiveThread, action: str) -> Iterator[Event]:
         """An action that is a line of code: the thread observes what it printed, or its error."""
-        ran = thread.namespace.run(action)
+        ran = _run(thread, action)
         if not ran.executed:
             thread.reply = "Not a line of code that prints; an action is one, such as print(x)."
             return
@@ -120,7 +121,16 @@ class Effects:
         thread.reply = "\n".join(seen) or "Nothing was printed."
 
 
-def _tell(thread: LiveThread, ran: Ran) -> Iterator[Event]:
+def _run(thread: LiveThread, line: str) -> LineResult:
+    """Run a line of a thread; whatever becomes of the sandbox is the line's error."""
+    try:
+        return thread.namespace.run(line)
+    except Exception as error:
+        told = f"the sandbox failed ({type(error).__name__}: {error})"
+        return LineResult(line, executed=True, error=told[:ERROR_CHARACTERS])
+
+
+def _tell(thread: LiveThread, ran: LineResult) -> Iterator[Event]:
     yield ExecutedLine(thread.id, ran.line, ran.printed, ran.error, plain(ran.changed))
     for path, png in ran.pictures.items():
         yield Pictured(thread.id, path, base64.b64encode(png).decode())

@@ -24,8 +24,9 @@ from thread_kit.envs.env import Env
 from thread_kit.program import threads
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.requests import Program, Status
-from thread_kit.sandbox.monty import MontySandbox, Sandbox
+from thread_kit.sandbox.monty import MontySandbox
 from thread_kit.sandbox.namespace import LiteralNamespace, Namespace, PythonNamespace
+from thread_kit.sandbox.sandbox import Sandbox
 from thread_kit.session.calls import Calls
 from thread_kit.session.checks import (
     check_futures,

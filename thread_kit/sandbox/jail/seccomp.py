@@ -1,7 +1,8 @@
 """The system calls that model-written code is refused, as a seccomp filter (Linux).
 
 Refused are new processes and threads, programs, signals, sockets, mounts, other processes' memory,
-limits, kernel modules and the kernel's rarer interfaces: what numpy, pandas and scipy never need.
+limits, kernel modules, modes of files and the kernel's rarer interfaces: what numpy, pandas and
+scipy never need.
 The rest of the jail (`sandbox/bubblewrap.py`) decides which files there are. The numbers are those
 of the kernel's own tables; the filter was tried on x86_64 only.
 """
@@ -74,6 +75,15 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "symlinkat": (266, 36),
     "link": (86, None),
     "linkat": (265, 37),
+    # what would shut the server out of that folder, or store what no limit counts
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
     # mounts and namespaces
     "mount": (165, 40),
     "umount2": (166, 39),
@@ -101,6 +111,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "request_key": (249, 218),
     "keyctl": (250, 219),
     "fanotify_init": (300, 262),
+    "inotify_init": (253, None),
     "inotify_init1": (294, 26),
     "personality": (135, 92),
     "modify_ldt": (154, None),
@@ -129,10 +140,14 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
 # Programs try these first and fall back to an older call where they do not exist.
 _UNKNOWN: dict[str, tuple[int, int]] = {"clone3": (435, 435), "memfd_create": (319, 279)}
 _PRLIMIT = (302, 261)
+_FCNTL = (72, 25)
+# Copies, flags, locks, sizes and seals of files. Not there: owners, signals, leases and notices
+# (F_SETOWN, F_SETSIG, F_SETOWN_EX, ...), by which the kernel itself would signal the server.
+_FCNTL_COMMANDS = (*range(8), 36, 37, 38, 1030, 1032, 1033, 1034)
 
 _LOAD, _JUMP_EQUAL, _JUMP_GREATER, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
-_NUMBER, _ARCHITECTURE, _THIRD_LOW, _THIRD_HIGH = 0, 4, 32, 36
+_NUMBER, _ARCHITECTURE, _SECOND_LOW, _THIRD_LOW, _THIRD_HIGH = 0, 4, 24, 32, 36
 _SET_MODE_FILTER, _TSYNC, _NO_NEW_PRIVS = 1, 1, 38
 
 
@@ -157,6 +172,11 @@ def program(machine: str) -> bytes:
         for numbers in table.values():
             if (number := numbers[column]) is not None:
                 code += [_instruction(_JUMP_EQUAL, number, 0, 1), _refuse(error)]
+    commands = [_instruction(_LOAD, _SECOND_LOW)]
+    for command in _FCNTL_COMMANDS:
+        commands += [_instruction(_JUMP_EQUAL, command, 0, 1), _instruction(_RETURN, _ALLOW)]
+    commands.append(_refuse(errno.EPERM))
+    code += [_instruction(_JUMP_EQUAL, _FCNTL[column], 0, len(commands)), *commands]
     code += [
         # A limit may be read (no new value is given) but not set.
         _instruction(_JUMP_EQUAL, _PRLIMIT[column], 0, 5),

@@ -5,86 +5,84 @@ gives up what it may give up (`sandbox/jail/seccomp.py`, limits), runs the code,
 it, and is killed. So nothing that the code does to its process, to pandas or to builtins reaches
 the next run, and a run that does not stop costs its own process and not the start of the server.
 
-    python -I -S worker.py FOLDER-OF-THE-KIT SCRATCH SETTINGS SITE-PACKAGES ...
+    python -I -S worker.py FOLDER-OF-THE-KIT SETTINGS SITE-PACKAGES ...
+
+SETTINGS is a JSON object (`sandbox/jail_server.py` writes it); its `scratch` is the folder that all
+runs of an episode share, `temporary` one that is empty at the start of each, and `remove` what is
+deleted when the host is gone.
 """
 
 from __future__ import annotations
 
-import ast
-import builtins
 import ctypes
 import gc
-import hashlib
 import importlib
-import io
 import json
 import math
 import os
-import random
 import re
-import resource
+import shutil
 import signal
 import sys
 import time
-import types
 import warnings
 from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
     sys.path[:0] = [sys.argv[1]]
-    sys.path += sys.argv[4:]
+    sys.path += sys.argv[3:]
 
-import cloudpickle
-
-from thread_kit.sandbox.jail import seccomp
+from thread_kit.sandbox.jail.run import PRELOADED, run_and_exit
 from thread_kit.sandbox.jail.wire import FrameError, pack, receive, send, unpack
 
-PRELOADED = {"np": "numpy", "pd": "pandas", "stats": "scipy.stats"}
-LOADED_WHEN_USED = {"plt": "matplotlib.pyplot"}  # as long to import as all the others
-GIVEN = "thread_kit_jail"  # the module in which the functions live that every namespace has
 WALL = 4  # a run may take so many times its seconds on the clock
-PICTURES = 4  # a line of code
-TEXT_CHARACTERS = 1_000  # of a value that is no plain data, such as a table
-ERROR_CHARACTERS = 500
+PLOTS = re.compile(r"plt|plot|hist|matplotlib")  # in code that needs the library for pictures
 _DUMPABLE = 4
-_PLAIN = (int, bool, float, list, tuple, dict, set)
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
 
 
-# The server
-
-
-def serve(requests: int, replies: int, scratch: Path, settings: dict[str, Any]) -> None:
+def serve(requests: int, replies: int, settings: dict[str, Any]) -> None:
     """Answer requests until the host closes the pipe."""
+    scratch, temporary = Path(settings["scratch"]), Path(settings["temporary"])
     while True:
         try:
             frame = receive(requests)
         except FrameError:
             return
         request, _ = unpack(frame)
-        before = set(os.listdir(scratch))
+        if PLOTS.search(request["code"]):
+            _import_plots()
+        before = _list_files(scratch)
+        # 1. A process for this run alone, with a pipe to it and one from it.
         ours, theirs = os.pipe()
         answers_in, answers_out = os.pipe()
         child = os.fork()
         if child == 0:
             for end in (ours, answers_out, requests, replies):
                 os.close(end)
-            _child(frame, theirs, answers_in, scratch, settings)
+            run_and_exit(frame, theirs, answers_in, scratch, settings)
         os.close(theirs)
         os.close(answers_in)
+        # 2. What it asks and sends goes to the host; then it is killed, whatever it does.
+        seconds = request["seconds"]
         try:
-            why = _relay(WALL * request["seconds"], ours, answers_out, requests, replies, settings)
+            why = _relay(WALL * seconds, ours, answers_out, requests, replies, settings)
         finally:
             os.close(ours)
             os.close(answers_out)
             os.kill(child, signal.SIGKILL)
-            _, status = os.waitpid(child, 0)
+            _, status, usage = os.wait4(child, 0)
         if why == "gone":
             why = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "exit"
-        if _sweep(scratch, before, settings["files"]):
-            why = "files"
-        send(replies, pack({"is": "over", "why": why}))
+            if os.WIFSIGNALED(status) and usage.ru_utime + usage.ru_stime >= math.ceil(seconds):
+                why = "late"
+        # 3. What it left in the folders.
+        _remove(temporary, _list_files(temporary))
+        now = _list_files(scratch)
+        if len(now) > settings["files"]:
+            _remove(scratch, now - before)
+            why, now = "files", before
+        send(replies, pack({"is": "over", "why": why, "files": len(now)}))
 
 
 def _relay(
@@ -92,13 +90,15 @@ def _relay(
 ) -> str:
     """Pass on what the child asks the host for and what it sends at the end; how it ended.
 
-    The child's frames are not looked into: `kind` is the only byte that tells them apart.
+    The child's frames are not looked into: `kind` is the only byte that tells them apart. Nothing
+    waits for the child longer than `seconds`, neither to read nor to be read.
     """
     for _ in range(settings["calls"] + 1):
         begun = time.monotonic()
         try:
             kind = receive(child, 1, begun + seconds)[-1:]
-            frame = receive(child, settings["frame_bytes"], begun + seconds)
+            limit = settings["call_bytes" if kind == b"c" else "frame_bytes"]
+            frame = receive(child, limit, begun + seconds)
         except FrameError as error:
             return str(error)
         seconds -= time.monotonic() - begun
@@ -106,257 +106,48 @@ def _relay(
         if kind != b"c":
             return "done"
         answer = receive(host)  # the host's time is not the thread's
+        begun = time.monotonic()
         try:
-            send(to_child, answer)
+            send(to_child, answer, begun + seconds)
+        except FrameError as error:
+            return str(error)
         except OSError:
             return "gone"
+        seconds -= time.monotonic() - begun
     return "calls"
 
 
-def _sweep(scratch: Path, before: set[str], most: int) -> bool:
-    """Remove what a run has written, if the scratch folder holds too many files now."""
-    now = os.listdir(scratch)
-    if len(now) <= most:
-        return False
-    for name in now:
-        if name not in before:
-            os.unlink(scratch / name)
-    return True
-
-
-# The process of one run
-
-
-def _child(frame: bytes, out: int, answers: int, scratch: Path, settings: dict[str, Any]) -> None:
-    """Run the code and send what came of it; never returns."""
+def _list_files(folder: Path) -> set[str]:
+    """The names in a folder, whatever a run did to it."""
     try:
-        null = os.open(os.devnull, os.O_RDWR)
-        for end in (0, 1, 2):
-            os.dup2(null, end)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        request, rest = unpack(frame)
-        _limit(request["seconds"], settings)
-        if settings["filter"]:
-            seccomp.install()
-        run = _Run(out, answers, scratch, settings)
-        reply, state = run(request["code"], request["inputs"], rest)
-        send(out, _kind(b"d") + pack(reply, state))
-    except MemoryError:
-        _last_words(out, "MemoryError: the code needs more memory than it may have")
-    except BaseException as error:
-        _last_words(out, _message(error))
-    finally:
-        os._exit(0)
+        os.chmod(folder, 0o700)  # where no filter refuses this to the code
+        return set(os.listdir(folder))
+    except OSError:
+        return set()
 
 
-def _kind(letter: bytes) -> bytes:
-    """A frame of one byte: what the next frame is."""
-    return b"\0\0\0\0" + (1).to_bytes(8, "little") + letter
-
-
-def _last_words(out: int, error: str) -> None:
-    reply = {"printed": "", "cut": 0, "error": error, "variables": None, "pictures": []}
-    send(out, _kind(b"d") + pack(reply))
-
-
-def _limit(seconds: float, settings: dict[str, Any]) -> None:
-    limits = {
-        resource.RLIMIT_AS: settings["memory"],
-        resource.RLIMIT_FSIZE: settings["file_bytes"],
-        resource.RLIMIT_NOFILE: 64,
-        resource.RLIMIT_CORE: 0,
-    }
-    for kind, limit in limits.items():
-        hard = resource.getrlimit(kind)[1]
-        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(kind, (limit, limit))
-    # Of the processor's time, so that a line is not stopped because the machine is busy.
-    whole = math.ceil(seconds)
-    resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too large is an OSError
-
-
-class _Run:
-    """One run of code, in its own process."""
-
-    def __init__(self, out: int, answers: int, scratch: Path, settings: dict[str, Any]) -> None:
-        self.out, self.answers = out, answers
-        self.scratch, self.settings = scratch, settings
-        self.printed = _Printed(settings["print_characters"])
-        self.pictures: list[str] = []
-        self.given = self._given()
-
-    def __call__(self, code: str, inputs: str, state: bytes) -> tuple[dict[str, Any], bytes]:
-        namespace: dict[str, Any] = cloudpickle.loads(state) if state else {}
-        namespace |= {"__name__": "__main__", "__builtins__": builtins, **self.given}
-        for name, module in LOADED_WHEN_USED.items():
-            if re.search(rf"\b{name}\b", code) and name not in namespace:
-                namespace[name] = importlib.import_module(module)
-        plain = {"inf": float("inf"), "nan": float("nan"), "__builtins__": {"set": set}}
-        namespace |= eval(inputs, plain)
-        random.seed(0)  # Python seeds it anew in a forked process; numpy's stays as the server's
-        sys.stdout, sys.stderr = self.printed, io.StringIO()
-        error = None
+def _remove(folder: Path, names: set[str]) -> None:
+    for name in names:
         try:
-            exec(compile(ast.parse(code), "<thread>", "exec"), namespace)
-        except BaseException as failure:
-            if isinstance(failure, MemoryError):
-                raise
-            error = _message(failure)
-        texts, state, lost = self._keep(namespace)
-        if lost and error is None:
-            error = lost
-        reply = {
-            "printed": self.printed.text,
-            "cut": self.printed.cut,
-            "error": error,
-            "variables": texts,
-            "pictures": [[path, Path(path).stat().st_size] for path in self.pictures],
-        }
-        return reply, state + b"".join(Path(path).read_bytes() for path in self.pictures)
-
-    # What every namespace has
-
-    def _given(self) -> dict[str, Any]:
-        """The functions `save` and those of the host, and the usual names of the libraries."""
-        module = types.ModuleType(GIVEN)
-        sys.modules[GIVEN] = module
-        functions = [_named("save", self._save)]
-        functions += [_named(name, self._remote(name)) for name in self.settings["functions"]]
-        for function in functions:
-            setattr(module, function.__name__, function)
-        modules = {n: sys.modules[full] for n, full in PRELOADED.items() if full in sys.modules}
-        return {**modules, **{one.__name__: one for one in functions}}
-
-    def _save(self, what: Any) -> str:
-        """Write a table or a picture into the scratch folder; its path.
-
-        The name comes from the content, so that two threads never write different things to one
-        path, and a replay finds the same paths.
-        """
-        if hasattr(what, "to_csv"):
-            data, ending = what.to_csv(index=what.index.name is not None).encode(), "csv"
-        else:
-            figure = what.get_figure() if hasattr(what, "get_figure") else what
-            if not hasattr(figure, "savefig"):
-                raise TypeError(f"save takes a table or a figure, not {type(what).__name__}")
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format="png", metadata={"Software": None})
-            data, ending = buffer.getvalue(), "png"
-            if len(data) > self.settings["picture_bytes"] or len(self.pictures) == PICTURES:
-                raise MemoryError(f"a line saves at most {PICTURES} small pictures")
-        path = self.scratch / f"{hashlib.sha256(data).hexdigest()[:10]}.{ending}"
-        path.write_bytes(data)
-        if ending == "png":
-            self.pictures.append(str(path))
-        return str(path)
-
-    def _remote(self, name: str) -> Any:
-        def remote(*arguments: Any, **named: Any) -> Any:
-            call = pack({"name": name, "arguments": arguments, "named": named})
-            send(self.out, _kind(b"c") + call)
-            answer, _ = unpack(receive(self.answers))
-            if "error" in answer:
-                raise LookupError(answer["error"])
-            return answer["value"]
-
-        return remote
-
-    # What stays
-
-    def _keep(self, namespace: dict[str, Any]) -> tuple[dict[str, str], bytes, str | None]:
-        """The variables as text and as bytes; and what cannot be kept, as an error."""
-        own = {
-            name: value
-            for name, value in namespace.items()
-            if not (name.startswith("__") and name.endswith("__"))
-            and not (name in self.given and value is self.given[name])
-        }
-        lost = None
-        try:
-            state = _dumped(own)
-        except Exception:
-            bad = [name for name, value in own.items() if not _can_be_dumped(value)]
-            lost = f"TypeError: {', '.join(map(str, bad))} cannot be kept for the next line"
-            own = {name: value for name, value in own.items() if name not in bad}
-            state = _dumped(own)
-        texts = {
-            str(name): _text(value)
-            for name, value in own.items()
-            if not str(name).startswith("_") and not isinstance(value, types.ModuleType)
-        }
-        return texts, state, lost
+            os.unlink(folder / name)
+        except OSError:  # a folder, where no filter refuses those
+            shutil.rmtree(folder / name, ignore_errors=True)
 
 
-def _named(name: str, function: Any) -> Any:
-    """A function that is pickled by this name, and not with what it closes over."""
-
-    def named(*arguments: Any, **given: Any) -> Any:
-        return function(*arguments, **given)
-
-    named.__name__ = named.__qualname__ = name
-    named.__module__ = GIVEN
-    return named
-
-
-def _dumped(namespace: dict[str, Any]) -> bytes:
-    buffer = io.BytesIO()
-    pickler = cloudpickle.Pickler(buffer)
-    # Functions of the thread share this namespace as their globals, also when they come back.
-    for value in namespace.values():
-        if isinstance(value, types.FunctionType):
-            pickler.globals_ref[id(value.__globals__)] = namespace
-    pickler.dump(namespace)
-    return buffer.getvalue()
-
-
-def _can_be_dumped(value: Any) -> bool:
+def _import_plots() -> None:
+    """Import what makes pictures, once for all runs, before any code of a model can touch it."""
+    if "matplotlib.pyplot" in sys.modules:
+        return
     try:
-        cloudpickle.dumps(value)
-    except Exception:
-        return False
-    return True
-
-
-def _text(value: Any) -> str:
-    text = repr(value)
-    if isinstance(value, str | bytes):
-        return text
-    text = _ADDRESS.sub("", text)  # differs from run to run
-    if type(value) in _PLAIN or value is None:
-        return text
-    return text if len(text) <= TEXT_CHARACTERS else text[:TEXT_CHARACTERS] + "..."
-
-
-def _message(failure: BaseException) -> str:
-    text = f"{type(failure).__name__}: {failure}".rstrip(": ")
-    text = " ".join(text.split())
-    return text if len(text) <= ERROR_CHARACTERS else text[:ERROR_CHARACTERS] + "..."
-
-
-class _Printed(io.TextIOBase):
-    """Collects printed text up to a number of characters and counts what is beyond."""
-
-    def __init__(self, limit: int) -> None:
-        self.room = limit
-        self.parts: list[str] = []
-        self.cut = 0
-
-    def write(self, text: str) -> int:
-        kept = text[: self.room]
-        self.room -= len(kept)
-        self.cut += len(text) - len(kept)
-        self.parts.append(kept)
-        return len(text)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.parts)
+        importlib.import_module("matplotlib.pyplot")
+    except Exception:  # the code that needs it is told
+        return
+    gc.freeze()
 
 
 def main() -> None:
     """Take the pipes, import the libraries, say so, and serve."""
-    scratch, settings = Path(sys.argv[2]), json.loads(sys.argv[3])
+    settings = json.loads(sys.argv[2])
     requests, replies = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -365,7 +156,7 @@ def main() -> None:
         # Otherwise a run could write into the server's memory, where there is a /proc.
         ctypes.CDLL(None).prctl(_DUMPABLE, 0, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the host that decides when to stop
-    os.chdir(scratch)
+    os.chdir("/")  # what is imported here reads no file that a run has written
     warnings.simplefilter("ignore")
     loaded = {}
     for name in PRELOADED.values():
@@ -379,8 +170,12 @@ def main() -> None:
     if "pandas" in loaded:
         loaded["pandas"].set_option("display.width", 120, "display.max_columns", 12)
     gc.freeze()
-    send(replies, pack({"is": "ready", "libraries": sorted(loaded)}))
-    serve(requests, replies, scratch, settings)
+    try:
+        send(replies, pack({"is": "ready", "libraries": sorted(loaded)}))
+        serve(requests, replies, settings)
+    finally:
+        if settings["remove"]:
+            shutil.rmtree(settings["remove"], ignore_errors=True)
 
 
 if __name__ == "__main__":
