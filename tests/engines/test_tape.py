@@ -87,18 +87,18 @@ class Coarse(ScriptedEngine):
         super().__init__([])
         self.pieces = pieces
 
-    def take(self, thread, wanted):
-        growing = PartialCompletion(thread, wanted.stops, wanted.max_tokens, self.tokenize)
+    def submit(self, thread, wanted):
+        completion = PartialCompletion(thread, wanted.stops, wanted.max_tokens, self.tokenize)
         self.queue = [Prefilled(thread, 1, len(wanted.tokens)), *enumerate(self.pieces, 1000)]
-        self.growing = growing
+        self.completion = completion
 
     def step(self):
-        if self.growing.stop is not None or not self.queue:
-            return [self.growing.finish(Stop.END_OF_STREAM)]
+        if self.completion.stop is not None or not self.queue:
+            return [self.completion.finish(Stop.END_OF_STREAM)]
         one = self.queue.pop(0)
         if isinstance(one, Prefilled):
             return [one]
-        return [Sampled(self.growing.thread, one[0], self.growing.add(*one))]
+        return [Sampled(self.completion.thread, one[0], self.completion.add(*one))]
 
 
 cuts = st.lists(st.integers(0, 60), max_size=12)

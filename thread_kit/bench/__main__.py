@@ -22,7 +22,7 @@ from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Played, Weights, Workload, workload
 from thread_kit.cli.arguments import taught_by
 from thread_kit.engines.engine import EngineError
-from thread_kit.engines.llama import cores
+from thread_kit.engines.llama_model import cores
 from thread_kit.engines.models import EMBEDDED, ModelError, load_model
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.prompts import load_prompt

@@ -44,7 +44,7 @@ class ForcedEngine(LlamaEngine):
         return ended
 
     def _sample(self, row: int, call: Any) -> int:
-        own, told = super()._sample(row, call), next(self._scripts[call.growing.thread])
+        own, told = super()._sample(row, call), next(self._scripts[call.completion.thread])
         self.differs |= own != told
         return told
 

@@ -1,16 +1,16 @@
 """Engines: the G of Algorithm 1, behind one small interface that serves many threads at once.
 
-A driver calls `begin` for each thread that wants to generate and then `step` until every call has
-finished (or `advance`, where drivers share an engine): one step is one batch through the model, for
-all threads that are generating. A call always
-names all the tokens that the thread sees (q + c + Y); what of them is cached already is the
-engine's own business, so that the answer can never depend on it.
+A scheduler calls `begin` for each thread that generates and then `step` until every call has
+finished (or `advance`, where schedulers share an engine): one step is one batch through the model,
+for all threads that are generating. A call always names all the tokens that the thread sees
+(q + c + Y); what of them is cached already is the engine's own business, so that the answer can
+never depend on it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,6 +18,9 @@ from thread_kit.dialect import Stop
 from thread_kit.engines.lock import FairLock
 from thread_kit.sequence import Span
 from thread_kit.trace.events import TokenProbs
+
+ThreadKey = Hashable
+"""Which thread it is: anything that can be the key of a dict, apart from None."""
 
 
 class EngineError(RuntimeError):
@@ -30,18 +33,21 @@ class EngineBusyError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Prefilled:
-    """`done` of `total` tokens before the first new one are in the cache."""
+    """`done` of `total` tokens before the first new one are in the cache.
 
-    thread: int | None
+    thread: None is the few-shot prompt.
+    """
+
+    thread: ThreadKey | None
     done: int
     total: int
 
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """One new token, the text that it adds, and what the model weighed, if it was asked."""
+    """One new token, the text that it adds, and its probabilities, if they were asked for."""
 
-    thread: int
+    thread: ThreadKey
     token: int
     text: str
     logprobs: TokenProbs | None = None
@@ -53,15 +59,19 @@ class Completion:
 
     text, tokens: what was generated, trimmed to the stop string (which is the last of it).
     reused, evaluated: tokens; `seconds` from begin to end.
+    lengths, logprobs: the characters that each token adds, and its probabilities, where the engine
+        knows them already; () where they are those of the call's `Sampled`.
     """
 
-    thread: int
+    thread: ThreadKey
     text: str
     tokens: tuple[int, ...]
     stop: Stop
     reused: int
     evaluated: int
     seconds: float
+    lengths: tuple[int, ...] = ()
+    logprobs: tuple[TokenProbs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +98,20 @@ class Engine(ABC):
 
     name: the model's name.
     context_size: how many tokens one thread can see at most.
-    lock: held while the model is touched, so that several drivers, each in a worker thread of its
-        own, can share one engine and its batches.
-    steps_taken: how many steps `advance` has taken, for whichever driver.
+    lock: held while the model is touched, so that several schedulers, each in a worker thread of
+        its own, can share one engine and its batches.
+    steps_taken: how many steps `advance` has taken, for whichever scheduler.
+    is_open: False once it is closed; every call raises EngineError from then on.
     """
 
     name: str
     context_size: int
     steps_taken: int = 0
+    is_open: bool = True
 
     def __init__(self) -> None:
         self.lock = FairLock()
-        self._mail: dict[int, list[Prefilled | Sampled | Completion]] = {}
+        self._mail: dict[ThreadKey, list[Prefilled | Sampled | Completion]] = {}
 
     @abstractmethod
     def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
@@ -114,7 +126,7 @@ class Engine(ABC):
 
     def begin(
         self,
-        thread: int,
+        thread: ThreadKey,
         tokens: Sequence[int],
         *,
         stops: Mapping[str, Stop],
@@ -127,43 +139,47 @@ class Engine(ABC):
     ) -> None:
         """Ask for a continuation of `tokens`; `step` brings it.
 
-        thread: any number, as long as no two threads that are alive share it.
+        thread: any key, as long as no two threads that are alive share it.
         stops: the strings that end the call, each with what it means; the string is kept.
         temperature: 0 takes the likeliest token; above it, `seed` and place decide the draw.
         given: what the call has written already, without a stop string: it goes on behind it, and
             its `Completion` holds both. max_tokens counts both.
         forbid: strings that must not be completed before the next line break.
-        logprobs: strings whose chances each `Sampled` tells (`engines/token_probs.py`); it costs a
-        little.
+        logprobs: strings whose probability each `Sampled` tells (`engines/token_probs.py`); it
+            costs a little.
 
         Raises EngineBusyError where as many calls run already as there is room for, EngineError
-        where this engine cannot forbid anything, or does not tell chances; ValueError if the thread
-        generates already, or there is nothing to continue.
+        where this engine is closed, cannot forbid anything, or knows no probabilities; ValueError
+        if the thread generates already, or there is nothing to continue.
         """
         if not tokens:
             raise ValueError("there are no tokens to continue")
-        wanted = GenerateRequest(
+        request = GenerateRequest(
             tokens, stops, max_tokens, temperature, seed, given, forbid, logprobs
         )
-        self.take(thread, wanted)
+        self.submit(thread, request)
 
     @abstractmethod
-    def take(self, thread: int, wanted: GenerateRequest) -> None:
+    def submit(self, thread: ThreadKey, request: GenerateRequest) -> None:
         """`begin`, as an engine has it: its arguments are one value."""
 
+    def _must_be_open(self) -> None:
+        if not self.is_open:
+            raise EngineError(f"{self.name} is closed; load it again ({type(self).__name__})")
+
     @staticmethod
-    def _must_be_idle(thread: int, generating: Container[int]) -> None:
+    def _must_be_idle(thread: ThreadKey, generating: Container[ThreadKey]) -> None:
         if thread in generating:
             raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
 
-    def _cannot_forbid(self, marks: Collection[str]) -> None:
+    def _refuse_forbid(self, marks: Collection[str]) -> None:
         if marks:
             raise EngineError(
                 f"{self.name} cannot be kept from writing {', '.join(marks)}: only a llama.cpp "
                 "model in this process can; load one, or write other text in its place"
             )
 
-    def _cannot_tell(self, marks: Collection[str]) -> None:
+    def _refuse_logprobs(self, marks: Collection[str]) -> None:
         if marks:
             raise EngineError(
                 f"{self.name} does not tell what it weighed: only a llama.cpp model in this "
@@ -174,11 +190,11 @@ class Engine(ABC):
     def step(self) -> list[Prefilled | Sampled | Completion]:
         """Take every call that has begun one step further; [] when there is none."""
 
-    def advance(self, *threads: int) -> list[Prefilled | Sampled | Completion]:
-        """What is new for these threads, in their order: all that generate for one driver.
+    def advance(self, *threads: ThreadKey) -> list[Prefilled | Sampled | Completion]:
+        """What is new for these threads, in their order: all that generate for one scheduler.
 
-        Takes one step for every call of every driver, unless another driver's step has brought
-        news for one of these threads already.
+        Takes one step for every call of every scheduler, unless another scheduler's step has
+        brought news for one of these threads already.
         """
         with self.lock:
             if not any(thread in self._mail for thread in threads):
@@ -189,11 +205,11 @@ class Engine(ABC):
             return [news for thread in threads for news in self._mail.pop(thread, [])]
 
     @abstractmethod
-    def cancel(self, thread: int) -> Completion | None:
+    def cancel(self, thread: ThreadKey) -> Completion | None:
         """End a call at once; what it generated so far, or None if there is no such call."""
 
     @abstractmethod
-    def release(self, thread: int, *, keep: bool = False) -> None:
+    def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         """The thread is over: free what the engine keeps for it.
 
         keep: leave it, as long as nobody needs the room, for a fork of the thread.

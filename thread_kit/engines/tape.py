@@ -29,6 +29,7 @@ from thread_kit.engines.engine import (
     GenerateRequest,
     Prefilled,
     Sampled,
+    ThreadKey,
 )
 from thread_kit.engines.tape_file import Answer, Request, TapeFile
 from thread_kit.sequence import Provenance, Span
@@ -72,9 +73,9 @@ class TapeEngine(Engine):
             raise EngineError(f"there is no tape at {path}; record one: TapeEngine(engine, path)")
         self.name = self._tape.header["name"]
         self.context_size = self._tape.header["context"]
-        self._playing: dict[int, _Playing] = {}
-        self._recording: dict[int, _Recording] = {}
-        self._waiting: dict[int, tuple[Request, str]] = {}  # for the answer to an equal call
+        self._playing: dict[ThreadKey, _Playing] = {}
+        self._recording: dict[ThreadKey, _Recording] = {}
+        self._waiting: dict[ThreadKey, tuple[Request, str]] = {}  # for the answer to an equal call
         self._unseen: list[tuple[int, ...]] = []  # prompts that only the tape has evaluated
         self._open = True
 
@@ -117,14 +118,14 @@ class TapeEngine(Engine):
         with self.lock:
             self._tape.add_prompt(wanted, tuple(news))
 
-    def take(self, thread: int, wanted: GenerateRequest) -> None:
-        self._cannot_tell(wanted.logprobs)
+    def submit(self, thread: ThreadKey, wanted: GenerateRequest) -> None:
+        self._refuse_logprobs(wanted.logprobs)
         self._must_be_idle(thread, {**self._playing, **self._recording, **self._waiting})
         with self.lock:
             self._must_be_open()
             self._answer(thread, Request.of(wanted), wanted.given.text if wanted.given else "")
 
-    def _answer(self, thread: int, request: Request, text: str = "") -> None:
+    def _answer(self, thread: ThreadKey, request: Request, text: str = "") -> None:
         answer = self._tape.calls.get(request)
         if answer is not None:
             begun = request.tokens[len(request.tokens) - request.given :]
@@ -147,7 +148,7 @@ class TapeEngine(Engine):
                 forbid=request.forbid,
                 logprobs=(),
             )
-            self._engine.take(thread, wanted)
+            self._engine.submit(thread, wanted)
             self._recording[thread] = _Recording(request, [])
 
     def _show_prompt(self, tokens: tuple[int, ...]) -> None:
@@ -158,7 +159,7 @@ class TapeEngine(Engine):
             for _ in self._engine.prefill(prompt):
                 pass
 
-    def _go_on(self, thread: int) -> None:
+    def _go_on(self, thread: ThreadKey) -> None:
         """A call that waits for an equal one goes on, if that one is over."""
         request, text = self._waiting.get(thread, (None, ""))
         if request and not any(one.request == request for one in self._recording.values()):
@@ -175,7 +176,7 @@ class TapeEngine(Engine):
             return played
         return played + [self._record(news) for news in self._engine.step()]
 
-    def advance(self, *threads: int) -> list[Prefilled | Sampled | Completion]:
+    def advance(self, *threads: ThreadKey) -> list[Prefilled | Sampled | Completion]:
         """What is new for these threads; the engine is asked by its own `advance`."""
         self._must_be_open()
         with self.lock:
@@ -187,7 +188,7 @@ class TapeEngine(Engine):
             return played
         return played + [self._record(news) for news in self._engine.advance(*recorded)]
 
-    def _play(self, thread: int) -> Prefilled | Sampled | Completion:
+    def _play(self, thread: ThreadKey) -> Prefilled | Sampled | Completion:
         playing = self._playing[thread]
         if not playing.rest:
             del self._playing[thread]
@@ -219,7 +220,7 @@ class TapeEngine(Engine):
                     del self._recording[thread]
         return news
 
-    def cancel(self, thread: int) -> Completion | None:
+    def cancel(self, thread: ThreadKey) -> Completion | None:
         with self.lock:
             if thread in self._waiting:
                 del self._waiting[thread]
@@ -240,7 +241,7 @@ class TapeEngine(Engine):
             self._recording.pop(thread, None)
         return self._engine.cancel(thread) if self._engine else None
 
-    def release(self, thread: int, *, keep: bool = False) -> None:
+    def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         with self.lock:
             self._playing.pop(thread, None)
             self._waiting.pop(thread, None)

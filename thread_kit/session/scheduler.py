@@ -24,7 +24,14 @@ from dataclasses import replace
 from typing import Any
 
 from thread_kit.dialect import Dialect, Stop
-from thread_kit.engines.engine import Completion, Engine, EngineBusyError, Prefilled, Sampled
+from thread_kit.engines.engine import (
+    Completion,
+    Engine,
+    EngineBusyError,
+    Prefilled,
+    Sampled,
+    ThreadKey,
+)
 from thread_kit.envs.env import Env
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
@@ -138,7 +145,7 @@ class Scheduler:
             else:
                 yield from self._step()
 
-    def thread_of(self, key: int) -> int | None:
+    def thread_of(self, key: ThreadKey) -> int | None:
         """The number of the living thread that an engine knows by this key."""
         living = list(self._threads.values())
         return next((one.id for one in living if one.key == key), None)
@@ -447,7 +454,7 @@ class Scheduler:
 
     def _step(self) -> Iterator[Event]:
         """One step of the engine, for all threads that generate."""
-        calling = {one.key: one for one in self._calling}
+        calling: dict[ThreadKey, LiveThread] = {one.key: one for one in self._calling}
         if not calling:
             raise RuntimeError("every thread waits for another one; this must not happen")
         found = self.engine.advance(*calling)
@@ -456,7 +463,7 @@ class Scheduler:
                 asked.over = news
         for news in found:
             match news:
-                case Prefilled(int(key), done, total):
+                case Prefilled(key, done, total) if key is not None:
                     yield Prefilling(calling[key].id, done, total)
                 case Sampled(key, token, text, logprobs):
                     calling[key].lengths.append(len(text))

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from thread_kit import exchange
 from thread_kit.dialect import Dialect
-from thread_kit.engines.engine import Engine
+from thread_kit.engines.engine import Engine, ThreadKey
 from thread_kit.envs.env import Env
 from thread_kit.program import threads
 from thread_kit.prompts import EMPTY, Prompt
@@ -301,7 +301,7 @@ class Session:
         """End the episode as soon as the model has finished its step; from any thread."""
         self._stopping.set()
 
-    def thread_of(self, key: int) -> int | None:
+    def thread_of(self, key: ThreadKey) -> int | None:
         """The number of the living thread that the engine knows by this key; None: not of here."""
         return self._drive.thread_of(key)
 

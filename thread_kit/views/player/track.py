@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from thread_kit.engines.engine import ThreadKey
 from thread_kit.engines.human import HumanEngine
 from thread_kit.session.session import Session
 from thread_kit.session.worker import Worker
@@ -88,7 +89,7 @@ class Track:
             self.worker.stop()
             self.tell(phase="running", after="paused")
 
-    def asks(self) -> dict[int, int]:
+    def asks(self) -> dict[int, ThreadKey]:
         """The threads whose calls wait for a person, each with the key that its engine has."""
         if not self.session or not isinstance(self.session.engine, HumanEngine):
             return {}

@@ -97,7 +97,7 @@ class Player(anywidget.AnyWidget):
         self._is_shown = False
         for engine in self._engines.values():
             if isinstance(engine, HumanEngine):
-                engine.heard = self._heard
+                engine.on_change = self._heard
         super().__init__()
         self.on_msg(self._asked)
 
