@@ -1,4 +1,4 @@
-"""A growing call: whatever the tokens cut, the text ends exactly with the first stop string."""
+"""A call while it is generated: however tokens cut it, the text ends with the first stop string."""
 
 from itertools import pairwise
 
@@ -39,13 +39,13 @@ def cut(raw: bytes, places: list[int]) -> list[bytes]:
 def grow(pieces: list[bytes], stops=STOPS, max_tokens: int = 10_000):
     """Feed the pieces until the call is over; (the call, its texts, the vocabulary)."""
     vocabulary = Vocabulary(pieces)
-    growing = PartialCompletion(7, stops, max_tokens, vocabulary.tokenize)
+    completion = PartialCompletion(7, stops, max_tokens, vocabulary.tokenize)
     texts = []
     for number, piece in enumerate(pieces):
-        texts.append(growing.add(256 + number, piece))
-        if growing.stop is not None:
+        texts.append(completion.add(256 + number, piece))
+        if completion.stop is not None:
             break
-    return growing.finish(Stop.END_OF_STREAM), texts, vocabulary
+    return completion.finish(Stop.END_OF_STREAM), texts, vocabulary
 
 
 def kept(pieces: list[bytes], stops, max_tokens: int) -> tuple[bytes, Stop]:
@@ -134,19 +134,19 @@ def test_half_a_character_waits_for_its_other_half():
 
 
 def test_a_call_that_is_cancelled_keeps_what_it_has():
-    growing = PartialCompletion(3, STOPS, 100, lambda text: tuple(text.encode()))
-    growing.add(1, b"so far")
-    call = growing.finish(Stop.CANCELLED)
+    completion = PartialCompletion(3, STOPS, 100, lambda text: tuple(text.encode()))
+    completion.add(1, b"so far")
+    call = completion.finish(Stop.CANCELLED)
     assert (call.thread, call.text, call.tokens, call.stop) == (3, "so far", (1,), Stop.CANCELLED)
 
 
 def test_a_stop_that_was_found_outweighs_the_reason_that_is_given_later():
-    growing = PartialCompletion(3, STOPS, 100, lambda text: tuple(text.encode()))
-    growing.add(1, b"=>")
-    assert growing.finish(Stop.CANCELLED).stop is Stop.LISTEN
+    completion = PartialCompletion(3, STOPS, 100, lambda text: tuple(text.encode()))
+    completion.add(1, b"=>")
+    assert completion.finish(Stop.CANCELLED).stop is Stop.LISTEN
 
 
 def test_a_call_that_has_not_stopped_cannot_be_finished_without_a_reason():
-    growing = PartialCompletion(3, STOPS, 100, lambda text: tuple(text.encode()))
+    completion = PartialCompletion(3, STOPS, 100, lambda text: tuple(text.encode()))
     with pytest.raises(ValueError, match="thread 3 has not stopped"):
-        growing.finish()
+        completion.finish()

@@ -39,7 +39,7 @@ class Measured(LlamaEngine):
 
     def _sample(self, row, call):
         token = super()._sample(row, call)
-        place = call.growing.thread, len(call.growing.tokens)
+        place = call.completion.thread, len(call.completion.tokens)
         self.logits[place] = self._logits(row).tolist()
         return token
 

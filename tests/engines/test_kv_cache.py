@@ -40,21 +40,21 @@ class Checked:
         self.cache = KVCache(self.memory, sequences)
         self.sequences = sequences
 
-    def held(self, keys) -> dict:
-        return {key: list(self.cache.held(key).tokens) for key in keys if key in self.cache}
+    def tokens_of(self, keys) -> dict:
+        return {key: list(self.cache.sequence(key).tokens) for key in keys if key in self.cache}
 
     def check(self, keys) -> None:
-        numbers = [self.cache.held(key).sequence for key in keys if key in self.cache]
+        numbers = [self.cache.sequence(key).number for key in keys if key in self.cache]
         assert len(set(numbers)) == len(numbers) == len(self.cache) <= self.sequences
         for key in keys:
             if key in self.cache:
-                held = self.cache.held(key)
-                assert self.memory.cells[held.sequence] == held.tokens
+                sequence = self.cache.sequence(key)
+                assert self.memory.cells[sequence.number] == sequence.tokens
         for number in set(range(self.sequences)) - set(numbers):
             assert self.memory.cells[number] == [], "a free sequence holds nothing"
 
     def evaluate(self, key, tokens: list[int]) -> None:
-        self.memory.evaluate(self.cache.held(key).sequence, tokens)
+        self.memory.evaluate(self.cache.sequence(key).number, tokens)
         self.cache.extend(key, tokens)
 
 
@@ -96,130 +96,142 @@ def test_common_prefix_is_what_a_loop_over_the_tokens_finds(a, b):
 def test_a_sequence_always_holds_the_tokens_that_are_on_record_for_it(
     operations, sequences, forgets
 ):
-    one = Checked(sequences, forgets)
+    checked = Checked(sequences, forgets)
     for what, key, tokens, busy in operations:
-        before = one.held(KEYS)
+        before = checked.tokens_of(KEYS)
         match what:
             case "place":
                 try:
-                    reused = one.cache.place(key, tokens, busy)
+                    reused = checked.cache.place(key, tokens, busy)
                 except RuntimeError:
                     assert len(before) == sequences, "there was a free sequence"
                     assert key not in before, "it had a sequence of its own"
                     assert set(before) <= set(busy), "one that is not busy could make room"
                 else:
-                    held = one.cache.held(key).tokens
+                    held = checked.cache.sequence(key).tokens
                     assert held == tokens[:reused], "what is reused is a prefix"
                     assert reused < len(tokens), "the last token gives the logits"
                     assert reused <= longest(tokens[:-1], before.values())
                     if forgets:
-                        after = one.held(KEYS)
+                        after = checked.tokens_of(KEYS)
                         assert reused >= longest(tokens[:-1], after.values())
-                    gone = set(before) - set(one.held(KEYS))
+                    gone = set(before) - set(checked.tokens_of(KEYS))
                     assert not gone & set(busy), "a busy one made room"
                     assert len(gone) <= 1
                     assert not gone or len(before) == sequences
-            case "grow" if key in one.cache:
-                one.evaluate(key, tokens)
-                assert one.cache.held(key).tokens == before[key] + tokens
+            case "grow" if key in checked.cache:
+                checked.evaluate(key, tokens)
+                assert checked.cache.sequence(key).tokens == before[key] + tokens
             case "drop":
-                one.cache.drop(key)
-                assert key not in one.cache
-                assert set(before) - {key} == set(one.held(KEYS))
+                checked.cache.drop(key)
+                assert key not in checked.cache
+                assert set(before) - {key} == set(checked.tokens_of(KEYS))
             case "evict":
-                gone = one.cache.evict(busy)
-                assert set(before) - set(one.held(KEYS)) == ({gone} if gone is not None else set())
+                gone = checked.cache.evict(busy)
+                assert set(before) - set(checked.tokens_of(KEYS)) == (
+                    {gone} if gone is not None else set()
+                )
                 assert gone not in busy
                 assert gone is not None or not set(before) - set(busy)
-        one.check(KEYS)
-        for other, held in one.held(KEYS).items():
+        checked.check(KEYS)
+        for other, held in checked.tokens_of(KEYS).items():
             if other != key and other in before:
                 assert held == before[other], "nobody else's sequence changes"
 
 
 def test_a_spawn_shares_the_prompt_and_evaluates_only_its_context():
-    one = Checked(4)
-    assert one.cache.place("prompt", [1, 2, 3, -1]) == 0
-    one.evaluate("prompt", [1, 2, 3])
-    assert one.cache.place(0, [1, 2, 3, 40, 41]) == 3
-    one.evaluate(0, [40, 41])
-    assert one.cache.place(1, [1, 2, 3, 40, 50, 51]) == 4
-    one.check([0, 1, "prompt"])
+    checked = Checked(4)
+    assert checked.cache.place("prompt", [1, 2, 3, -1]) == 0
+    checked.evaluate("prompt", [1, 2, 3])
+    assert checked.cache.place(0, [1, 2, 3, 40, 41]) == 3
+    checked.evaluate(0, [40, 41])
+    assert checked.cache.place(1, [1, 2, 3, 40, 50, 51]) == 4
+    checked.check([0, 1, "prompt"])
 
 
 def test_a_parent_goes_on_behind_all_that_it_holds_however_many_children_it_had():
-    one = Checked(3)
-    one.cache.place(0, [1, 2, 3, 4])
-    one.evaluate(0, [1, 2, 3, 4])
+    checked = Checked(3)
+    checked.cache.place(0, [1, 2, 3, 4])
+    checked.evaluate(0, [1, 2, 3, 4])
     for _ in range(3):
-        one.cache.place(1, [1, 9, 9])
-        one.evaluate(1, [9, 9])
-        one.cache.drop(1)
-    assert one.cache.place(0, [1, 2, 3, 4, 5, 6]) == 4
+        checked.cache.place(1, [1, 9, 9])
+        checked.evaluate(1, [9, 9])
+        checked.cache.drop(1)
+    assert checked.cache.place(0, [1, 2, 3, 4, 5, 6]) == 4
 
 
 def test_the_longest_prefix_wins_also_over_ones_own():
-    one = Checked(3)
-    one.cache.place(0, [1, 2])
-    one.evaluate(0, [1])
-    one.cache.place(1, [1, 2, 3, 4, 5])
-    one.evaluate(1, [2, 3, 4, 5])
-    assert one.cache.place(0, [1, 2, 3, 4, 6]) == 4
-    one.check([0, 1])
+    checked = Checked(3)
+    checked.cache.place(0, [1, 2])
+    checked.evaluate(0, [1])
+    checked.cache.place(1, [1, 2, 3, 4, 5])
+    checked.evaluate(1, [2, 3, 4, 5])
+    assert checked.cache.place(0, [1, 2, 3, 4, 6]) == 4
+    checked.check([0, 1])
 
 
 def test_a_whole_context_that_is_cached_still_leaves_its_last_token():
-    one = Checked(3)
-    one.cache.place(0, [1, 2, 3])
-    one.evaluate(0, [1, 2, 3])
-    assert one.cache.place(1, [1, 2, 3]) == 2
-    assert one.cache.place(0, [1, 2, 3]) == 2
-    one.check([0, 1])
+    checked = Checked(3)
+    checked.cache.place(0, [1, 2, 3])
+    checked.evaluate(0, [1, 2, 3])
+    assert checked.cache.place(1, [1, 2, 3]) == 2
+    assert checked.cache.place(0, [1, 2, 3]) == 2
+    checked.check([0, 1])
 
 
 def test_the_coldest_makes_room():
-    one = Checked(3)
+    checked = Checked(3)
     for key in (0, 1, 2):
-        one.cache.place(key, [key + 10, 5])
-        one.evaluate(key, [key + 10])
-    one.cache.held(0)  # used: 1 is the coldest now
-    one.cache.place(3, [99, 5])
-    assert [key in one.cache for key in (0, 1, 2, 3)] == [True, False, True, True]
-    assert one.cache.evict([]) == 2
+        checked.cache.place(key, [key + 10, 5])
+        checked.evaluate(key, [key + 10])
+    checked.cache.sequence(0)  # used: 1 is the coldest now
+    checked.cache.place(3, [99, 5])
+    assert [key in checked.cache for key in (0, 1, 2, 3)] == [True, False, True, True]
+    assert checked.cache.evict([]) == 2
 
 
 def test_a_busy_sequence_never_makes_room():
-    one = Checked(2)
+    checked = Checked(2)
     for key in (0, 1):
-        one.cache.place(key, [key + 10, 5])
-        one.evaluate(key, [key + 10])
-    one.cache.place(2, [99, 5], busy=[0])
-    assert [key in one.cache for key in (0, 1, 2)] == [True, False, True]
+        checked.cache.place(key, [key + 10, 5])
+        checked.evaluate(key, [key + 10])
+    checked.cache.place(2, [99, 5], busy=[0])
+    assert [key in checked.cache for key in (0, 1, 2)] == [True, False, True]
     with pytest.raises(RuntimeError, match=r"all 2 sequences .* are generating; load .* more"):
-        one.cache.place(3, [98, 5], busy=[0, 2])
-    assert one.cache.evict([0, 2]) is None
-    one.check([0, 1, 2, 3])
+        checked.cache.place(3, [98, 5], busy=[0, 2])
+    assert checked.cache.evict([0, 2]) is None
+    checked.check([0, 1, 2, 3])
 
 
 def test_one_sequence_is_enough_for_one_thread_after_the_other():
     # The only sequence holds the prompt, which nobody is busy with: it has to make room.
-    one = Checked(1)
-    one.cache.place("prompt", [1, 2, -1])
-    one.evaluate("prompt", [1, 2])
-    assert one.cache.place(0, [1, 2, 3]) <= 2
-    assert 0 in one.cache
-    one.check([0, "prompt"])
+    checked = Checked(1)
+    checked.cache.place("prompt", [1, 2, -1])
+    checked.evaluate("prompt", [1, 2])
+    assert checked.cache.place(0, [1, 2, 3]) <= 2
+    assert 0 in checked.cache
+    checked.check([0, "prompt"])
 
 
 def test_a_memory_that_cannot_forget_a_part_is_evaluated_again():
-    one = Checked(2, forgets=False)
-    one.cache.place(0, [1, 2, 3, 4])
-    one.evaluate(0, [1, 2, 3, 4])
-    assert one.cache.place(0, [1, 2, 9]) == 0
-    one.check([0])
+    checked = Checked(2, forgets=False)
+    checked.cache.place(0, [1, 2, 3, 4])
+    checked.evaluate(0, [1, 2, 3, 4])
+    assert checked.cache.place(0, [1, 2, 9]) == 0
+    checked.check([0])
 
 
 def test_dropping_what_is_not_there_does_nothing():
-    one = Checked(2)
-    one.cache.drop(7)
-    assert len(one.cache) == 0
+    checked = Checked(2)
+    checked.cache.drop(7)
+    assert len(checked.cache) == 0
+
+
+def test_a_thread_that_goes_on_after_its_end_is_as_warm_as_any_other():
+    checked = Checked(2)
+    for key in (0, 1):
+        checked.cache.place(key, [key + 10, 5])
+        checked.evaluate(key, [key + 10])
+    checked.cache.retire(1)
+    checked.cache.place(1, [11, 6])
+    assert checked.cache.evict([]) == 0, "0 is the coldest, and 1 is no longer over"

@@ -90,10 +90,10 @@ def shared():
 @pytest.fixture
 def engine(shared):
     """An engine with an empty cache and nothing running."""
-    shared._cache = type(shared._cache)(shared._cache._memory, shared._sequences)
+    shared._cache = type(shared._cache)(shared._cache._memory, shared._model.sequences)
     shared._running.clear()
     shared._mail.clear()
-    llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(shared._context), False)
+    llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(shared._model.context), False)
     return shared
 
 
@@ -204,7 +204,7 @@ class Run:
         for event in session:
             self.events.append(event)
             if logits and isinstance(event, Token):
-                row = llama_cpp.llama_get_logits_ith(session.engine._context, -1)
+                row = llama_cpp.llama_get_logits_ith(session.engine._model.context, -1)
                 size = session.engine._vocabulary.size
                 rows.append(np.array(np.ctypeslib.as_array(row, (size,))))
             elif isinstance(event, GeneratedSpan):
@@ -267,7 +267,7 @@ def finish(engine, *threads: int) -> dict[int, Completion]:
 @pytest.fixture(scope="module")
 def missing(shared):
     """Bytes that no token of the vocabulary spells: llama.cpp leaves them out."""
-    spelled = set(shared._vocabulary.spell(range(shared._vocabulary.size)))
+    spelled = set(shared._vocabulary.detokenize(range(shared._vocabulary.size)))
     bytes_of_text = {*range(0x80), *range(0x80, 0xC0), *range(0xC2, 0xF5)}
     return bytes(sorted(bytes_of_text - spelled))
 
@@ -284,7 +284,7 @@ def test_no_byte_of_plain_text_is_missing_in_the_vocabulary(missing):
 )
 def test_text_is_spelled_by_its_tokens(shared, missing, text):
     tokens = shared.tokenize(text)
-    assert shared._vocabulary.spell(tokens) == text.encode().translate(None, missing)
+    assert shared._vocabulary.detokenize(tokens) == text.encode().translate(None, missing)
     # What opens a context may get marks in front, and is the same text behind them.
     first = shared.tokenize(text, first=True)
     assert first[len(first) - len(tokens) :] == tokens
@@ -300,7 +300,7 @@ def test_what_a_prompt_and_its_continuation_are_tokenized_to_is_cut_at_the_seam(
     # A context is tokenized by itself, so that the prompt in front of it can be shared.
     q, c = PROMPT.text, AGENT.context("Go. =>")
     tokens = shared.tokenize(q, first=True) + shared.tokenize(c)
-    assert shared._vocabulary.spell(tokens) == (q + c).encode()
+    assert shared._vocabulary.detokenize(tokens) == (q + c).encode()
 
 
 # One episode
@@ -761,7 +761,7 @@ def test_facts_about_the_engine_are_plain_data(engine):
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no such limit on this system")
 def test_a_process_that_may_use_one_core_takes_one():
     done = in_another_process(
-        "import os; from thread_kit.engines.llama import cores\n"
+        "import os; from thread_kit.engines.llama_model import cores\n"
         "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(cores())"
     )
     assert done.stdout.strip() == b"1", done.stderr
@@ -808,6 +808,32 @@ def test_a_context_that_memory_cannot_hold_is_an_engine_error_with_the_remedy():
 def test_more_sequences_than_llama_cpp_allows_are_an_engine_error_with_the_remedy():
     with pytest.raises(EngineError, match="sequences"):
         load(sequences=300)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("cpu_threads=10**5", "allows 1 to 512"),
+        ("cpu_threads=10**6", "allows 1 to 512"),
+        ("cpu_threads='x'", "allows 1 to 512"),
+        ("context='x'", "positive number of tokens"),
+        ("context=1.5", "positive number of tokens"),
+        ("batch=0.5", "positive number of tokens"),
+        ("sequences='x'", "allows 1 to 256"),
+        ("gpu_layers='x'", "give a number of layers"),
+        ("batch=10**9", ""),
+        ("gpu_layers=10**12", ""),
+    ],
+)
+def test_options_that_would_end_the_process_are_refused_or_cut(option, words):
+    options = f"{{'context': 256, 'cpu_threads': 1}} | dict({option})"
+    done = in_another_process(
+        f"engine = load_model(adapter=None, keep_prompts=False, **({options}))\n"
+        "engine.begin(0, engine.tokenize('a'), stops={}, max_tokens=1); engine.step()"
+    )
+    assert done.returncode == bool(words), done.stderr[-300:]
+    assert f"EngineError: {option.partition('=')[0]}=" in done.stderr.decode() or not words
+    assert words in done.stderr.decode()
 
 
 def test_closing_twice_does_nothing():

@@ -65,6 +65,33 @@ def test_the_files_used_longest_ago_make_room(tmp_path):
     assert len(files(cache)) == 3
 
 
+def test_what_a_killed_process_left_half_written_goes_and_counts_until_then(tmp_path):
+    cache = PromptCache(tmp_path, limit=3 * (len(CELLS) + 52))
+    old, new = tmp_path / "tmpold.part", tmp_path / "tmpnew.part"
+    for path in (old, new):
+        path.write_bytes(CELLS.tobytes())
+    os.utime(old, (1, 1))
+    for name in "abc":
+        cache.store({"name": name}, CELLS)
+    assert not old.exists()
+    assert new.exists(), "somebody may be writing it"
+    assert len(list(tmp_path.glob("*.kv"))) == 2
+
+
+def test_a_name_that_is_taken_by_a_folder_leaves_nothing_behind(tmp_path):
+    cache = PromptCache(tmp_path)
+    cache.path({}).mkdir()
+    cache.store({}, CELLS)
+    assert files(cache) == [cache.path({}).name]
+
+
+def test_a_file_without_cells_is_no_prompt(tmp_path):
+    cache = PromptCache(tmp_path)
+    cache.store({}, CELLS[:0])
+    assert cache.load({}) is None
+    assert not cache.path({}).exists()
+
+
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path):
     (tmp_path / "file").write_text("in the way")
     cache = PromptCache(tmp_path / "file")
@@ -130,6 +157,21 @@ def test_cells_that_llama_cpp_refuses_are_evaluated_anew(monkeypatch):
     monkeypatch.setattr(PromptCache, "load", lambda self, about: load(self, about)[:-64].copy())
     refused, repeated = run()
     assert (refused.reused, repeated) == (0, said)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("size", [0, None])
+def test_cells_of_no_or_of_fewer_tokens_are_evaluated_anew(monkeypatch, size):
+    _, text = run()
+    store, cells = PromptCache.store, []
+    shorter = Prompt("p", PROMPT.examples[:7])
+    monkeypatch.setattr(PromptCache, "store", lambda self, about, new: cells.append(new))
+    with load_model(adapter=None, cpu_threads=1, context=1024) as engine:
+        list(engine.prefill(engine.tokenize(shorter.text, first=True)))
+    monkeypatch.setattr(PromptCache, "store", store)
+    monkeypatch.setattr(PromptCache, "load", lambda self, about: cells[0][:size].copy())
+    refused, repeated = run()
+    assert (refused.reused, repeated) == (0, text)
 
 
 @pytest.mark.model

@@ -22,15 +22,16 @@ import pytest
 from helpers.fake_server import DONE, Fake, event, hangs_up, llama, refuses, says, streams, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thread_kit.engines.tape import TapeEngine
 
 from thread_kit.dialect import AGENT, Stop
 from thread_kit.engines.engine import Completion, EngineError, Prefilled, Sampled
-from thread_kit.engines.http_client import Wire
+from thread_kit.engines.http_client import HttpClient
+from thread_kit.engines.replay import ReplayEngine
 from thread_kit.engines.server import ServerEngine
-from thread_kit.engines.tokenizers import Pieces
+from thread_kit.engines.tokenizers import PieceTokenizer
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode
 
 STOPS = AGENT.stops
 KEY = "sk-secret-0123456789"
@@ -86,7 +87,7 @@ def finish(engine, *threads):
     return calls, news
 
 
-def said(engine, **options):
+def complete(engine, **options):
     ask(engine, **options)
     return finish(engine, 0)[0][0]
 
@@ -108,7 +109,7 @@ def failure(engine, **options):
 def test_a_call_ends_with_its_stop_string_and_says_which_it_was(fake, connect):
     engine = connect(fake)
     fake.replies += [says("Go", " =", "> no", " more"), says("x\n#EN", "D#"), says("all")]
-    calls = [said(engine) for _ in range(3)]
+    calls = [complete(engine) for _ in range(3)]
     assert [call.text for call in calls] == ["Go =>", "x\n#END#", "all"]
     assert [call.stop for call in calls] == [Stop.LISTEN, Stop.END, Stop.END_OF_STREAM]
     assert "stop" not in fake.asked[0], "the server would cut it off"
@@ -126,7 +127,7 @@ def test_the_news_add_up_to_the_text_however_the_bytes_arrive(texts, size):
     whole = "".join(texts)
     ends = [whole.find(stop) + len(stop) for stop in STOPS if stop in whole]
     assert call.text == whole[: min(ends, default=None)]
-    assert Pieces().text(call.tokens) == call.text
+    assert PieceTokenizer().detokenize(call.tokens) == call.text
     assert not news
 
 
@@ -147,14 +148,14 @@ def test_comments_fields_and_line_ends_of_event_streams_are_understood(fake, con
     half = data.index(":") + 1
     lines = [": ping", "event: x", "", f"data:{data[:half]}", f"data: {data[half:]}", "", "id: 1"]
     fake.replies.append(streams(ending.join(lines).encode() + DONE))
-    assert said(connect(fake)).text == "ok =>"
+    assert complete(connect(fake)).text == "ok =>"
 
 
 def test_a_server_is_asked_for_what_the_call_asks(fake, connect):
     engine = connect(fake)
     fake.replies += [says("a =>")] * 4
     for options in ({}, {}, {"seed": (0, 1)}, {"text": "Longer"}):
-        said(engine, temperature=0.7, max_tokens=9, **options)
+        complete(engine, temperature=0.7, max_tokens=9, **options)
     first, again, other, longer = fake.asked
     asked = {name: first[name] for name in first if name != "seed"}
     assert asked == {
@@ -172,12 +173,12 @@ def test_a_server_is_asked_for_what_the_call_asks(fake, connect):
 def test_max_tokens_and_the_context_end_a_call(fake, connect):
     engine = connect(fake, context=12)
     fake.replies += [says("one two"), says("one two", finish="length"), says("a b c d e f g h i j")]
-    assert said(engine, max_tokens=1).stop is Stop.LENGTH
-    assert said(engine, max_tokens=5).stop is Stop.LENGTH
-    call = said(engine)
+    assert complete(engine, max_tokens=1).stop is Stop.LENGTH
+    assert complete(engine, max_tokens=5).stop is Stop.LENGTH
+    call = complete(engine)
     assert (call.stop, len(call.tokens)) == (Stop.CONTEXT, 12 - len(engine.tokenize("Prompt:")))
     asked = len(fake.asked)
-    call = said(engine, text="too long " * 12)
+    call = complete(engine, text="too long " * 12)
     assert (call.stop, call.tokens, len(fake.asked)) == (Stop.CONTEXT, (), asked)
 
 
@@ -205,10 +206,11 @@ def test_a_session_runs_on_a_server(fake, connect):
 
 @pytest.mark.usefixtures("key")
 def test_an_episode_on_a_server_can_be_recorded_and_replayed(fake, connect, tmp_path):
-    path = tmp_path / "tape.jsonl"
+    path = tmp_path / "episode.jsonl"
     fake.replies += [says("Find the axe. =>"), says("print('In the shed.')\n#END#"), says("#END#")]
-    one = Session(TapeEngine(connect(fake), path), context="Sharpen it.").run(progress=False)
-    other = Session(TapeEngine.replay(path), context="Sharpen it.").run(progress=False)
+    one = Session(connect(fake), context="Sharpen it.", path=path).run(progress=False)
+    replay = ReplayEngine(Episode.load(path))
+    other = Session(replay, context="Sharpen it.").run(progress=False)
     assert [t.sequence for t in one.threads.values()] == [
         t.sequence for t in other.threads.values()
     ]
@@ -275,7 +277,7 @@ def test_a_character_of_several_tokens_has_those_of_the_tokenizer(llama_fake, co
     raw = token("🪓", 147, **counted(4)) + token(" ", 216, **counted(5))
     raw += event("", **counted(6)) + event(finish="stop", **counted(6))
     llama_fake.replies.append(streams(raw + DONE))
-    call = said(connect(llama_fake))
+    call = complete(connect(llama_fake))
     assert call.tokens == (*"🪓".encode(), 216)
     assert call.text == "🪓 "
     assert call.evaluated == 7 + 5, "the last one, which ended the text, was not evaluated"
@@ -315,7 +317,7 @@ def test_a_full_context_is_what_ends_the_call(llama_fake, connect):
     engine.begin(0, [1] * 98, stops=STOPS, max_tokens=50)
     assert finish(engine, 0)[0][0].stop is Stop.CONTEXT
     assert llama_fake.asked[0]["max_tokens"] == 2
-    assert said(engine, max_tokens=50).stop is Stop.LENGTH
+    assert complete(engine, max_tokens=50).stop is Stop.LENGTH
 
 
 # Facts
@@ -344,7 +346,7 @@ def test_a_server_that_lists_no_models_can_be_used_by_name(fake, connect):
     with pytest.raises(EngineError, match="no list of models; name the model"):
         connect(fake)
     fake.replies.append(says("a =>"))
-    assert said(connect(fake, model="mine")).text == "a =>"
+    assert complete(connect(fake, model="mine")).text == "a =>"
 
 
 @pytest.mark.parametrize("tail", ["", "/", "/v1", "/v1/"])
@@ -384,9 +386,9 @@ def test_the_key_is_not_sent_in_the_clear_to_another_machine():
         ("https://models.example", True),
         ("http://127.0.0.1:9", True),
     ):
-        wire = Wire(url, key_name="OPENAI_API_KEY", timeout=1, retries=0, backoff=0)
-        assert ("authorization" in wire._client.headers) is sent
-        wire.close()
+        client = HttpClient(url, key_name="OPENAI_API_KEY", timeout=1, retries=0, backoff=0)
+        assert ("authorization" in client._client.headers) is sent
+        client.close()
 
 
 def test_a_password_in_the_address_is_sent_and_shown_nowhere(fake, connect):
@@ -427,24 +429,24 @@ def test_a_wrong_key_is_noticed_at_the_start(fake, connect):
 )
 def test_what_may_pass_is_tried_again(fake, connect, fails):
     fake.replies += [fails, fails, says("a =>")]
-    assert said(connect(fake)).text == "a =>"
+    assert complete(connect(fake)).text == "a =>"
     assert len(fake.asked) == 3
 
 
 def test_a_pause_that_the_server_asks_for_is_kept(fake, connect):
     fake.replies += [refuses(429, Retry_After="1"), says("a =>")]
     begun = time.monotonic()
-    assert said(connect(fake)).text == "a =>"
+    assert complete(connect(fake)).text == "a =>"
     assert time.monotonic() - begun >= 1
 
 
 def test_pauses_grow_and_differ(monkeypatch):
-    wire = Wire("http://127.0.0.1:9", key_name="X", timeout=1, retries=4, backoff=1.0)
-    *waits, last = wire._waits()
+    client = HttpClient("http://127.0.0.1:9", key_name="X", timeout=1, retries=4, backoff=1.0)
+    *waits, last = client._waits()
     assert last is None
     assert all(0.5 * 2**n <= wait <= 1.5 * 2**n for n, wait in enumerate(waits))
-    assert [*wire._waits()] != [*wire._waits()]
-    wire.close()
+    assert [*client._waits()] != [*client._waits()]
+    client.close()
 
 
 def test_a_pause_can_be_cut_short(fake, connect):
@@ -623,7 +625,7 @@ def test_a_stop_string_hangs_up(fake, connect):
         gone.set()
 
     fake.replies.append(endless)
-    assert said(connect(fake)).text == "a =>"
+    assert complete(connect(fake)).text == "a =>"
     assert gone.wait(5)
 
 
@@ -664,28 +666,28 @@ def test_a_closed_engine_says_so_and_closing_twice_does_nothing(fake, connect):
     assert not [one for one in threading.enumerate() if one.name.startswith("gpt-fake")]
 
 
-# Pieces of text
+# PieceTokenizer of text
 
 
 @settings(deadline=None, max_examples=300)
 @given(st.text() | st.text("é🪓→ =>#END\n\t\x00\u2028 abcdefghij", max_size=40))
 def test_pieces_spell_every_text_and_mean_the_same_everywhere(text):
-    spelled = Pieces().spell(text)
-    assert Pieces().text([token for token, _ in spelled]) == text
+    spelled = PieceTokenizer().tokenize(text)
+    assert PieceTokenizer().detokenize([token for token, _ in spelled]) == text
     assert b"".join(piece for _, piece in spelled).decode() == text
     assert all(0 < token < 2**53 for token, _ in spelled)
-    assert all(len(piece) <= Pieces.SIZE for _, piece in spelled)
+    assert all(len(piece) <= PieceTokenizer.SIZE for _, piece in spelled)
 
 
 def test_pieces_are_about_as_many_as_a_models_tokens():
     text = "Next, I need to find the wooden axe in the shed, and then sharpen it. =>"
-    assert 15 < len(Pieces().spell(text)) < 30
+    assert 15 < len(PieceTokenizer().tokenize(text)) < 30
 
 
 @pytest.mark.parametrize("token", [-1, 0, 1, 255, 256 + 2**10, 2**60])
 def test_a_number_that_is_no_piece_is_an_error(token):
     with pytest.raises(EngineError, match=f"token {token} is no piece"):
-        Pieces().text([token])
+        PieceTokenizer().detokenize([token])
 
 
 # A real llama-server
@@ -773,9 +775,9 @@ class TestLlamaServer:
         assert calls[0].evaluated + calls[0].reused == calls[1].evaluated + calls[1].reused
 
     def test_stop_strings_are_kept_and_hang_up(self, engine):
-        whole = said(engine, text=self.TEXT, max_tokens=20, stops={}).text
+        whole = complete(engine, text=self.TEXT, max_tokens=20, stops={}).text
         mark = whole[5:9]
-        call = said(engine, text=self.TEXT, max_tokens=20, stops={mark: Stop.LISTEN})
+        call = complete(engine, text=self.TEXT, max_tokens=20, stops={mark: Stop.LISTEN})
         assert call.text == whole[: whole.index(mark) + len(mark)]
         assert call.stop is Stop.LISTEN
 
@@ -789,7 +791,7 @@ class TestLlamaServer:
 
     def test_draws_repeat_with_their_seed(self, engine):
         def draw(seed):
-            return said(engine, text=self.TEXT, max_tokens=8, temperature=1.5, seed=seed).text
+            return complete(engine, text=self.TEXT, max_tokens=8, temperature=1.5, seed=seed).text
 
         assert draw((1,)) == draw((1,))
         assert len({draw((seed,)) for seed in range(4)}) > 1
@@ -804,7 +806,7 @@ class TestLlamaServer:
 
     def test_a_character_of_several_tokens_is_spelled_in_full(self, engine):
         text = "Copy the signs.\n🪓é→ 🪓é→ 🪓é→\n🪓é→ 🪓é→ 🪓é→\n🪓é→ 🪓é→ 🪓"
-        call = said(engine, text=text, max_tokens=12)
+        call = complete(engine, text=text, max_tokens=12)
         assert engine.tokenize(call.text) == call.tokens
 
     def test_a_context_that_is_too_long_is_refused_by_the_server_too(self, real):

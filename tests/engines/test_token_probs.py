@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 import thread_kit as tk
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.engines.token_probs import Spellings, softmax, top_k
+from thread_kit.engines.token_probs import MarkTokens, top_k
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import UNKNOWN, GeneratedSpan, Token, TokenProbs
 
@@ -16,7 +17,7 @@ PIECES = [b"=", b">", b" =>", b"a", b"#", b" #", b"END", b"E", b"#\n", b"x =>y",
 
 
 def leading(mark: bytes, first: bytes, written: bytes, pieces: list[bytes] = PIECES) -> list[bytes]:
-    return [pieces[n] for n in Spellings(pieces).leading_to(mark, first, written)]
+    return [pieces[n] for n in MarkTokens(pieces).leading_to(mark, first, written)]
 
 
 def test_a_mark_that_is_one_token_is_not_begun_by_a_part_of_it():

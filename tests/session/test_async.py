@@ -132,7 +132,7 @@ class Speaking(ScriptedEngine):
         running = list(self._running)
         if self.slow and running:
             running = self.slow.sample(running, self.slow.randint(1, len(running)))
-        return [self._one(thread) for thread in running]
+        return [self._write_token(thread) for thread in running]
 
 
 # Algorithm 2 with futures, on hand-made replies

@@ -23,7 +23,7 @@ from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Measurement, Weights, Workload, workload
 from thread_kit.cli.arguments import choose_teaching
 from thread_kit.engines.engine import EngineError
-from thread_kit.engines.llama import cores
+from thread_kit.engines.llama_model import cores
 from thread_kit.engines.models import EMBEDDED, ModelError, load_model
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.envs.textcraft.env import TextCraft

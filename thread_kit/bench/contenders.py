@@ -44,7 +44,7 @@ class ForcedEngine(LlamaEngine):
         return ended
 
     def _sample(self, row: int, call: Any) -> int:
-        own, forced = super()._sample(row, call), next(self._scripts[call.growing.thread])
+        own, forced = super()._sample(row, call), next(self._scripts[call.completion.thread])
         self.differs |= own != forced
         return forced
 

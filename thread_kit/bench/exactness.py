@@ -50,7 +50,7 @@ class _WatchedEngine(ForcedEngine):
         self.rows: list[Any] = []
 
     def _sample(self, row: int, call: Any) -> int:
-        if call.growing.thread == self.watched:
+        if call.completion.thread == self.watched:
             self.rows.append(self._logits(row).copy())
         return super()._sample(row, call)
 

@@ -57,7 +57,9 @@ class TimedEngine(LlamaEngine):
     def _evaluate(self, work: Any) -> bool:
         begun = time.perf_counter()
         done = super()._evaluate(work)
-        llama_cpp.llama_synchronize(self._context)  # on a GPU, decode returns before it is done
+        llama_cpp.llama_synchronize(
+            self._model.context
+        )  # on a GPU, decode returns before it is done
         self.computing += time.perf_counter() - begun
         return done
 

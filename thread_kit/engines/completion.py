@@ -1,4 +1,4 @@
-"""One call while it grows: tokens in, text out, stop strings found exactly."""
+"""A call while it is generated: tokens in, text out, stop strings found exactly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from thread_kit.dialect import Stop, find_stop
-from thread_kit.engines.engine import Completion
+from thread_kit.engines.engine import Completion, ThreadKey
 from thread_kit.sequence import Span
 
 
@@ -16,11 +16,13 @@ from thread_kit.sequence import Span
 class PartialCompletion:
     """The tokens that a call has generated so far.
 
-    tokenize: text to tokens, used only where a stop string ends inside a token: the head of that
-    token is kept, and has to be spelled by tokens of its own.
+    tokenize: text to tokens, used only where text comes without tokens of its own, or where a stop
+        string ends inside a token: the head of that token is kept, and is tokenized anew.
+    reused, evaluated: tokens; the engine counts them.
+    stop: why the call is over; None while it goes on.
     """
 
-    thread: int
+    thread: ThreadKey
     stops: Mapping[str, Stop]
     max_tokens: int
     tokenize: Callable[[str], tuple[int, ...]]
@@ -39,8 +41,7 @@ class PartialCompletion:
         """Begin with what is written already; it holds no stop string."""
         self.tokens += given.tokens
         self._bytes += given.text.encode("utf-8", "replace")
-        if len(self.tokens) >= self.max_tokens:
-            self.stop = Stop.LENGTH
+        self._stop_at_length()
 
     @property
     def written(self) -> bytes:
@@ -52,34 +53,56 @@ class PartialCompletion:
         return find_stop(self._bytes + piece, len(piece), marks) is not None
 
     def add(self, token: int, piece: bytes) -> str:
-        """Take in a token and the bytes that it spells; the text that it adds.
+        """Append a token and its bytes; the text that they add.
 
         Afterwards `stop` says whether the call is over.
         """
-        self.tokens.append(token)
         before = len(self._bytes)
-        self._bytes += piece
-        found = find_stop(self._bytes, len(piece), self.stops)
-        if found:
-            end, stop = found
-            self.stop = self.stops[stop]
-            if end < len(self._bytes):
-                # The head of the token is spelled anew, from the start of its first character.
-                start = before
+        self.tokens.append(token)
+        cut = self._append(piece)
+        if cut:
+            # The head of the token is tokenized anew, from the start of its first character.
+            start = before
+            self.tokens.pop()
+            while self._sizes and 0x80 <= cut[start] < 0xC0:
+                start -= self._sizes.pop()
                 self.tokens.pop()
-                while self._sizes and 0x80 <= self._bytes[start] < 0xC0:
-                    start -= self._sizes.pop()
-                    self.tokens.pop()
-                head = self._bytes[start:end].decode("utf-8", "replace")
-                self.tokens += self.tokenize(head)
-                self._bytes = self._bytes[:end]
-        elif len(self.tokens) >= self.max_tokens:
-            self.stop = Stop.LENGTH
+            self.tokens += self.tokenize(self._bytes[start:].decode("utf-8", "replace"))
+        self._stop_at_length()
         self._sizes.append(len(piece))
         return self._decoder.decode(self._bytes[before:], final=self.stop is not None)
 
+    def add_text(self, text: str) -> tuple[tuple[int, ...], str]:
+        """Append text that has no tokens yet; its tokens, and the text up to its stop string.
+
+        Afterwards `stop` says whether the call is over.
+        """
+        before = len(self._bytes)
+        self._append(text.encode("utf-8", "replace"))
+        added = self._bytes[before:].decode("utf-8", "replace")
+        tokens = self.tokenize(added)
+        self.tokens += tokens
+        self._stop_at_length()
+        return tokens, added
+
+    def _append(self, piece: bytes) -> bytes:
+        """Append bytes up to their stop string; all bytes, where it cuts some off, else b""."""
+        whole = self._bytes = self._bytes + piece
+        if found := find_stop(whole, len(piece), self.stops):
+            end, mark = found
+            self.stop = self.stops[mark]
+            self._bytes = whole[:end]
+        return whole if len(self._bytes) < len(whole) else b""
+
+    def _stop_at_length(self) -> None:
+        if self.stop is None and len(self.tokens) >= self.max_tokens:
+            self.stop = Stop.LENGTH
+
     def finish(self, stop: Stop | None = None) -> Completion:
-        """The call as it ended, for the reason found in its tokens or the one given."""
+        """The call as it ended, for the reason found in its tokens or the one given.
+
+        Raises ValueError where there is no reason.
+        """
         self.stop = self.stop or stop
         if self.stop is None:
             raise ValueError(f"the call of thread {self.thread} has not stopped; give the reason")

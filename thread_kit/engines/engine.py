@@ -1,10 +1,10 @@
 """Engines: the G of Algorithm 1, behind one small interface that serves many threads at once.
 
-A driver calls `begin` for each thread that wants to generate and then `step` until every call has
-finished (or `advance`, where drivers share an engine): one step is one batch through the model, for
-all threads that are generating. A call always
-names all the tokens that the thread sees (q + c + Y); what of them is cached already is the
-engine's own business, so that the answer can never depend on it.
+A scheduler calls `begin` for each thread that generates and then `step` until every call has
+finished (or `advance`, where schedulers share an engine): one step is one batch through the model,
+for all threads that are generating. A call always names all the tokens that the thread sees
+(q + c + Y); what of them is cached already is the engine's own business, so that the answer can
+never depend on it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any, Self
 from thread_kit.dialect import Stop
 from thread_kit.engines.lock import FairLock
 from thread_kit.sequence import Span
-from thread_kit.trace.events import Prefilling, Prompted, TokenProbs
+from thread_kit.trace.events import Event, Prefilling, Prompted, TokenProbs
 
 ThreadKey = Hashable
-"""By which an engine knows a thread; no two that are alive share one."""
+"""Which thread it is: anything that can be the key of a dict, apart from None."""
 
 
 class EngineError(RuntimeError):
@@ -34,7 +34,10 @@ class EngineBusyError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class Prefilled:
-    """`done` of `total` tokens before the first new one are in the cache."""
+    """`done` of `total` tokens before the first new one are in the cache.
+
+    thread: None is the few-shot prompt.
+    """
 
     thread: ThreadKey | None
     done: int
@@ -43,7 +46,7 @@ class Prefilled:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """One new token, the text that it adds, and what the model weighed, if it was asked."""
+    """One new token, the text that it adds, and its probabilities, if they were asked for."""
 
     thread: ThreadKey
     token: int
@@ -57,8 +60,8 @@ class Completion:
 
     text, tokens: what was generated, trimmed to the stop string (which is the last of it).
     reused, evaluated: tokens; `seconds` from begin to end.
-    lengths, logprobs: characters that each token adds, and what the model weighed for it; None and
-        () where `Sampled` has said it.
+    lengths, logprobs: the characters that each token adds, and its probabilities, where the engine
+        knows them already; None and () where they are those of the call's `Sampled`.
     """
 
     thread: ThreadKey
@@ -77,6 +80,10 @@ class Postponed:
     """A call that has not begun after all; whoever asked may ask again, with what is left then."""
 
     thread: ThreadKey
+
+
+News = Prefilled | Sampled | Completion | Postponed | Event
+"""What a step brings; events are what a replay says itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +110,20 @@ class Engine(ABC):
 
     name: the model's name.
     context_size: how many tokens one thread can see at most.
-    lock: held while the model is touched, so that several drivers, each in a worker thread of its
-        own, can share one engine and its batches.
-    steps_taken: how many steps `advance` has taken, for whichever driver.
+    lock: held while the model is touched, so that several schedulers, each in a worker thread of
+        its own, can share one engine and its batches.
+    steps_taken: how many steps `advance` has taken, for whichever scheduler.
+    is_open: False once it is closed; every call raises EngineError from then on.
     """
 
     name: str
     context_size: int
     steps_taken: int = 0
+    is_open: bool = True
 
     def __init__(self) -> None:
         self.lock = FairLock()
-        self._mail: dict[ThreadKey, list[Prefilled | Sampled | Completion]] = {}
+        self._mail: dict[ThreadKey, list[News]] = {}
 
     @abstractmethod
     def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
@@ -156,37 +165,41 @@ class Engine(ABC):
         given: what the call has written already, without a stop string: it goes on behind it, and
             its `Completion` holds both. max_tokens counts both.
         forbid: strings that must not be completed before the next line break.
-        logprobs: strings whose chances each `Sampled` tells (`engines/token_probs.py`); it costs a
-        little.
+        logprobs: strings whose probability each `Sampled` tells (`engines/token_probs.py`); it
+            costs a little.
 
         Raises EngineBusyError where as many calls run already as there is room for, EngineError
-        where this engine cannot forbid anything, or does not tell chances; ValueError if the thread
-        generates already, or there is nothing to continue.
+        where this engine is closed, cannot forbid anything, or knows no probabilities; ValueError
+        if the thread generates already, or there is nothing to continue.
         """
         if not tokens:
             raise ValueError("there are no tokens to continue")
-        wanted = GenerateRequest(
+        request = GenerateRequest(
             tokens, stops, max_tokens, temperature, seed, given, forbid, logprobs
         )
-        self.submit(thread, wanted)
+        self.submit(thread, request)
 
     @abstractmethod
-    def submit(self, thread: ThreadKey, wanted: GenerateRequest) -> None:
+    def submit(self, thread: ThreadKey, request: GenerateRequest) -> None:
         """`begin`, as an engine has it: its arguments are one value."""
+
+    def _must_be_open(self) -> None:
+        if not self.is_open:
+            raise EngineError(f"{self.name} is closed; load it again ({type(self).__name__})")
 
     @staticmethod
     def _must_be_idle(thread: ThreadKey, generating: Container[ThreadKey]) -> None:
         if thread in generating:
             raise ValueError(f"thread {thread} is generating already; wait for its call to finish")
 
-    def _cannot_forbid(self, marks: Collection[str]) -> None:
+    def _refuse_forbid(self, marks: Collection[str]) -> None:
         if marks:
             raise EngineError(
                 f"{self.name} cannot be kept from writing {', '.join(marks)}: only a llama.cpp "
                 "model in this process can; load one, or write other text in its place"
             )
 
-    def _cannot_tell(self, marks: Collection[str]) -> None:
+    def _refuse_logprobs(self, marks: Collection[str]) -> None:
         if marks:
             raise EngineError(
                 f"{self.name} does not tell what it weighed: only a llama.cpp model in this "
@@ -194,25 +207,25 @@ class Engine(ABC):
             )
 
     @abstractmethod
-    def step(self) -> list[Prefilled | Sampled | Completion]:
+    def step(self) -> Sequence[News]:
         """Take every call that has begun one step further; [] when there is none."""
 
-    def advance(self, *threads: ThreadKey) -> list[Prefilled | Sampled | Completion]:
-        """What is new for these threads, in their order: all that generate for one driver.
+    def advance(self, *threads: ThreadKey) -> Sequence[News]:
+        """What is new for these threads, in their order: all that generate for one scheduler.
 
-        Takes one step for every call of every driver, unless another driver's step has brought
-        news for one of these threads already.
+        Takes one step for every call of every scheduler, unless another scheduler's step has
+        brought news for one of these threads already.
         """
         with self.lock:
             if not any(thread in self._mail for thread in threads):
                 self.steps_taken += 1
                 for news in self.step():
-                    if news.thread is not None:
-                        self._mail.setdefault(news.thread, []).append(news)
+                    if (key := getattr(news, "thread", None)) is not None:
+                        self._mail.setdefault(key, []).append(news)
             return [news for thread in threads for news in self._mail.pop(thread, [])]
 
     @abstractmethod
-    def cancel(self, thread: int) -> Completion | None:
+    def cancel(self, thread: ThreadKey) -> Completion | None:
         """End a call at once; what it generated so far, or None if there is no such call."""
 
     @abstractmethod

@@ -1,63 +1,69 @@
 """Requests to an OpenAI-compatible server: retries, errors that say what helps, event streams.
 
 The key never leaves this module: it is read from the environment, sent only over https or to this
-machine itself, and cut out of whatever a server says before that becomes an error.
+machine itself, and cut out of whatever a server says (`HttpClient.clean`) before that is shown. No
+answer is read beyond a limit, and none that is compressed, which would be the way around it.
 """
 
 from __future__ import annotations
 
+import base64
 import email.utils
+import html
 import ipaddress
 import json
 import os
 import random
 import re
-import socket
-import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
+from httpx_sse import EventSource
 
+from thread_kit.engines.cancel_token import CancelToken
 from thread_kit.engines.engine import EngineError
 
-PATIENCE = 120.0
+MAX_PAUSE = 120.0
 """Seconds: a server that asks for a longer pause than this (Retry-After) is not waited for."""
 
+MAX_ANSWER = 16 * 2**20
+"""Bytes of an answer, or of an error page."""
 
-class Exchange:
-    """One request under way; `end` breaks it off, from any thread."""
+MAX_STREAM = 256 * 2**20
+"""Bytes of all events of one completion."""
 
-    def __init__(self) -> None:
-        self._over = threading.Event()
-        self._socket: Any = None
+MAX_EVENT = 2**20
+"""Characters of one event."""
 
-    @property
-    def over(self) -> bool:
-        return self._over.is_set()
-
-    def watch(self, name: str, info: dict[str, Any]) -> None:
-        """Told by httpx of each step of the request: a step that opens a connection returns it."""
-        opened: Any = info.get("return_value")
-        if hasattr(opened, "get_extra_info"):
-            self._socket = opened.get_extra_info("socket")
-            if self.over:
-                self.end()
-
-    def end(self) -> None:
-        self._over.set()
-        if self._socket is not None:
-            with suppress(OSError):  # it is closed already
-                self._socket.shutdown(socket.SHUT_RDWR)
-
-    def pause(self, seconds: float) -> bool:
-        """Wait, but not beyond the end; whether it came."""
-        return self._over.wait(seconds)
+_NO_JSON = object()
 
 
-class Wire:
+class _BoundedBody(httpx.SyncByteStream):
+    """What a server sends, up to a limit in bytes; raises EngineError beyond it."""
+
+    def __init__(self, body: Any, limit: int, url: str) -> None:
+        self._body, self._limit, self._url = body, limit, url
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for chunk in self._body:
+            size += len(chunk)
+            if size > self._limit:
+                raise EngineError(
+                    f"{self._url} sends more than {self._limit / 2**20:.0f} MiB in one answer, "
+                    "which is more than any completion needs; check base_url"
+                )
+            yield chunk
+
+    def close(self) -> None:
+        self._body.close()
+
+
+class HttpClient:
     """The way to one server.
 
     base_url: its address, with or without /v1.
@@ -66,35 +72,34 @@ class Wire:
     retries: how often a request is sent again where that can help (no connection, a time-out, 429,
         5xx); `backoff`: seconds before the first time, doubled each time, give or take a half.
 
-    Raises EngineError for an address that is none.
+    Raises EngineError for an address that is none, and for a key that HTTP cannot carry.
     """
 
     def __init__(
         self, base_url: str, *, key_name: str, timeout: float, retries: int, backoff: float
     ) -> None:
-        try:
-            url = httpx.URL(base_url)
-        except httpx.InvalidURL:
-            url = httpx.URL()
-        if url.scheme not in ("http", "https") or not re.fullmatch(r"[\w.:-]+", url.host):
-            # What precedes @ is a password, what follows ? may be a key.
-            shown = re.sub(r"^.*@|\?.*$", "", base_url)
-            raise EngineError(
-                f"base_url={shown!r} is no address of a server; give one such as "
-                "'http://127.0.0.1:8080' (llama-server) or 'https://api.openai.com'"
-            )
-        local = _is_local(url.host)
         self.key_name = key_name
         self._key = os.environ.get(key_name, "").strip()
+        self._secrets = [self._key] if self._key else []
+        url = self._parse_address(base_url)
+        local = _is_local(url.host)
         self._withheld = bool(self._key) and url.scheme == "http" and not local
         self._timeout, self._retries, self._backoff = timeout, retries, backoff
         bare = url.copy_with(username=None, password=None, query=None, fragment=None)
         self.url = str(bare).rstrip("/").removesuffix("/v1")
         login = (url.username, url.password) if url.username else None
-        self._secrets = [secret for secret in (self._key, url.password) if secret]
+        if login:
+            encoded = base64.b64encode(":".join(login).encode()).decode()
+            self._secrets += [url.password or url.username, encoded]
         sent = self._key and not self._withheld and not login
+        if sent and not (self._key.isascii() and self._key.isprintable()):
+            raise EngineError(
+                f"the key in {key_name} holds a line break or a character that no key has; put it "
+                "there again, as the server's page shows it"
+            )
+        bearer = {"Authorization": f"Bearer {self._key}"} if sent else {}
         self._client = httpx.Client(
-            headers={"Authorization": f"Bearer {self._key}"} if sent else {},
+            headers={"Accept-Encoding": "identity"} | bearer,
             auth=login,
             timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
             # Each request has a connection of its own, so that ending one ends no other.
@@ -102,8 +107,48 @@ class Wire:
             trust_env=not local,  # a proxy leads away from this machine
         )
 
+    def _parse_address(self, base_url: str) -> httpx.URL:
+        try:
+            url = httpx.URL(base_url)
+        except (httpx.InvalidURL, TypeError):
+            url = httpx.URL()
+        host = re.fullmatch(r"[\w.:-]+", url.host)
+        if url.scheme in ("http", "https") and host and 0 <= (url.port or 0) < 2**16:
+            return url
+        # What precedes @ is a password, what follows ? may be a key.
+        shown = self.clean(re.sub(r"^.*@|[?#].*$", "", str(base_url), flags=re.DOTALL))
+        raise EngineError(
+            f"base_url={shown!r} is no address of a server; give one such as "
+            "'http://127.0.0.1:8080' (llama-server) or 'https://api.openai.com'"
+        )
+
     def close(self) -> None:
         self._client.close()
+
+    def clean(self, text: str) -> str:
+        """One line of at most 300 characters, without the key or a password in whatever form."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        bare = _unescape(text)
+        if any(_unescape(secret) in bare for secret in self._secrets):
+            return "(not shown: it holds the key)"
+        return " ".join(text.split())[:300]
+
+    @contextmanager
+    def _send(
+        self, method: str, path: str, body: Any, limit: int, **extensions: Any
+    ) -> Iterator[httpx.Response]:
+        with self._client.stream(
+            method, self.url + path, json=body, extensions=extensions
+        ) as response:
+            if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+                raise EngineError(
+                    f"{self.url} compresses its answers, which it was asked not to do; check "
+                    "base_url, and any proxy in front of the server"
+                )
+            response.stream = _BoundedBody(response.stream, limit, self.url)
+            response.encoding = "utf-8"  # as JSON and events are, whatever a header says
+            yield response
 
     # Requests that are answered at once
 
@@ -112,17 +157,18 @@ class Wire:
 
         patient: False gives up at once where nobody listens. Raises EngineError.
         """
-        return self._answer("GET", path, None, patient, missing)
+        return self._fetch("GET", path, None, patient, missing)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """The JSON that answers a body; raises EngineError."""
-        return self._answer("POST", path, body, True, None)
+        return self._fetch("POST", path, body, True, None)
 
-    def _answer(self, method: str, path: str, body: Any, patient: bool, missing: Any) -> Any:
+    def _fetch(self, method: str, path: str, body: Any, patient: bool, missing: Any) -> Any:
         for wait in self._waits():
             try:
-                response = self._client.request(method, self.url + path, json=body)
-            except httpx.TransportError as error:
+                with self._send(method, path, body, MAX_ANSWER) as response:
+                    response.read()
+            except httpx.HTTPError as error:
                 fault = self._unreachable(error)
                 if not patient and isinstance(error, httpx.ConnectError):
                     raise fault from None
@@ -139,43 +185,41 @@ class Wire:
         raise AssertionError("the last wait is None")
 
     def _read(self, text: str, path: str) -> Any:
-        try:
-            return json.loads(text)
-        except ValueError:
+        answer = _parse(text)
+        if answer is _NO_JSON:
             raise EngineError(
-                f"{self.url}{path} answers with {self._clean(text)[:60]!r}, which is no JSON: this "
+                f"{self.url}{path} answers with {self.clean(text)[:60]!r}, which is no JSON: this "
                 "is no OpenAI-compatible server; check base_url"
-            ) from None
+            )
+        return answer
 
     # Requests that are answered bit by bit
 
-    def stream(self, body: dict[str, Any], exchange: Exchange) -> Iterator[dict[str, Any]]:
+    def stream(self, body: dict[str, Any], token: CancelToken) -> Iterator[dict[str, Any]]:
         """The events that answer a completion request, until the server's [DONE].
 
-        Ends early, without a word, when the exchange is ended. Nothing is sent again once an event
-        has come: what was written cannot be taken back. Raises EngineError.
+        Ends early, without a word, when the request is cancelled. Nothing is sent again once an
+        event has come: what was written cannot be taken back. Raises EngineError.
         """
         for wait in self._waits():
             number = 0
             try:
-                with self._client.stream(
-                    "POST",
-                    f"{self.url}/v1/completions",
-                    json=body,
-                    extensions={"trace": exchange.watch},
-                ) as response:
+                path = "/v1/completions"
+                with self._send("POST", path, body, MAX_STREAM, trace=token.watch) as response:
+                    # 1. Answered: events, up to the last one, or to the end of the request.
                     if response.status_code == 200:
-                        for data in _events(response.iter_bytes()):
-                            if data == "[DONE]" or exchange.over:
+                        for data in _events(response):
+                            if data == "[DONE]" or token.is_cancelled:
                                 return
                             number += 1
-                            yield self._event(data, number)
-                        if not exchange.over:
+                            yield self._read_event(data, number)
+                        if not token.is_cancelled:
                             raise self._broken("it ended before it was complete", number)
                         return
                     response.read()
-            except httpx.TransportError as error:
-                if exchange.over:
+            # 2. Broken: by us, in the middle, or before anything has come.
+            except httpx.HTTPError as error:
+                if token.is_cancelled:
                     return
                 if number:
                     raise self._broken(type(error).__name__, number) from None
@@ -183,18 +227,20 @@ class Wire:
             else:
                 fault = self._refusal(response, str(body.get("model", "")))
                 wait = _wait(response, wait)
+            # 3. Again, if that can help.
             if wait is None:
                 raise fault from None
-            if exchange.pause(wait):
+            if token.sleep(wait):
                 return
 
-    def _event(self, data: str, number: int) -> dict[str, Any]:
-        try:
-            event = json.loads(data)
-        except ValueError:
-            raise self._broken(f"{self._clean(data)[:60]!r} is no JSON", number) from None
+    def _read_event(self, data: str, number: int) -> dict[str, Any]:
+        if len(data) > MAX_EVENT:
+            raise self._broken(f"an event of {len(data)} characters", number)
+        event = _parse(data)
+        if event is _NO_JSON:
+            raise self._broken(f"{self.clean(data)[:60]!r} is no JSON", number)
         if not isinstance(event, dict):
-            raise self._broken(f"{self._clean(data)[:60]!r} is no event", number)
+            raise self._broken(f"{self.clean(data)[:60]!r} is no event", number)
         if event.get("error"):
             raise self._broken(f"the server says: {self._message(data)}", number)
         return event
@@ -207,7 +253,7 @@ class Wire:
             yield min(self._backoff * 2**number, 30.0) * random.uniform(0.5, 1.5)
         yield None
 
-    def _unreachable(self, error: httpx.TransportError) -> EngineError:
+    def _unreachable(self, error: httpx.HTTPError) -> EngineError:
         if isinstance(error, httpx.TimeoutException) and not isinstance(
             error, httpx.ConnectTimeout
         ):
@@ -216,7 +262,7 @@ class Wire:
                 "timeout=..., or shorten the context"
             )
         return EngineError(
-            f"no server answers at {self.url} ({type(error).__name__}: {self._clean(str(error))}); "
+            f"no server answers at {self.url} ({type(error).__name__}: {self.clean(str(error))}); "
             "start one (llama-server -m MODEL.gguf --port 8080) or correct base_url=..."
         )
 
@@ -229,7 +275,7 @@ class Wire:
     def _refusal(self, response: httpx.Response, model: str) -> EngineError:
         status, said = response.status_code, self._message(response.text)
         if pause := response.headers.get("Retry-After"):
-            said += f"; it asks for a pause: Retry-After {self._clean(pause)}"
+            said += f"; it asks for a pause: Retry-After {self.clean(pause)}"
         if status in (401, 403):  # what such an answer says can hold a part of the key
             return EngineError(self._wrong_key(status))
         if status == 404:
@@ -275,19 +321,11 @@ class Wire:
 
     def _message(self, text: str) -> str:
         """What a server says of an error, without the JSON around it."""
-        said: Any = text
-        with suppress(ValueError):
-            said = json.loads(text)
+        said = _parse(text)
         for name in ("error", "detail", "message"):
             if isinstance(said, dict):
                 said = said.get(name, said)
-        return self._clean(said if isinstance(said, str) else json.dumps(said))
-
-    def _clean(self, text: str) -> str:
-        """One line of at most 300 characters, without the key or a password."""
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return " ".join(text.split())[:300]
+        return self.clean(said if isinstance(said, str) else text)
 
 
 def _is_local(host: str) -> bool:
@@ -304,37 +342,40 @@ def _wait(response: httpx.Response, wait: float | None) -> float | None:
         return None
     if "insufficient_quota" in response.text:
         return None
-    asked = response.headers.get("Retry-After", "").strip()
-    if asked:
-        seconds = _seconds(asked)
+    pause = response.headers.get("Retry-After", "").strip()
+    if pause:
+        seconds = _seconds(pause)
         if seconds is not None:
-            return seconds if seconds <= PATIENCE else None
+            return seconds if seconds <= MAX_PAUSE else None
     return wait
 
 
-def _seconds(asked: str) -> float | None:
+def _seconds(pause: str) -> float | None:
     """A Retry-After, which is a number of seconds or a date."""
-    if re.fullmatch(r"\d+(\.\d+)?", asked):
-        return float(asked)
+    if re.fullmatch(r"\d+(\.\d+)?", pause):
+        return float(pause)
     try:
-        return max(email.utils.parsedate_to_datetime(asked).timestamp() - time.time(), 0.0)
+        return max(email.utils.parsedate_to_datetime(pause).timestamp() - time.time(), 0.0)
     except ValueError:
         return None
 
 
-def _events(chunks: Iterable[bytes]) -> Iterator[str]:
-    """The data of server-sent events.
+def _events(response: httpx.Response) -> Iterator[str]:
+    """The data of server-sent events."""
+    response.headers["Content-Type"] = "text/event-stream"  # which not every server says
+    return (event.data for event in EventSource(response).iter_sse() if event.data)
 
-    Lines end at a line feed only: `iter_lines` would also cut at characters such as U+2028, which
-    stand unescaped in the JSON that a model's text is sent in.
-    """
-    rest, data = b"", []
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for raw in lines:
-            line = raw.removesuffix(b"\r").decode("utf-8", "replace")
-            if line.startswith("data:"):
-                data.append(line[5:].removeprefix(" "))
-            elif not line and data:
-                yield "\n".join(data)
-                data = []
+
+def _parse(text: str) -> Any:
+    """What JSON says, or `_NO_JSON`."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _NO_JSON
+
+
+def _unescape(text: str) -> str:
+    """Text without what JSON, Python, HTML and URLs put for a character, and without spaces."""
+    text = html.unescape(unquote(text))
+    text = re.sub(r"\\(?:u00|x)([0-9a-fA-F]{2})", lambda code: chr(int(code[1], 16)), text)
+    return re.sub(r"[\\\s]", "", text)

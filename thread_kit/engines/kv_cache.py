@@ -8,11 +8,18 @@ copy of a prefix, which costs nothing. This module only keeps account; `Memory` 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
-Key = int | str
-"""Whose sequence it is: a thread's number, or the name of a few-shot prompt."""
+Key = Hashable
+"""Whose sequence it is: a thread's key (`ThreadKey`), or what names a few-shot prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptKey:
+    """The key of a few-shot prompt's sequence, which no thread's key equals."""
+
+    sha256: str
 
 
 class Memory(ABC):
@@ -31,13 +38,13 @@ class Memory(ABC):
 class CachedSequence:
     """A sequence of the cache: its number, the tokens in its cells, when it was last used.
 
-    over: its thread has ended; the cells are left for a fork, until somebody needs the room.
+    is_over: its thread has ended; the cells are left for a fork, until somebody needs the room.
     """
 
-    sequence: int
+    number: int
     tokens: list[int] = field(default_factory=list)
-    used: int = 0
-    over: bool = False
+    last_used: int = 0
+    is_over: bool = False
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
@@ -63,111 +70,111 @@ class KVCache:
     def __init__(self, memory: Memory, sequences: int) -> None:
         self._memory = memory
         self._free = list(range(sequences))[::-1]
-        self._held: dict[Key, CachedSequence] = {}
+        self._sequences: dict[Key, CachedSequence] = {}
         self._clock = 0
 
     def __contains__(self, key: Key) -> bool:
-        return key in self._held
+        return key in self._sequences
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._sequences)
 
-    def held(self, key: Key) -> CachedSequence:
-        """The sequence of a thread or prompt; using it keeps it warm."""
-        held = self._held[key]
+    def sequence(self, key: Key) -> CachedSequence:
+        """The sequence of a thread or prompt; using it keeps it warm. Raises KeyError."""
+        sequence = self._sequences[key]
         self._clock += 1
-        held.used = self._clock
-        return held
+        sequence.last_used = self._clock
+        return sequence
 
     def place(self, key: Key, tokens: list[int], busy: Collection[Key] = ()) -> int:
         """Make the sequence of `key` hold the longest prefix of `tokens` that is cached anywhere.
 
         At least the last token is left to be evaluated, because only evaluation gives logits.
         Returns the length of the prefix, in tokens. `busy` are keys that must not be evicted.
+        Raises RuntimeError where all sequences are.
         """
-        wanted = tokens[:-1]
-        own = self._held.get(key)
+        needed = tokens[:-1]
+        own = self._sequences.get(key)
         if own is not None:
-            kept = common_prefix(own.tokens, wanted)
-            best = self._best(wanted, apart_from=key)
-            if best is None or common_prefix(self._held[best].tokens, wanted) <= kept:
-                return self._cut(key, kept)
+            own.is_over = False
+            length = common_prefix(own.tokens, needed)
+            best = self._best(needed, apart_from=key)
+            if best is None or common_prefix(self._sequences[best].tokens, needed) <= length:
+                return self._cut(key, length)
             self.drop(key)
-        return self._copy(key, wanted, busy)
+        return self._copy(key, needed, busy)
 
-    def _copy(self, key: Key, wanted: list[int], busy: Collection[Key]) -> int:
-        best = self._best(wanted)
+    def _copy(self, key: Key, needed: list[int], busy: Collection[Key]) -> int:
+        best = self._best(needed)
         spared = {*busy} if best is None else {*busy, best}
         if not self._free and self.evict(spared) is None:
             best = None  # even what could have been copied has to go
             if self.evict(busy) is None:
                 raise RuntimeError(
-                    f"all {len(self._held)} sequences of the cache are generating; "
+                    f"all {len(self._sequences)} sequences of the cache are generating; "
                     "load the model with more (sequences=...)"
                 )
-        target = self._held[key] = CachedSequence(self._free.pop())
-        self.held(key)
+        target = self._sequences[key] = CachedSequence(self._free.pop())
+        self.sequence(key)
         if best is None:
             return 0
-        source = self.held(best)
-        shared = common_prefix(source.tokens, wanted)
-        self._memory.copy(source.sequence, target.sequence, len(source.tokens))
+        source = self.sequence(best)
+        shared = common_prefix(source.tokens, needed)
+        self._memory.copy(source.number, target.number, len(source.tokens))
         target.tokens = list(source.tokens)
         return self._cut(key, shared)
 
-    def _best(self, wanted: list[int], apart_from: Key | None = None) -> Key | None:
+    def _best(self, needed: list[int], apart_from: Key | None = None) -> Key | None:
         """The key whose tokens share the longest prefix, at least one token."""
         shared = {
-            key: common_prefix(held.tokens, wanted)
-            for key, held in self._held.items()
+            key: common_prefix(sequence.tokens, needed)
+            for key, sequence in self._sequences.items()
             if key != apart_from
         }
         best = max(shared, key=lambda key: shared[key], default=None)
         return best if best is not None and shared[best] else None
 
     def _cut(self, key: Key, length: int) -> int:
-        held = self.held(key)
-        if length == len(held.tokens):
+        sequence = self.sequence(key)
+        if length == len(sequence.tokens):
             return length
-        if not self._memory.cut(held.sequence, length):
-            self._memory.cut(held.sequence, 0)
+        if not self._memory.cut(sequence.number, length):
+            self._memory.cut(sequence.number, 0)
             length = 0
-        del held.tokens[length:]
+        del sequence.tokens[length:]
         return length
 
     def extend(self, key: Key, tokens: Sequence[int]) -> None:
         """These tokens were evaluated behind those that the sequence holds."""
-        self.held(key).tokens += tokens
+        self.sequence(key).tokens += tokens
 
     def forget(self, key: Key) -> None:
         """Empty the cells behind what is on record: an evaluation broke off."""
-        held = self._held[key]
-        if not self._memory.cut(held.sequence, len(held.tokens)):
-            self._memory.cut(held.sequence, 0)
-            held.tokens.clear()
+        sequence = self._sequences[key]
+        if not self._memory.cut(sequence.number, len(sequence.tokens)):
+            self._memory.cut(sequence.number, 0)
+            sequence.tokens.clear()
 
     def drop(self, key: Key) -> None:
         """Free a sequence; cells that others share stay."""
-        held = self._held.pop(key, None)
-        if held is not None:
-            self._memory.cut(held.sequence, 0)
-            self._free.append(held.sequence)
+        sequence = self._sequences.pop(key, None)
+        if sequence is not None:
+            self._memory.cut(sequence.number, 0)
+            self._free.append(sequence.number)
 
     def retire(self, key: Key) -> None:
         """Leave the cells of a thread that is over; they go first when room is needed."""
-        if key in self._held:
-            self._held[key].over = True
+        if key in self._sequences:
+            self._sequences[key].is_over = True
 
     def evict(self, busy: Collection[Key]) -> Key | None:
         """Drop the coldest sequence that is not busy, those of ended threads before all others.
 
-        Its tokens are evaluated again if needed.
-
-        Returns its key, or None if all are busy.
+        Its tokens are evaluated again if needed. Returns its key, or None if all are busy.
         """
-        cold = [key for key in self._held if key not in busy]
+        cold = [(key, sequence) for key, sequence in self._sequences.items() if key not in busy]
         if not cold:
             return None
-        coldest = min(cold, key=lambda key: (not self._held[key].over, self._held[key].used))
+        coldest, _ = min(cold, key=lambda pair: (not pair[1].is_over, pair[1].last_used))
         self.drop(coldest)
         return coldest

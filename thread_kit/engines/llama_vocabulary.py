@@ -1,4 +1,4 @@
-"""The tokens of a model in this process: what spells a text, and what each of them spells."""
+"""The tokens of a model in this process: from text to tokens, and back."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import llama_cpp
 
 from thread_kit.engines.engine import EngineError
+from thread_kit.engines.tokenizers import find_lead, tokenize_inside
 
 ROOM = 1024  # bytes of one token; the longest of today's vocabularies have a few hundred
 
@@ -23,22 +24,16 @@ class Vocabulary:
         self._vocab = llama_cpp.llama_model_get_vocab(model)
         self.size = llama_cpp.llama_vocab_n_tokens(self._vocab)
         self._pieces: dict[int, bytes] = {}
-        # Vocabularies of the SentencePiece kind put a space before whatever they tokenize, which
-        # is wrong in the middle of a sequence: there, a line break goes first and is cut off again.
-        self._lead = b""
-        if self.spell(self.raw(b"a", special=False)) != b"a":
-            self._lead = b"\n"
+        self._lead = find_lead(self.detokenize(self._inside("a")))
 
     def tokenize(self, text: str, *, first: bool) -> tuple[int, ...]:
         """The tokens of a text. `first`: it opens the context, so marks of a beginning belong."""
-        raw = text.encode("utf-8", "replace")
         if first:
-            return self.raw(raw, special=True)
-        if not self._lead or not raw:
-            return self.raw(raw, special=False)
-        lead = self.raw(self._lead, special=False)
-        led = self.raw(self._lead + raw, special=False)
-        return led[len(lead) :] if led[: len(lead)] == lead else led
+            return self.raw(text.encode("utf-8", "replace"), special=True)
+        return tokenize_inside(self._inside, text, self._lead)
+
+    def _inside(self, text: str) -> tuple[int, ...]:
+        return self.raw(text.encode("utf-8", "replace"), special=False)
 
     def raw(self, raw: bytes, *, special: bool) -> tuple[int, ...]:
         """What llama.cpp makes of some bytes. special: with the marks of a beginning."""
@@ -59,7 +54,7 @@ class Vocabulary:
             piece = self._pieces[token] = buffer.raw[: max(n, 0)]
         return piece
 
-    def spell(self, tokens: Iterable[int]) -> bytes:
+    def detokenize(self, tokens: Iterable[int]) -> bytes:
         """The bytes of several tokens."""
         return b"".join(map(self.piece, tokens))
 

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from thread_kit.paths import cache_folder
 HEAD = b"thread-kit prompt 1\n"
 DIGEST = 32  # bytes of a sha256
 LIMIT = 2 * 2**30  # bytes of all files together
+WRITING = 3600  # seconds after which a file that is half-written is written by nobody any more
 
 
 class PromptCache:
@@ -52,7 +54,7 @@ class PromptCache:
         start = len(HEAD) + DIGEST
         cells = whole[start:]
         head = HEAD + hashlib.sha256(cells.data).digest()
-        if whole[:start].tobytes() != head:
+        if whole[:start].tobytes() != head or not len(cells):
             self.discard(about)
             return None
         with contextlib.suppress(OSError):
@@ -71,10 +73,11 @@ class PromptCache:
                 try:
                     part.write(HEAD + hashlib.sha256(cells.data).digest())
                     part.write(cells.data)
-                except OSError:
+                    part.close()
+                    os.replace(part.name, self.path(about))
+                except BaseException:
                     Path(part.name).unlink(missing_ok=True)
                     raise
-            os.replace(part.name, self.path(about))
 
     def discard(self, about: Mapping[str, Any]) -> None:
         """Delete the file for these cells, if there is one."""
@@ -82,11 +85,18 @@ class PromptCache:
             self.path(about).unlink(missing_ok=True)
 
     def _make_room(self, left: int) -> None:
-        """Delete files, the coldest first, until those that stay take at most `left` bytes."""
-        files = [(path, path.stat()) for path in self.folder.glob("*.kv")]
-        files.sort(key=lambda one: one[1].st_mtime, reverse=True)
+        """Delete files, the coldest first, until those that stay take at most `left` bytes.
+
+        What a process left half-written when it was killed goes, too.
+        """
+        files = [(path, path.stat()) for path in self.folder.iterdir() if path.is_file()]
+        # Those that are being written count first of all, and stay.
+        files.sort(key=lambda file: (file[0].suffix == ".part", file[1].st_mtime), reverse=True)
         total = 0
         for path, stat in files:
+            if path.suffix == ".part" and stat.st_mtime < time.time() - WRITING:
+                path.unlink(missing_ok=True)
+                continue
             total += stat.st_size
-            if total > left:
+            if total > left and path.suffix == ".kv":
                 path.unlink(missing_ok=True)

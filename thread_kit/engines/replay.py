@@ -18,6 +18,7 @@ from thread_kit.engines.engine import (
     Engine,
     EngineError,
     GenerateRequest,
+    News,
     Postponed,
     Prefilled,
     Sampled,
@@ -32,8 +33,6 @@ OF_CALLS = ("text", "forbidden")
 
 Place = tuple[int, int]
 """A call's place in an episode: the thread's number, and how many calls it had before."""
-
-News = Prefilled | Sampled | Completion | Postponed | Event
 
 
 class ReplayError(RuntimeError):
@@ -110,7 +109,7 @@ class ReplayEngine(Engine):
         assert self.engine
         yield from self.engine.prefill(tokens)
 
-    def prefill_prompt(self, sha256: str, tokens: Sequence[int]) -> Iterator[Event]:
+    def prefill_prompt(self, sha256: str, tokens: Sequence[int]) -> Iterator[Prefilling | Prompted]:
         """What was recorded of a prompt; it is evaluated only when `engine` is asked for a call."""
         if self._is_live:
             assert self.engine
@@ -118,14 +117,16 @@ class ReplayEngine(Engine):
             return
         self._owed[sha256] = tokens
         if self._recorded and isinstance(self._recorded[0][0], Prompted):
-            yield from self._recorded.popleft()
+            (prompted,) = self._recorded.popleft()
+            assert isinstance(prompted, Prompted)
+            yield prompted
 
     def _prefill_owed(self) -> Iterator[Event]:
         """Evaluate the prompts, behind the record; what is in the cache already is not told."""
         for sha256, tokens in self._owed.items() if self.engine else ():
             assert self.engine
             for event in self.engine.prefill_prompt(sha256, tokens):
-                if isinstance(event, Prefilling) or getattr(event, "evaluated", 0):
+                if isinstance(event, Prefilling) or event.evaluated:
                     yield event
 
     # Calls
@@ -210,15 +211,22 @@ class ReplayEngine(Engine):
             span = replace(span, tokens=self.tokenize(span.text))
             lengths, logprobs = spread(len(span.text), len(span)), ()
         return Completion(
-            *(key, span.text, span.tokens, event.stop),
-            *(event.reused, event.evaluated, event.seconds, lengths, logprobs),
+            thread=key,
+            text=span.text,
+            tokens=span.tokens,
+            stop=event.stop,
+            reused=event.reused,
+            evaluated=event.evaluated,
+            seconds=event.seconds,
+            lengths=lengths,
+            logprobs=logprobs,
         )
 
     def _edits_at(self, place: Place) -> list[News]:
         edits = (self._edits.get((what, *place)) for what in OF_CALLS)
         return [edit for edit in edits if edit]
 
-    def step(self) -> list[News]:  # type: ignore[override]
+    def step(self) -> list[News]:
         return self.advance(*self._waiting, *self._places)
 
     def cancel(self, thread: ThreadKey) -> Completion | None:

@@ -15,11 +15,13 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
 from thread_kit.dialect import Stop, find_stop
+from thread_kit.engines.cancel_token import CancelToken
 from thread_kit.engines.completion import PartialCompletion
 from thread_kit.engines.engine import (
     Completion,
@@ -28,35 +30,18 @@ from thread_kit.engines.engine import (
     GenerateRequest,
     Prefilled,
     Sampled,
+    ThreadKey,
 )
-from thread_kit.engines.http_client import Exchange, Wire
-from thread_kit.engines.tokenizers import Pieces, ServerTokens, Spelled, Spelling
+from thread_kit.engines.http_client import HttpClient
+from thread_kit.engines.server_events import Costs, End, Written, finish_reason, read_tokens
+from thread_kit.engines.tokenizers import PieceTokenizer, ServerTokenizer, Tokenizer
 from thread_kit.sequence import Span
 
-GLANCE = 0.1
-"""Seconds that `advance` waits at most, so that a driver can look whether it is to stop."""
+POLL = 0.1
+"""Seconds that `advance` waits at most, so that a scheduler can look whether to stop."""
 
 UNKNOWN_CONTEXT = 4096
 """Tokens: what is assumed where a server does not say how much a model sees."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A token has come. reused, evaluated: tokens, by the server's account up to here."""
-
-    token: int
-    piece: bytes
-    reused: int
-    evaluated: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Finished:
-    """The server is done, for this reason."""
-
-    stop: Stop
-    reused: int
-    evaluated: int
 
 
 @dataclass(slots=True)
@@ -67,15 +52,19 @@ class _Call:
     """
 
     seen: list[int]
-    growing: PartialCompletion
+    completion: PartialCompletion
     given: Span | None = None
-    exchange: Exchange = field(default_factory=Exchange)
-    news: deque[Prefilled | _Written | _Finished | EngineError] = field(default_factory=deque)
+    cancel_token: CancelToken = field(default_factory=CancelToken)
+    news: deque[Prefilled | Written | End | EngineError] = field(default_factory=deque)
     worker: threading.Thread | None = None
 
     @property
+    def has_failed(self) -> bool:
+        return bool(self.news) and isinstance(self.news[0], EngineError)
+
+    @property
     def ready(self) -> bool:
-        return bool(self.news) or self.growing.stop is not None
+        return bool(self.news) or self.completion.stop is not None
 
 
 class ServerEngine(Engine):
@@ -90,10 +79,10 @@ class ServerEngine(Engine):
         time-out, 429, 5xx), and the seconds before the first time, which then double.
 
     With llama-server tokens are the model's: /tokenize gives them, requests send them and calls
-    report what the server reused. (A character that is spelled by several tokens arrives whole; its
-    tokens are those of /tokenize.) Any other server is sent text; tokens are then pieces of text
-    (`Pieces`) that only this engine knows, and every count, max_tokens and the context included, is
-    in pieces; nothing is reported as reused.
+    report what the server reused. (A character of several tokens arrives whole; its tokens are
+    those of /tokenize.) Any other server is sent text; tokens are then pieces of text
+    (`PieceTokenizer`) that only this engine knows, and every count, that of max_tokens and of the
+    context, too, is in pieces; nothing is reported as reused.
 
     Of OpenAI's own models only those with completions can be used (gpt-3.5-turbo-instruct): a
     thread goes on in the middle of a text, which a chat does not allow.
@@ -116,65 +105,67 @@ class ServerEngine(Engine):
         super().__init__()
         if context is not None and context < 1:
             raise EngineError(f"context={context}: give a positive number of tokens")
-        self._open = True
-        self._running: dict[int, _Call] = {}
+        self._running: dict[ThreadKey, _Call] = {}
         self._arrived = threading.Condition()
-        self._wire = Wire(
+        self._client = HttpClient(
             base_url, key_name=key_name, timeout=timeout, retries=retries, backoff=backoff
         )
         try:
-            self._meet(model, context)
+            self._query_server(model, context)
         except BaseException:
-            self._wire.close()
+            self._client.close()
             raise
 
-    def _meet(self, model: str | None, context: int | None) -> None:
+    def _query_server(self, model: str | None, context: int | None) -> None:
         """Ask the server what it is and what it has."""
-        answer = self._wire.get("/v1/models", patient=False, missing={})
+        # 1. Which models; one is needed.
+        answer = self._client.get("/v1/models", patient=False, missing={})
         listed = answer.get("data") if isinstance(answer, dict) else None
-        models = [one for one in listed or [] if isinstance(one, dict) and one.get("id")]
+        models = [
+            facts
+            for facts in (listed if isinstance(listed, list) else [])
+            if isinstance(facts, dict) and facts.get("id") and isinstance(facts["id"], str)
+        ]
         if model is None and len(models) != 1:
-            names = ", ".join(str(one["id"]) for one in models[:8]) or "no list of models"
-            raise EngineError(f"{self._wire.url} has {names}; name the model: model=...")
+            names = ", ".join(facts["id"] for facts in models[:8]) or "no list of models"
+            names = self._client.clean(names)
+            raise EngineError(f"{self._client.url} has {names}; name the model: model=...")
         alone = models[0] if len(models) == 1 else {}  # llama-server takes any name for its model
-        facts = next((one for one in models if one["id"] == model), alone)
-        self._model = model or str(facts["id"])
+        facts = next((facts for facts in models if facts["id"] == model), alone)
+        self._model = model or facts["id"]
+        # 2. Whether it is llama-server, which knows the model's own tokens.
         self._props: dict[str, Any] = {}
         if facts.get("owned_by") == "llamacpp":
-            props = self._wire.get("/props", missing={})
+            props = self._client.get("/props", missing={})
             self._props = props if isinstance(props, dict) else {}
-        self.exact = "default_generation_settings" in self._props
-        self._spelling: Spelling = ServerTokens(self._wire) if self.exact else Pieces()
-        # llama-server names a model by its file; where that lies is nobody's business.
-        self.name = self._model
-        if self.exact:
-            self.name = PurePath(self._model).name.removesuffix(".gguf")
-        said = self._props.get("default_generation_settings", {}).get("n_ctx")
-        said = said or facts.get("max_model_len")  # vLLM
-        self.context_size = context or (said if isinstance(said, int) else UNKNOWN_CONTEXT)
+        settings = self._props.get("default_generation_settings")
+        self.exact = isinstance(settings, dict)
+        self._tokenizer: Tokenizer = PieceTokenizer()
+        size = facts.get("max_model_len")  # vLLM's
+        self.name = self._client.clean(self._model)
+        if isinstance(settings, dict):
+            self._tokenizer, size = ServerTokenizer(self._client), settings.get("n_ctx") or size
+            # It names a model by its file; where that lies is nobody's business.
+            self.name = PurePath(self.name).name.removesuffix(".gguf")
+        # 3. How much a thread can see.
+        known = size if type(size) is int and size > 0 else UNKNOWN_CONTEXT
+        self.context_size = context or known
 
     # Text and tokens
 
-    def _must_be_open(self) -> None:
-        if not self._open:
-            raise EngineError(f"{self.name} is closed; make a new ServerEngine")
-
     def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
         self._must_be_open()
-        return tuple(token for token, _ in self._spelling.spell(text, first=first))
-
-    def _prompt(self, tokens: Sequence[int]) -> list[int] | str:
-        """Tokens as the server reads them."""
-        if isinstance(self._spelling, Pieces):
-            return self._spelling.text(tokens)
-        return list(tokens)
+        return tuple(token for token, _ in self._tokenizer.tokenize(text, first=first))
 
     def _body(
         self, tokens: Sequence[int], max_tokens: int, temperature: float, seed: int
     ) -> dict[str, Any]:
+        prompt: list[int] | str = list(tokens)
+        if isinstance(self._tokenizer, PieceTokenizer):
+            prompt = self._tokenizer.detokenize(tokens)
         body: dict[str, Any] = {
             "model": self._model,
-            "prompt": self._prompt(tokens),
+            "prompt": prompt,
             "max_tokens": max_tokens,
             "temperature": max(temperature, 0.0),
             "seed": seed,
@@ -199,47 +190,64 @@ class ServerEngine(Engine):
         if len(tokens) >= self.context_size:
             raise EngineError(
                 f"the few-shot prompt takes {len(tokens)} tokens, and a thread of {self.name} at "
-                f"{self._wire.url} sees at most {self.context_size}; start the server with a "
+                f"{self._client.url} sees at most {self.context_size}; start the server with a "
                 "larger context (llama-server -c) or shorten the prompt"
             )
         done, total = -1, len(tokens)
         if self.exact:
-            exchange = Exchange()
-            for event in self._wire.stream(self._body(tokens, 1, 0.0, 0), exchange):
-                if progress := event.get("prompt_progress"):
-                    done = int(progress["processed"])
-                    yield Prefilled(None, done, total)
-                elif done < 0:  # an older server, which keeps its progress to itself
-                    done = _costs(event)[0]
-                    yield Prefilled(None, done, total)
-                if _finish_reason(event):
-                    break
+            with self._refuse_malformed():
+                for event in self._client.stream(self._body(tokens, 1, 0.0, 0), CancelToken()):
+                    if progress := event.get("prompt_progress"):
+                        done = int(progress["processed"])
+                        yield Prefilled(None, done, total)
+                    elif done < 0:  # an older server, which keeps its progress to itself
+                        done = Costs.of(event).reused
+                        yield Prefilled(None, done, total)
+                    if finish_reason(event):
+                        break
         if done < total:
             yield Prefilled(None, total, total)
 
-    def submit(self, thread: int, wanted: GenerateRequest) -> None:
+    @contextmanager
+    def _refuse_malformed(self) -> Iterator[None]:
+        """Whatever the reading of an answer raises is the server's fault, and said so.
+
+        Without its cause, which could quote the server, and the server the key.
+        """
+        try:
+            yield
+        except (EngineError, GeneratorExit):
+            raise
+        except Exception as error:
+            why = self._client.clean(repr(error))
+            raise EngineError(
+                f"{self._client.url} sent what no completion looks like ({why}); check that it "
+                "offers OpenAI's completions, with streaming"
+            ) from None
+
+    def submit(self, thread: ThreadKey, request: GenerateRequest) -> None:
         self._must_be_idle(thread, self._running)
-        self._cannot_forbid(wanted.forbid)
-        self._cannot_tell(wanted.logprobs)
-        given, tokens = wanted.given, wanted.seen
+        self._refuse_forbid(request.forbid)
+        self._refuse_logprobs(request.logprobs)
+        given, tokens = request.given, request.seen
         with self.lock:
             self._must_be_open()
-            growing = PartialCompletion(thread, wanted.stops, wanted.max_tokens, self.tokenize)
-            more = wanted.max_tokens
+            completion = PartialCompletion(thread, request.stops, request.max_tokens, self.tokenize)
+            more = request.max_tokens
             if given:
-                growing.give(given)
+                completion.give(given)
                 more -= len(given)
-            call = _Call(tokens, growing, given)
+            call = _Call(tokens, completion, given)
             room = self.context_size - len(tokens)
             if room <= 0:
-                growing.stop = Stop.CONTEXT
-            elif growing.stop is None:
+                completion.stop = Stop.CONTEXT
+            elif completion.stop is None:
                 # Seeded by place as well, so that a thread's calls do not repeat their draws.
-                number = zlib.crc32(repr((*wanted.seed, len(tokens))).encode()) & 0x7FFFFFFF
-                body = self._body(tokens, min(more, room), wanted.temperature, number)
+                number = zlib.crc32(repr((*request.seed, len(tokens))).encode()) & 0x7FFFFFFF
+                body = self._body(tokens, min(more, room), request.temperature, number)
                 cut = Stop.CONTEXT if room < more else Stop.LENGTH
                 call.worker = threading.Thread(
-                    target=self._work,
+                    target=self._run_request,
                     args=(thread, call, body, cut),
                     name=f"{self.name}, thread {thread}",
                     daemon=True,
@@ -247,67 +255,55 @@ class ServerEngine(Engine):
                 call.worker.start()
             self._running[thread] = call
 
-    def _work(self, thread: int, call: _Call, body: dict[str, Any], cut: Stop) -> None:
+    def _run_request(self, thread: ThreadKey, call: _Call, body: dict[str, Any], cut: Stop) -> None:
         """Read one request to its end, or to a stop string; runs in a worker thread."""
         try:
-            for news in self._read(thread, call, body, cut):
-                self._tell(call, news)
+            with self._refuse_malformed():
+                for news in self._read_events(thread, call, body, cut):
+                    self._post(call, news)
         except EngineError as error:
-            self._tell(call, error)
-        except Exception as error:
-            fault = EngineError(
-                f"{self._wire.url} sent what no completion looks like ({error!r}); check that it "
-                "offers OpenAI's completions, with streaming"
-            )
-            fault.__cause__ = error
-            self._tell(call, fault)
+            self._post(call, error)
 
-    def _tell(self, call: _Call, news: Prefilled | _Written | _Finished | EngineError) -> None:
+    def _post(self, call: _Call, news: Prefilled | Written | End | EngineError) -> None:
         with self._arrived:
             call.news.append(news)
             self._arrived.notify_all()
 
-    def _read(
-        self, thread: int, call: _Call, body: dict[str, Any], cut: Stop
-    ) -> Iterator[Prefilled | _Written | _Finished]:
-        reused, evaluated = 0, len(call.seen)
-        said = call.given.text.encode("utf-8", "replace") if call.given else b""
-        counted = 0
-        for event in self._wire.stream(body, call.exchange):
+    def _read_events(
+        self, thread: ThreadKey, call: _Call, body: dict[str, Any], cut: Stop
+    ) -> Iterator[Prefilled | Written | End]:
+        """What the events of a request say. cut: why the call is over after its max_tokens."""
+        costs = Costs(0, len(call.seen))
+        text = call.given.text.encode("utf-8", "replace") if call.given else b""
+        counted = written = 0
+        for event in self._client.stream(body, call.cancel_token):
+            # 1. How far the prompt is evaluated, and what the call has cost so far.
             progress = event.get("prompt_progress")
             if progress and progress["processed"] < progress["total"]:
                 yield Prefilled(thread, int(progress["processed"]), int(progress["total"]))
             timings = event.get("timings") or {}
             if timings:
-                reused, evaluated = _costs(event)
+                costs = Costs.of(event)
             new = int(timings.get("predicted_n", counted + 1)) - counted
             counted += new
-            for token, piece in self._spelled(event, new):
+            # 2. New tokens, up to a stop string, or to as many as were asked for.
+            tokens = read_tokens(event, self._tokenizer, exact=self.exact and new == 1)
+            for token, piece in tokens:
                 if not self.exact:
-                    evaluated += 1
-                yield _Written(token, piece, reused, evaluated)
-                said += piece
-                if find_stop(said, len(piece), call.growing.stops):
+                    costs = Costs(costs.reused, costs.evaluated + 1)
+                yield Written(token, piece, costs)
+                written += 1
+                text += piece
+                if find_stop(text, len(piece), call.completion.stops):
                     return
-            if reason := _finish_reason(event):
-                yield _Finished(
-                    cut if reason == "length" else Stop.END_OF_STREAM, reused, evaluated
-                )
+                if written >= body["max_tokens"]:
+                    yield End(cut, costs)
+                    return
+            # 3. The server's own end.
+            if reason := finish_reason(event):
+                yield End(cut if reason == "length" else Stop.END_OF_STREAM, costs)
                 return
-        yield _Finished(Stop.END_OF_STREAM, reused, evaluated)
-
-    def _spelled(self, event: dict[str, Any], new: int) -> Spelled:
-        """The tokens of what an event adds. new: how many the server counts."""
-        choice = _choice(event)
-        text = choice.get("text") or ""
-        if not text:
-            return []
-        if self.exact and new == 1:
-            listed = (choice.get("logprobs") or {}).get("content") or []
-            raw = text.encode("utf-8", "replace")
-            if len(listed) == 1 and bytes(listed[0].get("bytes") or ()) == raw:
-                return [(int(listed[0]["id"]), raw)]
-        return self._spelling.spell(text)
+        yield End(Stop.END_OF_STREAM, costs)
 
     def step(self) -> list[Prefilled | Sampled | Completion]:
         self._must_be_open()
@@ -317,15 +313,13 @@ class ServerEngine(Engine):
             )
         with self.lock:
             ready = [thread for thread, call in self._running.items() if call.ready]
-            failed = [
-                t for t in ready if isinstance(next(iter(self._running[t].news), 0), EngineError)
-            ]
-            return [self._one(thread) for thread in (failed or ready)]
+            failed = [thread for thread in ready if self._running[thread].has_failed]
+            return [self._next_news(thread) for thread in (failed or ready)]
 
-    def advance(self, *threads: int) -> list[Prefilled | Sampled | Completion]:
-        """What is new for these threads; [] after a moment, so that its driver can look around.
+    def advance(self, *threads: ThreadKey) -> list[Prefilled | Sampled | Completion]:
+        """What is new for these threads; [] after a moment, so that its scheduler can look around.
 
-        Requests run by themselves: no driver takes steps for another, or sees another's error.
+        Requests run by themselves: no scheduler takes steps for another, or sees another's error.
         """
         self._must_be_open()
 
@@ -334,50 +328,47 @@ class ServerEngine(Engine):
             return any(call is None or call.ready for call in calls)
 
         with self._arrived:
-            self._arrived.wait_for(ready, timeout=GLANCE)
+            self._arrived.wait_for(ready, timeout=POLL)
         with self.lock:
             calls = {thread: self._running.get(thread) for thread in threads}
-            return [self._one(thread) for thread, call in calls.items() if call and call.ready]
+            return [
+                self._next_news(thread) for thread, call in calls.items() if call and call.ready
+            ]
 
-    def _one(self, thread: int) -> Prefilled | Sampled | Completion:
+    def _next_news(self, thread: ThreadKey) -> Prefilled | Sampled | Completion:
         """The next piece of news of a call that has some."""
-        call = self._running[thread]
-        growing = call.growing
-        if growing.stop is not None:
-            return self._finish(thread)
+        completion = (call := self._running[thread]).completion
+        if completion.stop is not None:
+            return self._drop(thread).completion.finish()
         news = call.news.popleft()
         if isinstance(news, Prefilled):
             return news
         if isinstance(news, EngineError):
             self._drop(thread)
             raise news
-        growing.reused, growing.evaluated = news.reused, news.evaluated
-        if isinstance(news, _Finished):
-            return self._finish(thread, news.stop)
-        text = growing.add(news.token, news.piece)
-        new = len(growing.tokens) - len(call.given or ())
-        if growing.stop is None and len(call.seen) + new >= self.context_size:
-            growing.stop = Stop.CONTEXT
+        completion.reused, completion.evaluated = news.costs.reused, news.costs.evaluated
+        if isinstance(news, End):
+            return self._drop(thread).completion.finish(news.stop)
+        text = completion.add(news.token, news.piece)
+        new = len(completion.tokens) - len(call.given or ())
+        if completion.stop is None and len(call.seen) + new >= self.context_size:
+            completion.stop = Stop.CONTEXT
         return Sampled(thread, news.token, text)
 
-    def _finish(self, thread: int, stop: Stop | None = None) -> Completion:
-        return self._drop(thread).growing.finish(stop)
-
-    def _drop(self, thread: int) -> _Call:
+    def _drop(self, thread: ThreadKey) -> _Call:
         with self._arrived:
             call = self._running.pop(thread)
-            call.exchange.end()
+            call.cancel_token.cancel()
             self._arrived.notify_all()
         return call
 
-    def cancel(self, thread: int) -> Completion | None:
+    def cancel(self, thread: ThreadKey) -> Completion | None:
         with self.lock:
-            return self._finish(thread, Stop.CANCELLED) if thread in self._running else None
+            call = self._drop(thread) if thread in self._running else None
+        return call.completion.finish(Stop.CANCELLED) if call else None
 
-    def release(self, thread: int, *, keep: bool = False) -> None:
-        with self.lock:
-            if thread in self._running:
-                self._drop(thread)
+    def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
+        self.cancel(thread)
 
     # About
 
@@ -385,40 +376,25 @@ class ServerEngine(Engine):
         facts: dict[str, Any] = {
             "engine": "server",
             "name": self.name,
-            "url": self._wire.url,
-            "model": PurePath(self._model).name if self.exact else self._model,
+            "url": self._client.url,
+            "model": self._client.clean(PurePath(self._model).name if self.exact else self._model),
             "context": self.context_size,
             "tokens": "the model's" if self.exact else "pieces of text",
         }
         if self.exact:
-            facts["file"] = PurePath(str(self._props.get("model_path", ""))).name
-            facts["build"] = str(self._props.get("build_info", ""))
+            path, build = (self._props.get(name, "") for name in ("model_path", "build_info"))
+            facts["file"] = PurePath(self._client.clean(str(path))).name
+            facts["build"] = self._client.clean(str(build))
         return facts
 
     def __repr__(self) -> str:
-        return f"ServerEngine({self.name!r} at {self._wire.url}, context {self.context_size})"
+        return f"ServerEngine({self.name!r} at {self._client.url}, context {self.context_size})"
 
     def close(self) -> None:
         with self.lock:
-            self._open = False
+            self.is_open = False
             calls = [self._drop(thread) for thread in list(self._running)]
         for call in calls:
             if call.worker:
                 call.worker.join(2.0)  # it ends by itself, if not now; nobody waits for its news
-        self._wire.close()
-
-
-def _choice(event: dict[str, Any]) -> dict[str, Any]:
-    choices = event.get("choices") or [{}]
-    return choices[0] if isinstance(choices[0], dict) else {}
-
-
-def _finish_reason(event: dict[str, Any]) -> str | None:
-    return _choice(event).get("finish_reason")
-
-
-def _costs(event: dict[str, Any]) -> tuple[int, int]:
-    """Tokens reused and evaluated, by llama-server's account; the last one written is neither."""
-    timings = event.get("timings") or {}
-    written = max(int(timings.get("predicted_n", 0)) - 1, 0)
-    return int(timings.get("cache_n", 0)), int(timings.get("prompt_n", 0)) + written
+        self._client.close()

@@ -1,66 +1,89 @@
-"""How text is spelled by tokens where the model is on a server.
+"""How text becomes tokens: in the middle of a sequence, and where the model is on a server.
 
-llama-server tells its own tokens (`ServerTokens`). Hosted models do not; there, `Pieces` makes
-tokens of its own, which the server never sees: it is sent text.
+llama-server gives its own tokens (`ServerTokenizer`). Hosted models do not; there, `PieceTokenizer`
+makes tokens of its own, which the server never sees: it is sent text.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from thread_kit.engines.engine import EngineError
-from thread_kit.engines.http_client import Wire
 
-Spelled = list[tuple[int, bytes]]
-"""Tokens, each with the bytes that it spells."""
+if TYPE_CHECKING:
+    from thread_kit.engines.http_client import HttpClient
+
+Tokens = list[tuple[int, bytes]]
+"""Tokens, each with its bytes."""
+
+T = TypeVar("T", bound=Sequence[Any])
 
 
-class Spelling(ABC):
+def tokenize_inside(tokenize: Callable[[str], T], text: str, lead: str) -> T:
+    """The tokens of a text in the middle of a sequence, as `tokenize` would have them there.
+
+    Vocabularies of the SentencePiece kind put a space before whatever they tokenize, which is wrong
+    in the middle of a sequence: there, a line break goes first and is cut off again.
+
+    lead: what `find_lead` says of the vocabulary.
+    """
+    if not lead or not text:
+        return tokenize(text)
+    lead_tokens, tokens = tokenize(lead), tokenize(lead + text)
+    size = len(lead_tokens)
+    return tokens[size:] if tokens[:size] == lead_tokens else tokens  # type: ignore[return-value]
+
+
+def find_lead(a: bytes) -> str:
+    """What has to go first in the middle of a sequence, where the text "a" becomes these bytes."""
+    return "" if a == b"a" else "\n"
+
+
+class Tokenizer(ABC):
     """From text to tokens."""
 
     @abstractmethod
-    def spell(self, text: str, *, first: bool = False) -> Spelled:
+    def tokenize(self, text: str, *, first: bool = False) -> Tokens:
         """The tokens of a text. `first`: it opens the context, so marks of a beginning belong."""
 
 
-class ServerTokens(Spelling):
+class ServerTokenizer(Tokenizer):
     """The model's own tokens, asked of llama-server (/tokenize)."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
-        # Vocabularies of the SentencePiece kind put a space before whatever they tokenize, which
-        # is wrong in the middle of a sequence: there, a line break goes first and is cut off again.
-        self._lead = "" if b"".join(piece for _, piece in self._ask("a", False)) == b"a" else "\n"
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
+        self._lead = find_lead(b"".join(piece for _, piece in self._ask("a", False)))
 
-    def spell(self, text: str, *, first: bool = False) -> Spelled:
-        if first or not self._lead or not text:
-            return self._ask(text, first)
-        lead = self._ask(self._lead, False)
-        led = self._ask(self._lead + text, False)
-        return led[len(lead) :] if led[: len(lead)] == lead else led
+    def tokenize(self, text: str, *, first: bool = False) -> Tokens:
+        if first:
+            return self._ask(text, True)
+        return tokenize_inside(lambda text: self._ask(text, False), text, self._lead)
 
-    def _ask(self, text: str, first: bool) -> Spelled:
+    def _ask(self, text: str, first: bool) -> Tokens:
         # parse_special is off: text from prompts and tools can never become a control token.
-        asked = {"add_special": first, "parse_special": False, "with_pieces": True}
+        options = {"add_special": first, "parse_special": False, "with_pieces": True}
         content = text.encode("utf-8", "replace").decode()
-        answer = self._wire.post("/tokenize", {"content": content, **asked})
+        answer = self._client.post("/tokenize", {"content": content, **options})
         try:
-            return [(int(one["id"]), _piece(one["piece"])) for one in answer["tokens"]]
-        except (KeyError, TypeError, ValueError):
+            return [(int(token["id"]), _read_piece(token["piece"])) for token in answer["tokens"]]
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise EngineError(
-                f"{self._wire.url}/tokenize does not answer as llama-server does; use a newer "
+                f"{self._client.url}/tokenize does not answer as llama-server does; use a newer "
                 "llama-server (b4000 or later)"
             ) from None
 
 
-def _piece(piece: str | list[int]) -> bytes:
+def _read_piece(piece: str | list[int]) -> bytes:
     """llama-server writes bytes that are no whole character as a list of numbers."""
-    return piece.encode("utf-8", "replace") if isinstance(piece, str) else bytes(piece)
+    if isinstance(piece, list):
+        return bytes(piece)
+    return str.encode(piece, "utf-8", "replace")
 
 
-class Pieces(Spelling):
+class PieceTokenizer(Tokenizer):
     """Pieces of text as tokens: a word or the part of one, of at most 6 bytes.
 
     The number of a piece is its bytes, read as one number: nothing has to be remembered, so that
@@ -70,7 +93,7 @@ class Pieces(Spelling):
 
     SIZE = 6  # bytes; the numbers stay below 2**53, which JSON and JavaScript keep exactly
 
-    def spell(self, text: str, *, first: bool = False) -> Spelled:
+    def tokenize(self, text: str, *, first: bool = False) -> Tokens:
         text = text.encode("utf-8", "replace").decode()
         pieces = [
             piece for word in re.findall(r" ?\w+|\s|[^\w\s]", text) for piece in self._cut(word)
@@ -86,8 +109,8 @@ class Pieces(Spelling):
             pieces[-1] += raw
         return pieces
 
-    def text(self, tokens: Sequence[int]) -> str:
-        """What pieces say; raises EngineError for a number that is no piece."""
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        """The text of pieces; raises EngineError for a number that is no piece."""
         return b"".join(map(self._bytes, tokens)).decode("utf-8", "replace")
 
     def _bytes(self, token: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from thread_kit.engines.engine import ThreadKey
 from thread_kit.engines.human import HumanEngine
 from thread_kit.session.session import Session
 from thread_kit.session.worker import Worker
@@ -89,7 +90,7 @@ class Track:
             self.worker.stop()
             self.update(phase="running", after="paused")
 
-    def waiting_calls(self) -> dict[int, int]:
+    def waiting_calls(self) -> dict[int, ThreadKey]:
         """The threads whose calls wait for a person, each with the key that its engine has."""
         if not self.session or not isinstance(self.session.engine, HumanEngine):
             return {}

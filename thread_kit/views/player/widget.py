@@ -99,7 +99,7 @@ class Player(anywidget.AnyWidget):
         self._is_shown = False
         for engine in self._engines.values():
             if isinstance(engine, HumanEngine):
-                engine.heard = self._on_waiting
+                engine.on_change = self._on_waiting
         super().__init__()
         self.on_msg(self._on_message)
 

@@ -1,0 +1,38 @@
+"""What breaks off a request that another thread is reading."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from typing import Any
+
+
+class CancelToken:
+    """One request under way; `cancel` breaks it off, from any thread."""
+
+    def __init__(self) -> None:
+        self._cancelled = threading.Event()
+        self._socket: Any = None
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._cancelled.is_set()
+
+    def watch(self, name: str, info: dict[str, Any]) -> None:
+        """Called by httpx at each step of the request: one that opens a connection returns it."""
+        opened: Any = info.get("return_value")
+        if hasattr(opened, "get_extra_info"):
+            self._socket = opened.get_extra_info("socket")
+            if self.is_cancelled:
+                self.cancel()
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+        if self._socket is not None:
+            with suppress(OSError):  # it is closed already
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def sleep(self, seconds: float) -> bool:
+        """Wait, but not beyond the end of the request; whether that came."""
+        return self._cancelled.wait(seconds)

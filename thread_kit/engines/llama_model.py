@@ -1,0 +1,173 @@
+"""A GGUF file loaded by llama.cpp: the model, its adapter, and the context that it computes in.
+
+Whatever llama.cpp would answer with the end of the process (too many threads, too little memory)
+is refused here, in words: a crash would be the crash of a person's notebook kernel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import llama_cpp
+import numpy as np
+
+from thread_kit.engines.engine import EngineError
+from thread_kit.engines.llama_vocabulary import Vocabulary
+
+MAX_CPU_THREADS = 512
+"""ggml has room for so many (GGML_MAX_N_THREADS); far more end the process."""
+
+MAX_SEQUENCES = 256
+"""llama.cpp's LLAMA_MAX_SEQ."""
+
+_log: list[str] = []
+
+
+@llama_cpp.llama_log_callback
+def _keep_log(level: int, text: bytes, user_data: ctypes.c_void_p) -> None:
+    _log.append(text.decode("utf-8", "replace"))
+    del _log[:-2000]
+
+
+class LlamaModel:
+    """What llama.cpp has loaded. The parameters are those of `LlamaEngine`.
+
+    vocabulary: its tokens. offloaded: (layers on the GPU, of so many).
+    Once it is open: cells: of the KV cache, in tokens; context_size: tokens that a thread can see
+    at most; batch: llama.cpp's own, with room for batch_size tokens; sequences: at most.
+
+    Raises EngineError if the file cannot be loaded.
+    """
+
+    model: Any = None
+    context: Any = None
+    batch: Any = None
+
+    def __init__(self, path: Path, name: str, adapter: Path | None, gpu_layers: int) -> None:
+        if not hasattr(gpu_layers, "__index__"):
+            raise EngineError(f"gpu_layers={gpu_layers!r}: give a number of layers, or -1 for all")
+        self.name, self._adapter = name, adapter
+        llama_cpp.llama_log_set(_keep_log, ctypes.c_void_p(0))
+        llama_cpp.llama_backend_init()
+        mark = len(_log)
+        params = llama_cpp.llama_model_default_params()
+        params.n_gpu_layers = 2**31 - 1 if gpu_layers < 0 else min(gpu_layers, 2**31 - 1)
+        self.model = llama_cpp.llama_model_load_from_file(os.fsencode(path), params)
+        if not self.model:
+            raise EngineError(
+                f"llama.cpp cannot load {path}: {last_error()}; if its download broke off, "
+                "download it again, otherwise take a model that this llama.cpp knows"
+            )
+        self.vocabulary = Vocabulary(self.model)
+        self.layers = llama_cpp.llama_model_n_layer(self.model) + 1
+        log = "".join(_log[mark:] if mark < len(_log) else _log)
+        offloaded = re.search(r"offloaded (\d+)/(\d+) layers", log)
+        self.offloaded = (0, self.layers)
+        if offloaded:
+            self.offloaded = int(offloaded[1]), int(offloaded[2])
+
+    def open(self, context: int, cpu_threads: int | None, batch: int, sequences: int) -> None:
+        """Make the context that the model computes in, with its adapter; raises EngineError."""
+        # 1. What llama.cpp would answer with the end of the process.
+        _check_count("context", context)
+        _check_count("batch", batch)
+        _check_count("sequences", sequences, MAX_SEQUENCES)
+        _check_count("cpu_threads", cpu_threads or 1, MAX_CPU_THREADS)
+        self._must_fit_memory(context)
+        # It also aborts where there are fewer cells or places than sequences; and of places it
+        # takes memory for as many as it is told, of which a context can use no more than its own.
+        context = max(context, 256)
+        batch = min(batch, context)
+        sequences = min(sequences, batch)
+        # 2. The context, and the batch through which all tokens go.
+        params = llama_cpp.llama_context_default_params()
+        params.n_ctx = context
+        params.n_batch = params.n_ubatch = batch
+        params.n_seq_max = sequences
+        params.n_threads = cpu_threads or min(cores(), MAX_CPU_THREADS)
+        params.n_threads_batch = params.n_threads
+        params.kv_unified = True  # a sequence copy is then metadata only
+        params.swa_full = True  # sliding windows would forget what a rewind needs
+        self.context = llama_cpp.llama_init_from_model(self.model, params)
+        if not self.context:
+            raise EngineError(
+                f"llama.cpp cannot make a context of {context} tokens for {self.name}: "
+                f"{last_error()}; load the model with a smaller one (context=...)"
+            )
+        self.cells = llama_cpp.llama_n_ctx(self.context)
+        self.context_size = min(self.cells, llama_cpp.llama_model_n_ctx_train(self.model))
+        self.batch_size, self.sequences = batch, sequences
+        self.batch = llama_cpp.llama_batch_init(batch, 0, 1)
+        # 3. What the model was taught.
+        if self._adapter:
+            self._adapt(self._adapter)
+
+    def _must_fit_memory(self, context: int) -> None:
+        """The system would kill the process, without a word, for taking more than there is."""
+        width = llama_cpp.llama_model_n_embd(self.model) // max(
+            llama_cpp.llama_model_n_head(self.model), 1
+        )
+        cell = 4 * self.layers * width * llama_cpp.llama_model_n_head_kv(self.model)  # k, v: f16
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if context * cell > memory:
+            raise EngineError(
+                f"context={context} takes {context * cell / 2**30:.0f} GiB of KV cache, and this "
+                f"machine has {memory / 2**30:.0f} GiB; load the model with a smaller context=..."
+            )
+
+    def _adapt(self, path: Path) -> None:
+        adapter = llama_cpp.llama_adapter_lora_init(self.model, os.fsencode(path))
+        if not adapter:  # it is freed together with the model
+            raise EngineError(
+                f"llama.cpp cannot use the adapter {path} with {self.name}: {last_error()}; "
+                "take one that was trained for this model, or none (adapter=None)"
+            )
+        adapters = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(adapter)
+        scales = (ctypes.c_float * 1)(1.0)
+        if llama_cpp.llama_set_adapters_lora(self.context, adapters, 1, scales):
+            raise EngineError(f"llama.cpp refuses the adapter {path}: {last_error()}")
+
+    def logits(self, row: int) -> Any:
+        """The logits behind a token of the last batch, one for each token of the vocabulary."""
+        pointer = llama_cpp.llama_get_logits_ith(self.context, row)
+        return np.ctypeslib.as_array(pointer, (self.vocabulary.size,))
+
+    def close(self) -> None:
+        """Free all of it. Closing twice is fine."""
+        batch, context, model = self.batch, self.context, self.model
+        self.batch = self.context = self.model = None
+        if batch:
+            llama_cpp.llama_batch_free(batch)
+        if context:
+            llama_cpp.llama_free(context)
+        if model:
+            llama_cpp.llama_model_free(model)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _check_count(name: str, value: Any, most: int | None = None) -> None:
+    if hasattr(value, "__index__") and value >= 1 and (most is None or value <= most):
+        return
+    if most is None:
+        raise EngineError(f"{name}={value!r}: give a positive number of tokens")
+    raise EngineError(f"{name}={value!r}: llama.cpp allows 1 to {most}")
+
+
+def cores() -> int:
+    """The CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS, nor on Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def last_error() -> str:
+    """The last thing that llama.cpp complained about."""
+    lines = [line.strip() for line in "".join(_log).splitlines() if line.strip()]
+    errors = [line for line in lines[-50:] if "error" in line.lower() or "fail" in line.lower()]
+    return (errors or lines or ["it gave no reason"])[-1]

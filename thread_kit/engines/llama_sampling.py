@@ -1,0 +1,73 @@
+"""From logits to the next token of a call, and to the probabilities that it had."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thread_kit.engines.completion import PartialCompletion
+from thread_kit.engines.engine import GenerateRequest
+from thread_kit.engines.llama_vocabulary import Vocabulary
+from thread_kit.engines.token_probs import MarkTokens, top_k
+from thread_kit.trace.events import TokenProbs
+
+
+@dataclass(slots=True)
+class LlamaCall:
+    """A call that is running.
+
+    tokens: all that the thread sees, with what the call has written.
+    forbid: strings that must not be completed before the next line break.
+    """
+
+    request: GenerateRequest
+    completion: PartialCompletion
+    tokens: list[int]
+    forbid: Collection[str]
+
+
+def sample(logits: Any, call: LlamaCall, vocabulary: Vocabulary) -> int:
+    """The next token: the likeliest, or a draw at the call's temperature (the Gumbel-max trick)."""
+    request, completion = call.request, call.completion
+    if request.temperature <= 0 and not call.forbid:
+        return int(logits.argmax())
+    if request.temperature > 0:
+        # Seeded by place, so that a draw never depends on what else was in the batch.
+        draw = np.random.default_rng([*request.seed, len(call.tokens)])
+        logits = logits / request.temperature + draw.gumbel(size=vocabulary.size)
+    token = int(logits.argmax())
+    if completion.would_complete(vocabulary.piece(token), call.forbid):
+        likeliest_first = np.argsort(-logits)
+        token = next(
+            int(token)
+            for token in likeliest_first
+            if not completion.would_complete(vocabulary.piece(int(token)), call.forbid)
+        )
+    return token
+
+
+class Probabilities:
+    """What the model weighed for a token (`token_probs.py` says how)."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._mark_tokens = MarkTokens([vocabulary.piece(n) for n in range(vocabulary.size)])
+
+    def of(self, logits: Any, call: LlamaCall, token: int) -> TokenProbs:
+        """The probability of a token, of each mark that was asked for, and of the likeliest."""
+        from scipy.special import softmax  # here: it takes 0.2 s, and few sessions ask for this
+
+        vocabulary, shares = self._vocabulary, softmax(logits)
+        marks = {}
+        for mark in call.request.logprobs:
+            first = vocabulary.piece(vocabulary.tokenize(mark, first=False)[0])
+            leading = self._mark_tokens.leading_to(mark.encode(), first, call.completion.written)
+            marks[mark] = round(float(shares[leading].sum()), 4)
+        top = tuple(
+            (vocabulary.piece(number).decode("utf-8", "replace"), round(float(shares[number]), 4))
+            for number in top_k(shares)
+        )
+        return TokenProbs(round(float(shares[token]), 4), marks, top)
