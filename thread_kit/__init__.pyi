@@ -22,7 +22,7 @@ from .prompts import EMPTY as EMPTY
 from .prompts import load_prompt as load_prompt
 from .prompts import parse_prompt as parse_prompt
 from .sandbox.bubblewrap import BubblewrapSandbox as BubblewrapSandbox
-from .session.concurrent import run_together as run_together
+from .session.run_together import run_together as run_together
 from .session.session import Session as Session
 from .session.session import fork as fork
 from .session.worker import Worker as Worker

@@ -39,6 +39,7 @@ from thread_kit.engines.models import (
     load_model,
 )
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.envs.textcraft.env import TextCraft, tasks
 from thread_kit.envs.textcraft.planner import Recipe, is_member, solve
 from thread_kit.paths import resource
@@ -362,7 +363,7 @@ def test_the_command_line_says_what_is_wrong(arguments, message, tmp_path, capsy
 
 
 def test_a_benchmark_that_no_adapter_teaches_wants_one(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(MODELS, EMBEDDED, replace(MODELS[EMBEDDED], taught={}))
+    monkeypatch.setitem(BENCHMARKS, "textcraft", replace(BENCHMARKS["textcraft"], adapters={}))
     assert main(["evaluate", "thread", "--out", str(tmp_path)]) == 2
     assert "no adapter here teaches textcraft; give --adapter" in capsys.readouterr().err
 

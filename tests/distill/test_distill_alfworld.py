@@ -17,7 +17,7 @@ from thread_kit.distill.alfworld_teacher import OPEN_FIRST, speak_alfworld
 from thread_kit.distill.evaluate import by_group, evaluate, evaluate_episode, load_results, to_frame
 from thread_kit.distill.examples import examples, play
 from thread_kit.distill.textcraft_teacher import TeacherError
-from thread_kit.engines.models import EMBEDDED, MODELS, load_model
+from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import AlfWorld, Task
 from thread_kit.envs.alfworld.generator import KINDS
@@ -156,7 +156,7 @@ def test_what_is_not_of_the_form_is_refused(context):
 
 @pytest.fixture
 def one_process(alfworld_process, alfworld_games, monkeypatch):
-    monkeypatch.setattr("thread_kit.distill.alfworld_tasks.Engine", alfworld_games)
+    monkeypatch.setattr("thread_kit.distill.alfworld_tasks.GameProcess", alfworld_games)
 
 
 @needs_engine
@@ -321,7 +321,7 @@ def test_the_taught_model_wins_a_game_that_no_lesson_had():
 
 
 def test_evaluating_wants_an_adapter_and_the_games(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(MODELS, EMBEDDED, replace(MODELS[EMBEDDED], taught={}))
+    monkeypatch.setitem(BENCHMARKS, "alfworld", replace(BENCHMARKS["alfworld"], adapters={}))
     asked = ["evaluate", "thread", "--env", "alfworld", "--out", str(tmp_path)]
     assert command.main(asked) == 2
     assert "no adapter here teaches alfworld; give --adapter" in capsys.readouterr().err

@@ -26,7 +26,7 @@ from thread_kit.envs.datacommons.statistics import COUNTRY, OpenStatistics
 from thread_kit.envs.icu.env import IcuQA
 from thread_kit.envs.icu.questions import OF_PHENOTYPES, kinds_of
 from thread_kit.envs.icu.stays import load_stays, write_synthetic_stays
-from thread_kit.envs.qa.env import is_right
+from thread_kit.envs.qa.grading import is_right
 from thread_kit.envs.qa.kinds import SPLITS
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.session.session import Session

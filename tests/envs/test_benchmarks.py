@@ -37,7 +37,7 @@ REACT = MAIN + "> open =>It opens.<=\nTask completed!\n#END#\n"
 class DoorRules(ErrorRules):
     """Turning is wrong."""
 
-    def of_action(self, acted):
+    def check_action(self, acted):
         if acted.action == "turn":
             return ErrorType.INVALID_ACTION, "doors do not turn"
         return None

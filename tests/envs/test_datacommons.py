@@ -18,7 +18,7 @@ from thread_kit.envs.datacommons.client import KEY, DataCommons, _file_name
 from thread_kit.envs.datacommons.env import DataCommonsQA, load_questions
 from thread_kit.envs.datacommons.questions import KINDS, MIDDLE
 from thread_kit.envs.datacommons.rules import DataCommonsScript
-from thread_kit.envs.qa.env import is_right
+from thread_kit.envs.qa.grading import is_right
 from thread_kit.envs.qa.kinds import correlation, forecast, slope
 from thread_kit.requests import Status
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox

@@ -40,7 +40,7 @@ GET_LOGS = ["> get 2 oak logs =>", "> craft 4 oak planks using 1 oak logs =>"]
 def crafting(*actions: str, goal: str = "note block", last: str = NO, **options) -> Episode:
     """An episode of ReAct that does these actions."""
     replies = [f"> {action} =>" for action in actions] + [last]
-    arguments = {"program": react, "variables": False, **options}
+    arguments = {"program": react, "scope": "none", **options}
     return Session(ScriptedEngine(replies), world(goal), **arguments).run(progress=False)
 
 

@@ -26,7 +26,7 @@ from thread_kit.experiments.method import Method
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.results_file import Key, ResultsFile, canonical
 from thread_kit.experiments.workers import close_idle, run_job
-from thread_kit.session.concurrent import run_together
+from thread_kit.session.run_together import run_together
 
 Played = tuple[Key, dict[str, Any] | None]
 

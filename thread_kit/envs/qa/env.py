@@ -6,7 +6,6 @@ and is graded. Threads get at the data by functions that their code calls.
 
 from __future__ import annotations
 
-import math
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -14,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from thread_kit.envs.env import Env, Step
+from thread_kit.envs.qa.grading import is_right
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 
 ANSWER_START = "Final Answer:"
 _ANSWER = re.compile(rf"^{ANSWER_START}[ \t]*(.*)", re.MULTILINE)
-_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +34,6 @@ class Question:
     kind: str = ""
     needs: tuple[tuple[str, ...], ...] = ()
     figures: tuple[float, ...] = ()
-
-
-def is_right(answer: str, expected: str) -> bool:
-    """Whether an answer is right, as the benchmarks grade it (THREAD's released code).
-
-    Two numbers must agree in their whole part (hours, patients' numbers); of two texts one must
-    hold the other, in lower case. Stricter than there: nothing, a piece of a word ("o" for Ohio)
-    and a number that is not finite are wrong.
-    """
-    answer, expected = answer.strip().lower(), expected.strip().lower()
-    try:
-        numbers = float(answer), float(expected)
-    except ValueError:
-        is_part = answer in expected and _words(answer) in _words(expected)
-        return expected in answer or is_part
-    return all(map(math.isfinite, numbers)) and int(numbers[0]) == int(numbers[1])
-
-
-def _words(text: str) -> str:
-    return f" {' '.join(_WORD.findall(text))} "
 
 
 class QuestionEnv(Env):

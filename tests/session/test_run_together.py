@@ -13,7 +13,7 @@ from thread_kit.engines.models import load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env
 from thread_kit.envs.textcraft.env import TextCraft
-from thread_kit.session.concurrent import run_together
+from thread_kit.session.run_together import run_together
 from thread_kit.session.session import Session
 
 
