@@ -8,12 +8,12 @@ threads it gives to every method: budgets, trace, tree, costs, batches, rewind a
 from __future__ import annotations
 
 from thread_kit import exchange
-from thread_kit.requests import Given, Steps
+from thread_kit.requests import NewThread, Steps
 from thread_kit.thread import thread
 
 
-def threads(
-    given: Given,
+def thread_program(
+    new: NewThread,
     *,
     phi: exchange.Phi = exchange.phi_last_line,
     psi: exchange.Psi = exchange.psi_print,
@@ -26,7 +26,7 @@ def threads(
         psi=exchange.unless_replaced(psi),
         xi=xi,
         abstract=abstract,
-        dialect=given.dialect,
-        tokenize=given.tokenize,
-        futures=given.futures,
+        dialect=new.dialect,
+        tokenize=new.tokenize,
+        futures=new.futures,
     )

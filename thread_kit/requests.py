@@ -138,7 +138,7 @@ class Show:
 class Restart:
     """Request: the environment from its start, for another trial.
 
-    said: what the trial has said. The reply is the context of the task; None where the task is
+    text: what the trial has said. The reply is the context of the task; None where the task is
     solved or `text` answers it, so that nothing is left to try, or where there is no environment.
     """
 
@@ -176,7 +176,7 @@ Steps = Generator[Request, Any, Finished]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class NewThread:
     """What a thread has at its start.
 
     context: c, as it was asked for. tokenize: spells what the program itself writes. futures: the
@@ -206,4 +206,4 @@ class Given:
         return Span(provenance, text, self.tokenize(text))
 
 
-Program = Callable[[Given], Steps]
+Program = Callable[[NewThread], Steps]

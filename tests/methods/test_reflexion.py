@@ -12,7 +12,7 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.methods.react import react
 from thread_kit.methods.reflexion import HEADING, reflexion, with_lessons
-from thread_kit.program import threads
+from thread_kit.program import thread_program
 from thread_kit.prompt_check import speak_examples
 from thread_kit.prompts import Example, Prompt, load_prompt
 from thread_kit.session.session import Session
@@ -88,7 +88,7 @@ def test_reflexion_stands_on_thread_as_well():
             return lesson
         return next(trials, None) or speak_thread(text)
 
-    program = partial(reflexion, actor=threads, reflect=REFLECT)
+    program = partial(reflexion, actor=thread_program, reflect=REFLECT)
     session = Session(
         ScriptedEngine(speak), TextCraft("dev", 47), program=program, prompts=[REFLECT]
     )

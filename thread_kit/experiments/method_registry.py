@@ -36,7 +36,7 @@ from thread_kit.methods.state_machines import MACHINES, SPLIT_MACHINES
 from thread_kit.methods.stateflow import Machine, stateflow
 from thread_kit.methods.tdag import tdag
 from thread_kit.methods.try_again import try_again
-from thread_kit.program import threads
+from thread_kit.program import thread_program
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.requests import Program
 
@@ -162,7 +162,7 @@ def _thread_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     if benchmark.dialect.code:
         raise ValueError(f"thread+reflexion is for tasks that are solved by acting, not {examples}")
     prompt = _load_prompt(benchmark, examples)
-    return _reflect("thread+reflexion", threads, prompt, benchmark, scope="exported")
+    return _reflect("thread+reflexion", thread_program, prompt, benchmark, scope="exported")
 
 
 # Plans

@@ -25,11 +25,11 @@ from thread_kit.methods.common import ask, completed, last_step, subtask, verdic
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
-from thread_kit.requests import Finished, Given, Request, Status, Steps
+from thread_kit.requests import Finished, NewThread, Request, Status, Steps
 
 
 def adapt(
-    given: Given,
+    thread: NewThread,
     *,
     planner: Prompt,
     max_depth: int = 4,
@@ -48,7 +48,7 @@ def adapt(
     k: the level of this thread.
     """
     # completed = executor(T)
-    executed = yield from react(given, iterations=iterations, start=start, known=known)
+    executed = yield from react(thread, iterations=iterations, start=start, known=known)
     success = executed.status.is_end and completed(executed.printed or "")
     Y = executed.sequence
     # if k > d_max then return False: each sub-task would, so none has to be planned.
@@ -58,7 +58,7 @@ def adapt(
 
     # P, logic = planner(T)
     Y, text, _ = yield from ask(
-        given, Y, "plan", given.context, program=write_reply, prompt=planner
+        thread, Y, "plan", thread.context, program=write_reply, prompt=planner
     )
     plan = parse_plan(text)
     if plan is None:
@@ -69,9 +69,9 @@ def adapt(
     def attempt(step: int) -> Generator[Request, Any, bool]:
         nonlocal Y, known
         task = plan.steps[step]
-        context = subtask(given.context, task)
+        context = subtask(thread.context, task)
         program = partial(child, iterations=iterations, start=start, known=known)
-        Y, text, finished = yield from ask(given, Y, task, context, program=program)
+        Y, text, finished = yield from ask(thread, Y, task, context, program=program)
         if completed(text):
             known = finished.variables.get("known", known)
         return completed(text)

@@ -15,7 +15,7 @@ from thread_kit.requests import (
     Finished,
     Generate,
     Generated,
-    Given,
+    NewThread,
     Request,
     Show,
     Spawn,
@@ -47,32 +47,32 @@ Answer = Generator[Request, Any, tuple[Sequence, str, Finished]]
 """Y with the answer of a child behind it, the answer alone, the child."""
 
 
-def ask(given: Given, Y: Sequence, line: str, context: str, **child: Any) -> Answer:
+def ask(thread: NewThread, Y: Sequence, line: str, context: str, **child: Any) -> Answer:
     """Spawn a child and wait for it.
 
     line: stands in Y for the spawn. child: its `program` and its `prompt`, as in `Spawn`.
     """
-    Y += given.instruction(with_break(Y, f"{line} {given.dialect.listen}"))
-    return (yield from listen(given, Y, context, **child))
+    Y += thread.instruction(with_break(Y, f"{line} {thread.dialect.listen}"))
+    return (yield from listen(thread, Y, context, **child))
 
 
-def listen(given: Given, Y: Sequence, context: str, **child: Any) -> Answer:
+def listen(thread: NewThread, Y: Sequence, context: str, **child: Any) -> Answer:
     """`ask`, where Y ends with a listen mark already."""
     yield Show(Y)
     finished: Finished = yield Spawn(context, **child)
     text = _psi(finished)
     yield Define({})
-    Y += given.returned(text)
+    Y += thread.returned(text)
     yield Show(Y)
     return Y, text, finished
 
 
-def write_reply(given: Given, *, temperature: float | None = None) -> Steps:
+def write_reply(thread: NewThread, *, temperature: float | None = None) -> Steps:
     """A program of one call of the model: what it writes is what the thread returns."""
     generated: Generated = yield Generate(Sequence(), temperature)
     Y = Sequence((generated.span,))
     status = ENDS.get(generated.stop, Status.ENDED)  # a listen mark ends a reply as well
-    return Finished(Y, status, {}, own_text(Y, given.dialect))
+    return Finished(Y, status, {}, own_text(Y, thread.dialect))
 
 
 class Code:

@@ -25,18 +25,18 @@ from thread_kit.exchange import xi_after_mark
 from thread_kit.methods.common import Code, listen, own_text, subtask
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.prompts import Prompt
-from thread_kit.requests import ENDS, Act, Finished, Generate, Generated, Given, Status, Steps
+from thread_kit.requests import ENDS, Act, Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
 CALL = re.compile(r"\s*\[(\w+)\]\s*(.+?)\s*")
 
 
-def decomp(given: Given, *, handlers: Mapping[str, Prompt], iterations: int = 60) -> Steps:
+def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int = 60) -> Steps:
     """The decomposer, or one of its handlers: the program is the same, the prompt differs.
 
     handlers: the fixed set, by name. iterations: calls of the model at most, in each of them.
     """
-    dialect = given.dialect
+    dialect = thread.dialect
     Y, code = Sequence(), Code()
     for _ in range(iterations):
         # Y = Y + LLM(q_handler + c + Y)
@@ -52,14 +52,14 @@ def decomp(given: Given, *, handlers: Mapping[str, Prompt], iterations: int = 60
             name, task = call.groups()
             if name not in handlers:
                 known = ", ".join(handlers)
-                Y += given.instruction(dialect.closed(f"No handler {name}; there are: {known}."))
+                Y += thread.instruction(dialect.closed(f"No handler {name}; there are: {known}."))
                 continue
             # Y = Y + DECOMP(h, T)
-            context = subtask(given.context, f"{name} {task}")
-            Y, _, _ = yield from listen(given, Y, context, prompt=handlers[name])
+            context = subtask(thread.context, f"{name} {task}")
+            Y, _, _ = yield from listen(thread, Y, context, prompt=handlers[name])
         elif dialect.is_action(line):
             # Y = Y + E(action)
-            Y += given.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())
+            Y += thread.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())
         else:
-            Y += given.instruction(dialect.closed(NO_ACTION))
+            Y += thread.instruction(dialect.closed(NO_ACTION))
     return Finished(Y, Status.OUT_OF_CALLS, {})

@@ -10,11 +10,11 @@ looking it is `react` (NLEP+ReAct, THREAD paper, section 4.4).
 from __future__ import annotations
 
 from thread_kit.methods.common import Code
-from thread_kit.requests import ENDS, Finished, Generate, Generated, Given, Status, Steps
+from thread_kit.requests import ENDS, Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
 
-def nlep(given: Given, *, calls: int = 20) -> Steps:
+def nlep(thread: NewThread, *, calls: int = 20) -> Steps:
     """Write a program to its end, then run it; returns what it printed last.
 
     calls: of the model, at most: a mark of listening in a comment stops one, and means nothing.
@@ -26,6 +26,6 @@ def nlep(given: Given, *, calls: int = 20) -> Steps:
         Y += generated.span
         if generated.stop in ENDS:
             # return what Y prints
-            yield from code.run(Y, generated.stop, given.dialect)
+            yield from code.run(Y, generated.stop, thread.dialect)
             return Finished(Y, ENDS[generated.stop], {}, code.printed)
     return Finished(Y, Status.OUT_OF_CALLS, {})

@@ -18,12 +18,21 @@ from thread_kit.methods.common import ask, completed, last_step, own_text, subta
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
-from thread_kit.requests import ENDS, Finished, Generate, Generated, Given, Request, Status, Steps
+from thread_kit.requests import (
+    ENDS,
+    Finished,
+    Generate,
+    Generated,
+    NewThread,
+    Request,
+    Status,
+    Steps,
+)
 from thread_kit.sequence import Sequence
 
 
 def plan_and_execute(
-    given: Given,
+    thread: NewThread,
     *,
     executor: Prompt,
     iterations: int = 20,
@@ -39,7 +48,7 @@ def plan_and_execute(
     # P, logic = planner(T)
     generated: Generated = yield Generate(Sequence())
     Y = Sequence((generated.span,))
-    plan = parse_plan(own_text(Y, given.dialect))
+    plan = parse_plan(own_text(Y, thread.dialect))
     status = ENDS.get(generated.stop, Status.ENDED)
     if plan is None or not status.is_end:
         return Finished(Y, status, {}, verdict(False))
@@ -47,9 +56,9 @@ def plan_and_execute(
     def attempt(step: int) -> Generator[Request, Any, bool]:
         nonlocal Y, known
         task = plan.steps[step]
-        context = subtask(given.context, task)
+        context = subtask(thread.context, task)
         program = partial(react, iterations=iterations, start=start, known=known)
-        Y, text, child = yield from ask(given, Y, task, context, program=program, prompt=executor)
+        Y, text, child = yield from ask(thread, Y, task, context, program=program, prompt=executor)
         if carry and completed(text):
             known = last_step(child.sequence)
         return completed(text)

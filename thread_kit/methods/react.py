@@ -21,14 +21,14 @@ from collections.abc import Iterable
 
 from thread_kit.exchange import xi_after_mark
 from thread_kit.methods.common import Code, own_text
-from thread_kit.requests import ENDS, Act, Finished, Generate, Generated, Given, Status, Steps
+from thread_kit.requests import ENDS, Act, Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
 NO_ACTION = "This is no action; an action is a line that starts with '> '."
 
 
 def react(
-    given: Given,
+    thread: NewThread,
     *,
     iterations: int = 60,
     start: Iterable[str] = (),
@@ -41,13 +41,13 @@ def react(
     (ADaPT paper, appendix A: the inventory). known: steps of another thread that stand at the start
     of this one. temperature: None is the episode's.
     """
-    dialect = given.dialect
+    dialect = thread.dialect
     Y = Sequence()
     if known:
-        Y += given.instruction(known)
+        Y += thread.instruction(known)
     for action in start:
-        Y += given.instruction(f"> {action} {dialect.listen}")
-        Y += given.observed((yield Act(action)).strip())
+        Y += thread.instruction(f"> {action} {dialect.listen}")
+        Y += thread.observed((yield Act(action)).strip())
 
     code = Code()
     for _ in range(iterations):
@@ -62,7 +62,7 @@ def react(
             return Finished(Y, ENDS[generated.stop], {}, printed)
         # Y = Y + E(action)
         if Y.last_line_is_own and dialect.is_action(Y.last_line):
-            Y += given.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())
+            Y += thread.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())
         else:
-            Y += given.instruction(dialect.closed(NO_ACTION))
+            Y += thread.instruction(dialect.closed(NO_ACTION))
     return Finished(Y, Status.OUT_OF_CALLS, {})

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from thread_kit.methods.common import ask, completed, verdict, write_reply
 from thread_kit.prompts import Prompt
-from thread_kit.requests import Finished, Given, Program, Restart, Status, Steps
+from thread_kit.requests import Finished, NewThread, Program, Restart, Status, Steps
 from thread_kit.sequence import Sequence
 
 HEADING = "What earlier trials of this task have taught:"
 
 
 def reflexion(
-    given: Given, *, actor: Program, reflect: Prompt, trials: int = 4, memory: int = 3
+    thread: NewThread, *, actor: Program, reflect: Prompt, trials: int = 4, memory: int = 3
 ) -> Steps:
     """Give the task to an actor again and again, with the lessons of its failures.
 
@@ -37,22 +37,22 @@ def reflexion(
     # for trial = 1 ... n do
     for trial in range(1, trials + 1):
         # Y = actor(T + memory), from the start of the environment
-        context = with_lessons(given.context, lessons[-memory:])
-        Y, answer, child = yield from ask(given, Y, f"trial {trial}", context, program=actor)
+        context = with_lessons(thread.context, lessons[-memory:])
+        Y, answer, child = yield from ask(thread, Y, f"trial {trial}", context, program=actor)
         if trial == trials:
             break
         # if the evaluator finds T solved then return True
         if (yield Restart(answer)) is None:
-            return Finished(Y, Status.ENDED, {}, answer if given.dialect.code else verdict(True))
+            return Finished(Y, Status.ENDED, {}, answer if thread.dialect.code else verdict(True))
         # memory = memory + [reflect(T, Y)]
-        trial_text = f"{given.context}\n{child.sequence.text}".rstrip()
+        trial_text = f"{thread.context}\n{child.sequence.text}".rstrip()
         Y, lesson, _ = yield from ask(
-            given, Y, "lesson", trial_text, program=write_reply, prompt=reflect
+            thread, Y, "lesson", trial_text, program=write_reply, prompt=reflect
         )
         lessons.append(lesson)
     # return whether the actor says that T is completed
     words = verdict(completed(answer))
-    return Finished(Y, Status.ENDED, {}, answer if given.dialect.code else words)
+    return Finished(Y, Status.ENDED, {}, answer if thread.dialect.code else words)
 
 
 def with_lessons(context: str, lessons: list[str]) -> str:

@@ -24,7 +24,7 @@ from thread_kit.methods.stateflow import (
     go_to,
     respond,
 )
-from thread_kit.requests import Given
+from thread_kit.requests import NewThread
 from thread_kit.sequence import Provenance, Sequence
 
 TOOLS = {"clean": "sinkbasin", "heat": "microwave", "cool": "fridge"}
@@ -42,11 +42,11 @@ class ObjectMatching:
     patterns: Mapping[str, str]
     otherwise: str
 
-    def __call__(self, given: Given, Y: Sequence) -> Deciding:
+    def __call__(self, thread: NewThread, Y: Sequence) -> Deciding:
         named = _OBJECT.search(Y.text)
         name = named[1] if named else "(?!)"  # which no text matches
         patterns = {p.replace("{object}", name): state for p, state in self.patterns.items()}
-        return StringMatching(patterns, self.otherwise)(given, Y)
+        return StringMatching(patterns, self.otherwise)(thread, Y)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class UnlessStuck:
 
     transition: Transition
 
-    def __call__(self, given: Given, Y: Sequence) -> Deciding:
+    def __call__(self, thread: NewThread, Y: Sequence) -> Deciding:
         replies = [span.text.strip() for span in Y if span.provenance is Provenance.GENERATED]
         if len(replies) >= STUCK and len(set(replies[-STUCK:])) == 1:
             return Y, "Error"
-        return (yield from self.transition(given, Y))
+        return (yield from self.transition(thread, Y))
 
 
 def _state(instruction: str, output: Output, transition: Transition) -> State:

@@ -35,7 +35,7 @@ from thread_kit.requests import (
     Finished,
     Generate,
     Generated,
-    Given,
+    NewThread,
     Request,
     Status,
     Steps,
@@ -44,12 +44,12 @@ from thread_kit.sequence import Provenance, Sequence
 
 Writing = Generator[Request, Any, Sequence]
 
-Output = Callable[[Given, Sequence], Writing]
+Output = Callable[[NewThread, Sequence], Writing]
 """w: from the history, the history with this output."""
 
 Deciding = Generator[Request, Any, tuple[Sequence, str]]
 
-Transition = Callable[[Given, Sequence], Deciding]
+Transition = Callable[[NewThread, Sequence], Deciding]
 """delta(s, ...): from the history, the history (asking adds to it) and the next state's name."""
 
 
@@ -85,7 +85,7 @@ class _Cut(Exception):  # noqa: N818 (no error: a budget)
         self.Y, self.status = Y, status
 
 
-def stateflow(given: Given, *, machine: Machine, turns: int = 60) -> Steps:
+def stateflow(thread: NewThread, *, machine: Machine, turns: int = 60) -> Steps:
     """Run a machine from its start to one of its final states; returns that state's name.
 
     turns: transitions at most (M); the paper allows 50 rounds on ALFWorld and 10 on InterCode.
@@ -103,9 +103,9 @@ def stateflow(given: Given, *, machine: Machine, turns: int = 60) -> Steps:
         try:
             # for w in s.outputs do G* = G* + w(G*)
             for output in machine.states[state].outputs:
-                Y = yield from output(given, Y)
+                Y = yield from output(thread, Y)
             # s = delta(s, G*)
-            Y, state = yield from machine.states[state].next(given, Y)
+            Y, state = yield from machine.states[state].next(thread, Y)
         except _Cut as cut:
             return Finished(cut.Y, cut.status, {})
         counter += 1
@@ -121,12 +121,12 @@ class Prompter:
 
     text: str
 
-    def __call__(self, given: Given, Y: Sequence) -> Writing:
+    def __call__(self, thread: NewThread, Y: Sequence) -> Writing:
         yield from ()
-        return Y + given.instruction(with_break(Y, f"{self.text}\n"))
+        return Y + thread.instruction(with_break(Y, f"{self.text}\n"))
 
 
-def respond(given: Given, Y: Sequence) -> Writing:
+def respond(thread: NewThread, Y: Sequence) -> Writing:
     """M: the model goes on with the history, to its next mark."""
     generated: Generated = yield Generate(Y)
     Y += generated.span
@@ -141,25 +141,25 @@ class Agent:
 
     prompt: Prompt
 
-    def __call__(self, given: Given, Y: Sequence) -> Writing:
+    def __call__(self, thread: NewThread, Y: Sequence) -> Writing:
         role = f"[{self.prompt.name}]"
-        Y, text, _ = yield from _ask_model(given, Y, role, "", self.prompt)
-        return Y + given.instruction(f"{text} {given.dialect.listen}")
+        Y, text, _ = yield from _ask_model(thread, Y, role, "", self.prompt)
+        return Y + thread.instruction(f"{text} {thread.dialect.listen}")
 
 
-def execute(given: Given, Y: Sequence) -> Writing:
+def execute(thread: NewThread, Y: Sequence) -> Writing:
     """E: takes the action that is the last line; says so where it is none."""
-    if not given.dialect.is_action(Y.last_line):
-        return Y + given.instruction(given.dialect.closed(NO_ACTION))
-    observation: str = yield Act(xi_after_mark(Y, {}, given.dialect))
-    return Y + given.observed(observation.strip())
+    if not thread.dialect.is_action(Y.last_line):
+        return Y + thread.instruction(thread.dialect.closed(NO_ACTION))
+    observation: str = yield Act(xi_after_mark(Y, {}, thread.dialect))
+    return Y + thread.observed(observation.strip())
 
 
-def acknowledge(given: Given, Y: Sequence) -> Writing:
+def acknowledge(thread: NewThread, Y: Sequence) -> Writing:
     """Close a line of the model that is not executed, so that it can go on."""
     yield from ()
-    listens = Y.text.endswith(given.dialect.listen)
-    return Y + given.instruction(given.dialect.closed("OK.")) if listens else Y
+    listens = Y.text.endswith(thread.dialect.listen)
+    return Y + thread.instruction(thread.dialect.closed("OK.")) if listens else Y
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +168,10 @@ class ToolCall:
 
     action: str
 
-    def __call__(self, given: Given, Y: Sequence) -> Writing:
-        Y += given.instruction(with_break(Y, f"> {self.action} {given.dialect.listen}"))
+    def __call__(self, thread: NewThread, Y: Sequence) -> Writing:
+        Y += thread.instruction(with_break(Y, f"> {self.action} {thread.dialect.listen}"))
         observation: str = yield Act(self.action)
-        return Y + given.observed(observation.strip())
+        return Y + thread.observed(observation.strip())
 
 
 # Transitions
@@ -187,7 +187,7 @@ class StringMatching:
     patterns: Mapping[str, str]
     otherwise: str
 
-    def __call__(self, given: Given, Y: Sequence) -> Deciding:
+    def __call__(self, thread: NewThread, Y: Sequence) -> Deciding:
         yield from ()
         text = last_message(Y)
         states = (state for pattern, state in self.patterns.items() if re.search(pattern, text))
@@ -211,16 +211,16 @@ class ModelCheck:
     otherwise: str
     prompt: Prompt
 
-    def __call__(self, given: Given, Y: Sequence) -> Deciding:
-        Y, text, _ = yield from _ask_model(given, Y, self.question, self.question, self.prompt)
+    def __call__(self, thread: NewThread, Y: Sequence) -> Deciding:
+        Y, text, _ = yield from _ask_model(thread, Y, self.question, self.question, self.prompt)
         reply = text.casefold()
         states = (state for answer, state in self.answers.items() if answer.casefold() in reply)
         return Y, next(states, self.otherwise)
 
 
-def _ask_model(given: Given, Y: Sequence, line: str, question: str, prompt: Prompt) -> Answer:
-    history = "\n".join(filter(None, [given.context, Y.text.rstrip(), question]))
-    return (yield from ask(given, Y, line, history, program=write_reply, prompt=prompt))
+def _ask_model(thread: NewThread, Y: Sequence, line: str, question: str, prompt: Prompt) -> Answer:
+    history = "\n".join(filter(None, [thread.context, Y.text.rstrip(), question]))
+    return (yield from ask(thread, Y, line, history, program=write_reply, prompt=prompt))
 
 
 def last_message(Y: Sequence) -> str:

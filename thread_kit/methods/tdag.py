@@ -22,7 +22,7 @@ from functools import partial
 from thread_kit.methods.common import ask, own_text, subtask, write_reply
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
-from thread_kit.requests import ENDS, Finished, Generate, Generated, Given, Status, Steps
+from thread_kit.requests import ENDS, Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
 REMAINING = re.compile(r"^\s*(?:\d+[.)]|-)\s*(\S.*?)\s*$", re.MULTILINE)
@@ -31,7 +31,7 @@ NO_SUBTASK = "There is no sub-task here; list what remains, as '1. ...'."
 
 
 def tdag(
-    given: Given,
+    thread: NewThread,
     *,
     generator: Prompt,
     executor: Prompt,
@@ -52,19 +52,19 @@ def tdag(
         generated: Generated = yield Generate(Y)
         Y += generated.span
         if generated.stop in ENDS:
-            answer = own_text(Y, given.dialect).rpartition("\n")[2]
+            answer = own_text(Y, thread.dialect).rpartition("\n")[2]
             return Finished(Y, ENDS[generated.stop], {}, answer)
-        remaining = REMAINING.findall(given.dialect.bare(generated.span.text))
+        remaining = REMAINING.findall(thread.dialect.bare(generated.span.text))
         if not remaining:
-            Y += given.instruction(given.dialect.closed(NO_SUBTASK))
+            Y += thread.instruction(thread.dialect.closed(NO_SUBTASK))
             continue
-        context = subtask(given.context, remaining[0])
+        context = subtask(thread.context, remaining[0])
         # agent = generate_agent(t_i)
-        Y += given.instruction(given.dialect.closed(remaining[0]))
+        Y += thread.instruction(thread.dialect.closed(remaining[0]))
         Y, about, _ = yield from ask(
-            given, Y, "agent", context, program=write_reply, prompt=generator
+            thread, Y, "agent", context, program=write_reply, prompt=generator
         )
         # r_i = agent(t_i)
         context = f"{about}\n{context}"
-        Y, _, _ = yield from ask(given, Y, "result", context, program=agent, prompt=executor)
+        Y, _, _ = yield from ask(thread, Y, "result", context, program=agent, prompt=executor)
     return Finished(Y, Status.OUT_OF_CALLS, {})

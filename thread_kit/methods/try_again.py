@@ -16,12 +16,12 @@ from functools import partial
 
 from thread_kit.methods.common import ask, completed, verdict
 from thread_kit.methods.react import react
-from thread_kit.requests import Finished, Given, Restart, Status, Steps
+from thread_kit.requests import Finished, NewThread, Restart, Status, Steps
 from thread_kit.sequence import Sequence
 
 
 def try_again(
-    given: Given,
+    thread: NewThread,
     *,
     trials: int = 4,
     temperature: float = 0.7,
@@ -42,6 +42,6 @@ def try_again(
         # executor(T), from the start of the environment
         heat = None if trial == 1 else temperature
         executor = partial(react, iterations=iterations, start=start, temperature=heat)
-        Y, answer, _ = yield from ask(given, Y, f"trial {trial}", given.context, program=executor)
+        Y, answer, _ = yield from ask(thread, Y, f"trial {trial}", thread.context, program=executor)
     # return whether the last one says that T is completed
     return Finished(Y, Status.ENDED, {}, verdict(completed(answer)))

@@ -35,7 +35,7 @@ from thread_kit.requests import (
     Executed,
     Finished,
     Generate,
-    Given,
+    NewThread,
     Program,
     Restart,
     Show,
@@ -229,7 +229,7 @@ class Scheduler:
             acts=parent.acts and future is None if parent else True,
             futures=futures,
             is_future=future is not None,
-            steps=program(Given(context, self._dialect, self.engine.tokenize, tuple(futures))),
+            steps=program(NewThread(context, self._dialect, self.engine.tokenize, tuple(futures))),
         )
         at = len(self.episode.threads[parent.id].sequence) if parent else 0
         yield Spawned(child.id, parent.id if parent else None, at, span, prompt.sha256, future)

@@ -21,7 +21,7 @@ from thread_kit import exchange
 from thread_kit.dialect import Dialect
 from thread_kit.engines.engine import Engine, ThreadKey
 from thread_kit.envs.env import Env
-from thread_kit.program import threads
+from thread_kit.program import thread_program
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.requests import Program, Status
 from thread_kit.sandbox.monty import MontySandbox
@@ -159,7 +159,7 @@ class Session:
         )
         self._scheduler = Scheduler(
             *(engine, env, self.episode, calls_of_model, self._dialect, limits),
-            program=program or partial(threads, **self._functions),
+            program=program or partial(thread_program, **self._functions),
             prompts=(main_prompt, prompt),
             namespace=namespace,
             check=self._check,
