@@ -41,6 +41,15 @@ def test_show_prints_the_tree_and_a_line_for_scripts(trace, capsys):
     assert out.splitlines()[-1].startswith("status=ended reward=1 threads=2 calls=5 prompt_tokens=")
 
 
+def test_show_obeys_no_escape_sequence_of_a_model(tmp_path, capsys):
+    engine = ScriptedEngine(["\x1b[2J\x1b]0;owned\x07 red\n#END#"])
+    path = Session(engine, context="go").run(progress=False).save(tmp_path / "t.jsonl")
+    assert main(["show", str(path), "--thread", "0"]) == 0
+    shown = capsys.readouterr().out
+    assert " red\n" in shown
+    assert "\x1b" not in shown
+
+
 def test_show_prints_all_that_one_thread_saw(trace, capsys):
     assert main(["show", str(trace), "--thread", "1"]) == 0
     assert "Prompt:\nI need to get 9 emerald. =>\n\nResponse:\n#START#\n> get" in (

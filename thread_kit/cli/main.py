@@ -18,6 +18,7 @@ from thread_kit.cli.arguments import register_own
 from thread_kit.engines.models import MODELS, ModelError, find_file
 from thread_kit.prompts import PromptError
 from thread_kit.trace.episode import Episode, TraceError
+from thread_kit.views.text import read_text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,7 +70,7 @@ def show_episode(options: argparse.Namespace) -> None:
         print(episode)
         print(episode.summary)
     elif options.thread in episode.threads:
-        print(episode.seen(options.thread))
+        print(read_text(episode, options.thread))
     else:
         raise ValueError(
             f"there is no thread {options.thread}; this episode has 0 to {len(episode.threads) - 1}"

@@ -314,7 +314,7 @@ def _settings(
         "scope": header.get("scope", "exported"),
         **header.get("limits", {}),
         **header.get("sampling", {}),
-        **({"logprobs": True} if header.get("logprobs") or header.get("lens") else {}),
+        **({"logprobs": True} if header.get("logprobs") else {}),
         **{name: value for name, value in options.items() if name not in header["exchange"]},
     }
     for name, written in header.get("exchange", {}).items():
