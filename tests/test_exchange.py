@@ -1,6 +1,7 @@
 """phi, psi, xi and the observation abstraction: what passes between threads and environment."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -302,3 +303,14 @@ def test_a_value_that_stands_alone_is_shown_by_its_latest_name(observed, variabl
 
 def test_the_abstraction_can_be_switched_off():
     assert as_observed("Got 1 oak log", {"item": "oak log"}) == "Got 1 oak log"
+
+
+@pytest.mark.parametrize("printed", [None, "", "{value}", "It is {value} in {place}."])
+def test_an_error_that_leaves_an_answer_without_its_value_is_the_answer(printed):
+    lost = Finished(
+        *(Sequence(), Status.ENDED, {"place": "Ohio"}, printed), error="KeyError: 'Count'"
+    )
+    assert psi_print(lost) == "KeyError: 'Count'"
+    known = replace(lost, variables={"value": 3, "place": "Ohio"})
+    assert psi_print(known) == (printed or "KeyError: 'Count'")
+    assert psi_print(replace(lost, error=None)) == (printed or "")

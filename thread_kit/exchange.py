@@ -114,11 +114,14 @@ def psi_print(child: Finished) -> str:
     """psi of the papers: what the last line with a `print(...)` of the child printed.
 
     References stay uninstantiated ("You have found {obj_ID}."); `mentioned` says which variables
-    come up with them. A child that did not end by itself returns what stopped it, never an empty
-    text that its parent could mistake for an answer.
+    come up with them. Where a line of the child failed and its answer has no value for that, the
+    error is returned (THREAD paper, E.4). A child that did not end by itself returns what stopped
+    it, never an empty text that its parent could mistake for an answer.
     """
     if child.status.is_end:
-        return child.printed or ""
+        answer = child.printed or ""
+        has_no_value = not answer or any(n not in child.variables for n in references(answer))
+        return child.error if child.error and has_no_value else answer
     return f"Error: the thread did not finish ({child.status})."
 
 

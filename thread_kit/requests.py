@@ -74,10 +74,11 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """Reply: the thread's variables now, and what the last print among the lines printed."""
+    """Reply: the variables now, what the last print among the lines printed, the first error."""
 
     variables: Mapping[str, Any]
     printed: str | None
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,7 @@ class Finished:
     """A thread that is over: all that psi may look at. `futures`: the names of its futures.
 
     instead: a text that a person has put in the place of what psi would take; None if nobody did.
+    error: of the first line of code that failed.
     """
 
     sequence: Sequence
@@ -158,6 +160,7 @@ class Finished:
     printed: str | None = None
     futures: tuple[str, ...] = ()
     instead: str | None = None
+    error: str | None = None
 
 
 Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define | Show | Restart

@@ -67,6 +67,7 @@ def thread(
     Y = Sequence()
     executed = 0
     printed: str | None = None
+    error: str | None = None
     variables: Mapping[str, Any] = {}
     inherited = tuple(futures)
     known, pending = list(inherited), list(inherited)
@@ -111,11 +112,13 @@ def thread(
             reply: Executed = yield Execute(run)
             variables = reply.variables
             printed = printed if reply.printed is None else reply.printed
+            error = error or reply.error
 
         if generated.stop not in (Stop.LISTEN, Stop.SPAWN):
             # It waits for its own children, so that nothing runs below a thread that is over.
             yield from settle([name for name in pending if name not in inherited], over=True)
-            return Finished(Y, ENDS[generated.stop], variables, printed, tuple(known))
+            status = ENDS[generated.stop]
+            return Finished(Y, status, variables, printed, tuple(known), error=error)
 
         if Y.last_line_is_own and dialect.is_action(Y.last_line):
             # Y = Y + E(xi(Y))

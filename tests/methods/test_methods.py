@@ -405,6 +405,13 @@ def test_a_suite_plays_a_method_again_if_what_it_was_made_with_has_changed(tmp_p
     assert [row["calls"] for row in Results.load(tmp_path / "r.jsonl")] == [1, 2]
 
 
+def test_a_second_plan_in_one_reply_is_not_mixed_with_the_first():
+    first = "Step 1: get X\nStep 2: make Y\nExecution Order: (Step 1 AND Step 2)\n"
+    plan = parse_plan(first + "Step 1: other\nStep 3: Z\nExecution Order: Step 3")
+    assert plan == parse_plan(first)
+    assert parse_plan("Step 1: a\nStep 2: b\nStep 1: c\nStep 3: d").steps == {1: "a", 2: "b"}
+
+
 # In the real game
 
 

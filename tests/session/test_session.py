@@ -976,3 +976,14 @@ def test_a_sandbox_that_fails_is_feedback_to_the_thread_and_ends_no_session():
     assert {line.error.partition(" (")[0] for line in episode.threads[0].executed} == {
         "the sandbox failed"
     }
+
+
+def test_a_childs_failed_look_up_reaches_its_parent_as_an_error():
+    replies = [
+        "First, I need the value. =>",
+        "value = {}['height']\nprint('{value}')\n#END#",
+        "print('done')\n#END#",
+    ]
+    episode = Session(ScriptedEngine(replies), context="go").run(progress=False)
+    assert "=>KeyError: " in episode.threads[0].sequence.text
+    assert "{value}" not in episode.threads[0].sequence.text

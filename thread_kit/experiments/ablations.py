@@ -45,8 +45,7 @@ ABLATIONS: dict[str, Ablation] = {
     ),
     SEPARATE: Ablation("the main thread reads examples of main threads, the others all others"),
     "thread, shared scope": Ablation(
-        "all threads have the same variables, as in the papers' own implementation: a child can "
-        "overwrite what its parent goes on to use",
+        "all threads have the same variables: a child can overwrite what its parent goes on to use",
         {"scope": "shared"},
     ),
     "thread, as observed": Ablation(

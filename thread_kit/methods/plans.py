@@ -34,15 +34,21 @@ class Plan:
 
 
 def parse_plan(text: str) -> Plan | None:
-    """The plan in a text of a model; None if there is no step in it.
+    """The first plan in a text of a model; None if there is no step in it.
 
+    A plan is over with its execution order, and where a step's number comes again.
     AND binds before OR, parentheses before both, at any depth. Where the order is missing, is no
     such expression, or names a step that there is not, all steps are needed, one after the other.
     """
-    steps = {int(number): task for number, task in STEP.findall(text)}
+    steps: dict[int, str] = {}
+    order = ORDER.search(text)
+    for step in STEP.finditer(text):
+        number = int(step[1])
+        if number in steps or (order and steps and step.start() > order.start()):
+            break
+        steps[number] = step[2]
     if not steps:
         return None
-    order = ORDER.search(text)
     logic = _parse_logic(order[1], steps) if order else None
     return Plan(steps, ("AND", tuple(steps)) if logic is None else logic)
 

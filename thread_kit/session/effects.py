@@ -46,7 +46,7 @@ class Effects:
 
     def execute(self, thread: LiveThread, lines: tuple[str, ...]) -> Iterator[Event]:
         """Run the lines that a thread wrote; it replies with its variables and what they print."""
-        printed = None
+        printed = error = None
         for line in lines:
             self._check()
             yield from self.change_variables(thread)
@@ -54,9 +54,10 @@ class Effects:
             if not ran.executed:
                 continue
             printed = printed if ran.answer is None else ran.answer
+            error = error or ran.error
             yield from _tell(thread, ran)
         yield from self.change_variables(thread)
-        thread.reply = Executed(thread.namespace.variables, printed)
+        thread.reply = Executed(thread.namespace.variables, printed, error)
 
     def change_variables(self, thread: LiveThread) -> Iterator[Event]:
         """Give a thread the variables that a person has set here."""
