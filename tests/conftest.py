@@ -17,12 +17,17 @@ import sys
 import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
 from helpers.cores import take_a_share
 
 from thread_kit.envs.alfworld import process as game_process
 
 take_a_share()
+
+# A busy machine is no failure: no test of ours asks how long an example takes.
+hypothesis.settings.register_profile("kit", deadline=None)
+hypothesis.settings.load_profile("kit")
 
 CHROMIUM = Path("/usr/bin/chromium")
 LARGE_MODEL = "THREAD_KIT_LARGE_MODEL"
