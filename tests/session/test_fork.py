@@ -122,6 +122,15 @@ def test_a_fork_of_a_changed_fork_repeats_the_change(seed, futures, data):
     assert mute.episode.events[: last + 1] == changed.events[: last + 1]
 
 
+def test_a_fork_behind_a_spent_budget_ends_as_its_episode_did():
+    session = play(220, True)
+    whole = session.run(progress=False)
+    assert whole.status is Status.OUT_OF_CALLS
+    at = len(whole.events) - 1
+    assert isinstance(whole.events[at - 1], Ended)
+    assert happened(session.fork(at).run(progress=False)) == happened(whole)
+
+
 @pytest.fixture
 def shed() -> Session:
     session = Session(ScriptedEngine(REPLIES), Shed(), prompt=PROMPT)

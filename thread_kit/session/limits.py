@@ -47,7 +47,7 @@ class Limits:
         """The new tokens that one more call may have, and what it means when they are spent.
 
         running: what the calls that run now may have. None: not before one of them is over. Raises
-        Over when nothing is left.
+        EpisodeOver when nothing is left.
         """
         if self.calls is not None and used.calls + len(running) >= self.calls:
             if running:  # they have been paid for: what they write is kept

@@ -17,7 +17,7 @@ from thread_kit.requests import Status
 from thread_kit.session.limits import Limits
 from thread_kit.trace.costs import Usage
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Edited, Event, Prompted, to_json
+from thread_kit.trace.events import Edited, Event, GeneratedSpan, Prompted, to_json
 from thread_kit.trace.jsonl import to_line
 
 
@@ -42,6 +42,11 @@ class Edits:
     def find(self, what: str, thread: int, number: int) -> Edited | None:
         """The change of this thing; `number` says which of those that the thread has."""
         return self._edits.get((what, thread, number))
+
+    @property
+    def has_variables(self) -> bool:
+        """Some change of variables has not been handed out yet."""
+        return any(self._due.values())
 
     def pop_variables(self, thread: int) -> Edited | None:
         """The next change of a thread's variables that is due; it is handed out once."""
@@ -90,6 +95,12 @@ class Replay:
         return known or Replay(episode, whole, limits_count=True)
 
     @property
+    def holds_calls(self) -> bool:
+        """Not every recorded call of the model has been repeated."""
+        rest = self._recorded[self.edits.happened :]
+        return any(isinstance(event, GeneratedSpan) for event in rest)
+
+    @property
     def is_over(self) -> bool:
         """The next event is the first one behind the fork."""
         return self.edits.happened >= len(self._recorded)
@@ -121,8 +132,9 @@ class Replay:
         if not self.is_over:
             recorded = self._recorded[self.edits.happened]
             if self._essence(event) != self._essence(recorded):
+                number = next(n for n, e in enumerate(self.episode.events) if e is recorded)
                 raise ReplayError(
-                    f"event {self.episode.events.index(recorded)} was {_short(recorded)} and is "
+                    f"event {number} was {_short(recorded)} and is "
                     f"{_short(event)} now: the environment, the sandbox or an exchange function is "
                     "not what it was when the episode was recorded; fork before this event, or "
                     "make them the same"
@@ -157,7 +169,7 @@ class _LimitsBehind(Limits):
     replay: Replay
 
     def room(self, used: Usage, running: Sequence[int]) -> tuple[int, Status] | None:
-        if not self.replay.is_over:
+        if self.replay.holds_calls:
             return self.new_tokens, Status.TRUNCATED
         return Limits.room(self, used, running)
 

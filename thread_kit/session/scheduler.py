@@ -127,8 +127,9 @@ class Scheduler:
             if ready:
                 yield from self._turn(min(ready, key=lambda thread: thread.id))
                 continue
-            for thread in list(self._threads.values()):
-                yield from self._effects.change_variables(thread)
+            if self._edits.has_variables:
+                for thread in list(self._threads.values()):
+                    yield from self._effects.change_variables(thread)
             yield from self._calls.step()
             self._check()
 

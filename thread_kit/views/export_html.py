@@ -10,6 +10,7 @@ from html import escape
 from pathlib import Path
 
 from thread_kit.trace.episode import Episode
+from thread_kit.trace.jsonl import replace_file
 from thread_kit.views.player.widget import CSS, MODULE, Player
 
 _START = """
@@ -45,9 +46,6 @@ def save_page(source: Episode | Player, path: str | Path) -> Path:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    try:
+    with replace_file(path) as part:
         part.write_text(render_page(source), encoding="utf-8")
-        return part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    return path
