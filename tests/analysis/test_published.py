@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import pandas as pd
 import pytest
 
@@ -16,6 +18,7 @@ from thread_kit.analysis.published import (
 )
 from thread_kit.analysis.statistics import wilson
 from thread_kit.experiments.method_registry import BUILDERS, VARIANTS
+from thread_kit.paths import resource
 
 ALL = load_published()
 GROUPS = ["paper", "table", "benchmark", "split", "model", "row"]
@@ -144,6 +147,27 @@ def test_failures_by_ending_state_add_up():
     for _, row in ends.groupby("row"):
         total = row.loc[row["group"] == "All", "value"].item()
         assert row.loc[row["group"] != "All", "value"].sum() == total
+
+
+def test_two_contradictions_within_a_paper_have_their_notes():
+    react = value("ADaPT", "Table 2", "ReAct", benchmark="WebShop")
+    alone = value("ADaPT", "Table 7", "Iterative Executor-Only")
+    assert (react, alone) == (32.0, 29.0)
+    rows = ALL[(ALL["paper"] == "ADaPT") & (ALL["benchmark"] == "WebShop")]
+    rows = rows[(rows["method"] == "ReAct") & (rows["metric"] == "success rate")]
+    notes = rows.set_index("table")["note"]
+    assert "29.0 in Table 7" in notes["Table 2"]
+    assert "32.0 in Table 2" in notes["Table 7"]
+    failures = ALL[(ALL["metric"] == "failures by ending state") & (ALL["group"] == "All")]
+    (note,) = failures.loc[failures["row"] == "StateFlow (7-state)", "note"]
+    assert "23 in the text of appendix B.2" in note
+
+
+def test_no_cell_has_blanks_around_it():
+    for file in PAPERS.values():
+        text = resource(f"data/published/{file}").read_text("utf-8")
+        cells = [cell for row in csv.reader(text.splitlines()) for cell in row]
+        assert [cell for cell in cells if cell != cell.strip()] == []
 
 
 def test_both_versions_of_the_thread_paper_print_the_same():

@@ -133,11 +133,19 @@ def add_model(command: Any) -> None:
     command.add_argument(
         "--context", type=int, default=8192, metavar="TOKENS", help="KV cache size"
     )
-    command.add_argument("--calls", type=int, default=200, metavar="N", help="an episode, at most")
+    papers = "(default: the method's paper's, data/budgets.csv)"
+    command.add_argument("--calls", type=int, metavar="N", help=f"an episode, at most {papers}")
+    command.add_argument("--new-tokens", type=int, metavar="N", help=f"a call, at most {papers}")
     command.add_argument(
-        "--new-tokens", type=int, default=1000, metavar="N", help="a call, at most"
+        "--actions", type=int, metavar="N", help="an episode, where it counts them"
     )
     command.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+
+
+def read_budget(options: argparse.Namespace) -> dict[str, int]:
+    """The budgets that were chosen: what is not said is that of the method's paper."""
+    chosen = {name: getattr(options, name) for name in ("calls", "new_tokens", "actions")}
+    return {name: value for name, value in chosen.items() if value is not None}
 
 
 def load_engine(model: str, adapter: str | None, options: argparse.Namespace) -> Engine:

@@ -12,9 +12,11 @@ from thread_kit.cli.arguments import (
     choose_teaching,
     load_engine,
     read_benchmark,
+    read_budget,
     read_rules,
 )
 from thread_kit.engines.models import EMBEDDED
+from thread_kit.experiments.budgets import apply_budget, budget_of
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
 
@@ -52,14 +54,15 @@ def run(options: argparse.Namespace) -> None:
     if prompt is None:
         prompt = benchmark.load_prompt(env.examples)
 
-    # The session, which checks all that it is given before it begins.
+    # The session, which checks all that it is given before it begins; where no budget was chosen,
+    # it has the paper's.
     engine = load_engine(options.model, adapter, options)
+    budget = apply_budget(budget_of("thread", env.name), env, read_budget(options))
     session = Session(
         engine,
         env,
         prompt=prompt,
-        calls=options.calls,
-        new_tokens=options.new_tokens,
+        **budget,
         depth=options.depth,
         seconds=options.seconds,
         temperature=options.temperature,

@@ -14,10 +14,12 @@ from thread_kit.cli.arguments import (
     choose_teaching,
     load_engine,
     read_benchmark,
+    read_budget,
     read_rules,
 )
 from thread_kit.engines.models import EMBEDDED
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
+from thread_kit.experiments.budgets import apply_budget
 from thread_kit.experiments.method import Method, PerTaskMethod, SessionMethod
 from thread_kit.experiments.method_registry import BUILDERS, VARIANTS, load_method
 from thread_kit.prompts import Prompt
@@ -49,6 +51,11 @@ def add_command(commands: Any) -> None:
         help="keep every episode's trace, from which it goes on if it is killed",
     )
     parser.add_argument("--retry", action="store_true", help="play again what broke down")
+    parser.add_argument(
+        "--extend",
+        action="store_true",
+        help="go on, with larger budgets, with what smaller ones ended in the file",
+    )
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes side by side")
     add_model(parser)
 
@@ -64,8 +71,9 @@ def run(options: argparse.Namespace) -> None:
     rules = read_rules(options, benchmark)
     tasks = spread_evenly(benchmark.tasks(split), options.tasks)
     chosen = [benchmark.arguments(task) | rules for task in tasks]
-    examples = benchmark.environment(**chosen[0]).examples
-    limits = {name: getattr(options, name) for name in ("calls", "new_tokens", "temperature")}
+    env = benchmark.environment(**chosen[0])
+    settings = read_budget(options) | {"temperature": options.temperature}
+    apply_budget({}, env, settings)  # what it cannot have is said before anything is played
 
     # One suite a model, all in one file: what teaches a model is its own.
     rows = []
@@ -75,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
         )
         suite = Suite(
             options.out,
-            methods=build_methods(options, adapter, prompt, examples),
+            methods=build_methods(options, adapter, prompt, env.examples),
             models={
                 Path(model).stem if model.endswith(".gguf") else model: partial(
                     load_engine, model, adapter, options
@@ -85,10 +93,10 @@ def run(options: argparse.Namespace) -> None:
             tasks=chosen,
             seeds=range(options.seeds),
             traces=options.traces,
-            options=limits,
+            options=settings,
         )
         print(suite, flush=True)
-        rows += suite.run(at_once=options.at_once, retry=options.retry).rows
+        rows += suite.run(at_once=options.at_once, retry=options.retry, extend=options.extend).rows
     report(Results(rows), benchmark, seeds=options.seeds)
 
 
@@ -125,7 +133,10 @@ def report(results: Results, benchmark: Benchmark, *, seeds: int) -> None:
 
     frame = results.frame
     print(results)
-    _print("Solved (95% Wilson intervals; medians of tokens, calls and seconds)", success(frame))
+    _print(
+        "Solved, and cut by a budget (95% Wilson intervals; medians of tokens, calls and seconds)",
+        success(frame),
+    )
     solvable = frame.loc[frame["solvable"].eq(True), "task"].nunique()
     print(f"\nThe oracle solves {solvable} of these {frame['task'].nunique()} tasks.")
     if frame["method"].nunique() > 1:

@@ -30,7 +30,8 @@ class Method(Protocol):
 
     name: tells the methods of a suite apart; it stands in tables and figures.
     seed: for what is drawn at random. path: where the trace is written, or None.
-    options: budgets and sampling, the same for every method of a suite.
+    options: sampling, and budgets: the method's own (`experiments/budgets.py`), or what a suite
+        says for all of its methods.
     """
 
     @property
