@@ -327,6 +327,16 @@ def test_the_action_decides_where_the_observation_does_not():
     assert decide(transition, ["pull it =>", "> open =>"]) == ["Try", "Try", "A"]
 
 
+def test_an_empty_observation_is_one_and_no_action_has_none():
+    class Silent(SilentLock):
+        def step(self, action):
+            return super().step(action)._replace(observation="")
+
+    transition = StringMatching({"^$": "A"}, "B")
+    assert decide(transition, ["> touch it =>"], env=Silent()) == ["Try", "A"]
+    assert decide(transition, ["touch it =>"], env=Silent()) == ["Try", "B"]
+
+
 def test_a_function_of_ones_own_decides_as_well():
     def by_length(history):
         yield from ()

@@ -18,10 +18,11 @@ from thread_kit.envs.env import Env
 from thread_kit.experiments.method import Method, Run
 from thread_kit.experiments.results_file import Key, canonical
 from thread_kit.experiments.resume import Interrupted
+from thread_kit.methods.stateflow import find_last_state
 from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Event
+from thread_kit.trace.events import Event, Restarted
 
 IDENTITY = ("name", "sha256", "adapter", "model")
 """Of what an engine says of itself, what makes it another model; not where or how fast it runs."""
@@ -138,6 +139,8 @@ class RunningJob:
     def row(self) -> dict[str, Any]:
         """What came of the episode, for the results file. Tokens; JSON values only.
 
+        state: the last one of StateFlow's machine; None for other methods. trials: how many were
+        begun; where the task is solved, by the last of them.
         seconds: None if the episode was interrupted, since nobody knows them.
         """
         job, episode = self.job, self._run.episode if self._run else Episode()
@@ -152,6 +155,8 @@ class RunningJob:
             "status": str(episode.status) if self._run else "not started",
             "detail": episode.detail,
             "error": self.error,
+            "state": find_last_state(episode),
+            "trials": 1 + sum(isinstance(event, Restarted) for event in episode.events),
             "solvable": self._solvable,
             "threads": len(episode.threads),
             "depth": episode.depth,

@@ -333,11 +333,16 @@ def list_methods() -> list[str]:
     return [*BUILDERS, *VARIANTS, *dict.fromkeys(left_out)]
 
 
+def has_trials(name: str) -> bool:
+    """Whether a method gives the task to its actor again and again."""
+    return name.endswith("reflexion") or name == "try again"
+
+
 def _with_trials(method: SessionMethod, trials: int) -> SessionMethod:
     """The method with another number of trials; raises ValueError where it makes only one."""
     program = method.fixed.get("program")
     if trials < 1 or not isinstance(program, partial) or "trials" not in program.keywords:
-        raise ValueError(f"{method.name!r} cannot have {trials} trials; those of Reflexion can")
+        raise ValueError(f"{method.name!r} cannot have {trials} trials; Reflexion can, 1 or more")
     return replace(method, fixed={**method.fixed, "program": partial(program, trials=trials)})
 
 

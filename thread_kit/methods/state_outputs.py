@@ -85,7 +85,7 @@ class Execute:
         line = history.replies[-1].rpartition("\n")[2] if history.replies else ""
         marked = dialect.is_action(line)
         if not marked and not (self.nearest and line.strip()):
-            history.observe("", "")
+            history.observe("", None)
             history.add(thread.instruction(dialect.closed(NO_ACTION)))
             return
         spoken = Sequence((thread.instruction(line),))

@@ -17,9 +17,9 @@ from thread_kit.requests import Request
 class StringMatching:
     """By string: the state of the first pattern (a regular expression) that the last message has.
 
-    The message of a state that acts is what the environment said, and never what the model wrote;
-    patterns for it can hold names (`Naming`): "You pick up the {object}". actions: patterns of the
-    action that was executed, which are tried after those.
+    The message of a state that acts is what the environment said, and never what the model wrote: a
+    reply that is no action leads `otherwise`. Patterns can hold names (`Naming`): "You pick up the
+    {object}". actions: patterns of the action that was executed, which are tried after those.
     """
 
     patterns: Mapping[str, str]
@@ -28,6 +28,8 @@ class StringMatching:
 
     def __call__(self, history: History) -> Generator[Request, Any, str]:
         yield from ()
+        if history.message is None:
+            return self.otherwise
         for text, patterns in ((history.message, self.patterns), (history.action, self.actions)):
             for pattern, state in patterns.items():
                 if re.search(_fill_in(pattern, history.names), text):

@@ -20,7 +20,10 @@ agents are the sections of one file (prompts/stateflow/alfworld.txt):
         {
             "Init": State((ToolCall("SHOW TABLES"),), go_to("Observe")),
             "Observe": State((Agent(), execute), go_to("Solve"), instead="Solve"),
-            "Solve": State((Agent(), execute), StringMatching({"^Error": "Error"}, "Solve")),
+            "Solve": State(
+                (Agent(), execute),
+                StringMatching({"^Error": "Error"}, "Solve", actions={"(?i)^select": "Verify"}),
+            ),
             ...
 """
 
@@ -32,7 +35,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from thread_kit.prompts import Prompt
-from thread_kit.requests import Finished, NewThread, Request, Status, Steps
+from thread_kit.requests import Finished, NewThread, Observation, Request, Status, Steps
 from thread_kit.sequence import Provenance, Sequence, Span
 
 if TYPE_CHECKING:
@@ -44,9 +47,9 @@ class History:
     """G*, and what of it the output functions and transitions ask for.
 
     Y: the thread's sequence, with all that happened. text: the messages in it, as agents read them;
-    the names of the states are none. message: the last one that decides: what was observed, "" if
-    what the model wrote was no action; of a state that does not act, what the model wrote. action:
-    the one that was executed for it, or "". replies: all that models wrote. names: what patterns
+    the names of the states are none. message: the one that decides: what was observed, None if what
+    the model wrote was no action; of a state that does not act, what the model wrote. action: the
+    one that was executed for it, or "". replies: all that models wrote. names: what patterns
     call by a name. is_over: the environment says that the task is solved, or failed for good.
     """
 
@@ -55,7 +58,7 @@ class History:
     state: str
     Y: Sequence = field(default_factory=Sequence)
     text: str = ""
-    message: str = ""
+    message: str | None = None
     action: str = ""
     replies: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
@@ -77,10 +80,10 @@ class History:
         self.replies.append(text)
         self.message, self.action = text, ""
 
-    def observe(self, action: str, observation: str) -> None:
-        """Executed was this action, "" for none; what came of it decides."""
+    def observe(self, action: str, observation: Observation | None) -> None:
+        """What came of an action decides; None: there was none."""
         self.message, self.action = observation, action
-        self.is_over = getattr(observation, "is_over", False)
+        self.is_over = observation is not None and observation.is_over
 
     def repeats(self, times: int | None) -> bool:
         """Whether the last replies are the same, so many times."""
