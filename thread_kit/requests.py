@@ -83,9 +83,29 @@ class Executed:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Request: E(a). The reply is the observation, a text."""
+    """Request: E(a). The reply is an `Observation`.
+
+    nearest: the environment takes what is no valid action for the one most like it
+    (`Env.find_nearest`).
+    """
 
     action: str
+    nearest: bool = False
+
+
+class Observation(str):
+    """Reply: the text of what was observed.
+
+    is_over: the environment says that the task is solved, or over without that.
+    """
+
+    is_over: bool
+
+    def __new__(cls, text: str, *, is_over: bool = False) -> Observation:
+        """A text with its mark."""
+        observation = super().__new__(cls, text)
+        observation.is_over = is_over
+        return observation
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from argparse import Namespace
 
 import pytest
 
 from thread_kit.__main__ import main
 from thread_kit.analysis.published import by_type
+from thread_kit.cli.suite import build_methods
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import Task
 from thread_kit.envs.textcraft.env import TextCraft
@@ -147,3 +149,13 @@ def test_models_lists_the_embedded_model_and_where_it_is(capsys):
     out = capsys.readouterr().out
     assert "smollm2-135m" in out
     assert "SmolLM2-135M-Instruct.Q4_1.gguf" in out
+
+
+def test_trials_are_those_of_the_methods_that_try_again():
+    options = Namespace(methods=["react"], trials=2, adapter=None)
+    with pytest.raises(ValueError, match="--trials is for Reflexion and Try Again"):
+        build_methods(options, None, None, "textcraft")
+    options.methods = ["react", "stateflow+reflexion", "try again"]
+    methods = [m.make("textcraft") for m in build_methods(options, None, None, "textcraft")]
+    trials = [method.fixed["program"].keywords.get("trials") for method in methods]
+    assert trials == [None, 2, 2]

@@ -161,7 +161,7 @@ class Proved(Env):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", ["stateflow", "stateflow, 10 states"])
+@pytest.mark.parametrize("method", ["sf_chat", "sf_chat, 10 states"])
 def test_a_state_machine_wins_with_its_examples_what_react_wins(method, kind):
     made = load_method(method, f"alfworld-{kind}")
     shown = zip(made.prompt.examples, load_prompt(f"react/alfworld-{kind}").examples, strict=True)
@@ -188,7 +188,7 @@ def test_a_machine_puts_a_wrong_thing_back_and_gives_up_when_the_model_repeats_i
     text = "".join(f"{reply}{back}<=\n" for reply, back in zip(replies[2:], seen, strict=True))
     env = Proved(Example("You are in a room.\nYour task is to: put a mug in shelf.", text))
     env.left.append(("never", "reached"))
-    episode = play("stateflow", "pick", env, script(replies))
+    episode = play("sf_chat", "pick", env, script(replies))
     text = episode.threads[0].sequence.text
     assert re.findall(r"^\[(\w+)\]", text, re.MULTILINE) == [
         *("Init", "Plan", "Pick", "Pick", "Pick_Error"),

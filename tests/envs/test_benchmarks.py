@@ -201,7 +201,7 @@ def test_a_method_that_the_record_does_not_name_is_not_played(registered):
         load_method("nlep", "lock")
     with pytest.raises(ValueError, match="state machine for 'lock'; known: textcraft"):
         load_method("stateflow", "lock")
-    machines = {"lock": object()}
+    machines = {"lock": TEXTCRAFT.machines["textcraft"]}
     with pytest.raises(FileNotFoundError, match="no prompt 'stateflow/lock'"):
         load_method("stateflow", replace(LOCK, machines=machines))
 

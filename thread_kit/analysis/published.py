@@ -27,6 +27,10 @@ PAPERS = {
 PUBLISHED_NAMES = {
     "stateflow": ("StateFlow", "StateFlow (7-state)"),
     "stateflow, 10 states": ("StateFlow (10-state)",),
+    **{
+        f"stateflow, no_{state.lower()}": (f"StateFlow without {state}",)
+        for state in ("Verify", "Error", "Observe")
+    },
 }
 """By our name of a method, the papers' names, where they are not the same in small letters.
 

@@ -21,7 +21,7 @@ from thread_kit.engines.models import EMBEDDED
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.budgets import apply_budget
 from thread_kit.experiments.method import Method, PerTaskMethod, SessionMethod
-from thread_kit.experiments.method_registry import BUILDERS, VARIANTS, load_method
+from thread_kit.experiments.method_registry import has_trials, list_methods, load_method
 from thread_kit.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def add_command(commands: Any) -> None:
         "suite", help="run methods on many tasks; goes on where it stopped"
     )
     parser.set_defaults(do=run)
-    parser.add_argument("--methods", nargs="+", choices=[*BUILDERS, *VARIANTS], default=["thread"])
+    parser.add_argument("--methods", nargs="+", choices=list_methods(), default=["thread"])
     parser.add_argument(
         "--models", nargs="+", default=[EMBEDDED], help="names, GGUF files, or module:name"
     )
@@ -44,6 +44,7 @@ def add_command(commands: Any) -> None:
     add_rules(parser)
     parser.add_argument("--tasks", type=int, metavar="N", help="so many, evenly spread; else all")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs over all tasks")
+    parser.add_argument("--trials", type=int, metavar="N", help="of Reflexion and Try Again")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="results (JSONL)")
     parser.add_argument(
         "--traces",
@@ -109,6 +110,8 @@ def build_methods(
     Raises ValueError where an adapter would play what it does not teach, and what `load_method`
     raises.
     """
+    if options.trials is not None and not any(map(has_trials, options.methods)):
+        raise ValueError("--trials is for Reflexion and Try Again; none of these methods is one")
     others = [name for name in options.methods if not name.startswith("thread")]
     if adapter and (options.adapter is None or len(options.methods) > 1) and others:
         raise ValueError(
@@ -120,7 +123,8 @@ def build_methods(
         if name == "thread" and prompt is not None:
             methods.append(SessionMethod("thread", prompt))
         else:
-            make = partial(load_method, name, taught=adapter is not None)
+            trials = options.trials if has_trials(name) else None
+            make = partial(load_method, name, taught=adapter is not None, trials=trials)
             make(examples)  # what is missing is said before anything is played
             methods.append(PerTaskMethod(name, make))
     return methods

@@ -66,6 +66,10 @@ class Env(ABC):
         """
         return None
 
+    def find_nearest(self, action: str) -> str:
+        """The valid action that is most like this text, where the environment knows which are."""
+        return action
+
     @abstractmethod
     def reset(self) -> str:
         """Start the task; returns the context of the main thread (c_0, THREAD paper, section 2)."""

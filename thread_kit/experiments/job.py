@@ -21,10 +21,11 @@ from thread_kit.experiments.extend import find_earlier, hand_over_trace
 from thread_kit.experiments.method import Method, Run
 from thread_kit.experiments.results_file import Key, canonical
 from thread_kit.experiments.resume import Interrupted
+from thread_kit.methods.stateflow import find_last_state
 from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Acted, Event
+from thread_kit.trace.events import Acted, Event, Restarted
 
 IDENTITY = ("name", "sha256", "adapter", "model")
 """Of what an engine says of itself, what makes it another model; not where or how fast it runs."""
@@ -176,6 +177,8 @@ class RunningJob:
         out_of_actions: the environment had taken its last action. budget: where each limit is from.
         seconds: None if the episode was interrupted, since nobody knows them. extends: `settings`
         of the row with smaller budgets that it went on from, if it did.
+        state: the last one of StateFlow's machine; None for other methods. trials: how many were
+        begun; where the task is solved, by the last of them.
         """
         if self._row:
             return self._row
@@ -191,6 +194,8 @@ class RunningJob:
             "status": str(episode.status) if self._run else "not started",
             "detail": episode.detail,
             "error": self.error,
+            "state": find_last_state(episode),
+            "trials": 1 + sum(isinstance(event, Restarted) for event in episode.events),
             "solvable": self._solvable,
             "threads": len(episode.threads),
             "depth": episode.depth,

@@ -11,14 +11,13 @@ executors the first of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from thread_kit.dialect import QA_ASYNC
 from thread_kit.envs.benchmark import Benchmark
-from thread_kit.envs.registry import find_benchmark
+from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.experiments.ablations import (
     ABLATIONS,
     SEPARATE,
@@ -32,7 +31,8 @@ from thread_kit.methods.nlep import nlep
 from thread_kit.methods.plan_and_execute import plan_and_execute
 from thread_kit.methods.react import react
 from thread_kit.methods.reflexion import reflexion
-from thread_kit.methods.state_machines import MACHINES, SPLIT_MACHINES
+from thread_kit.methods.sf_chat import as_chat
+from thread_kit.methods.state_outputs import list_agents
 from thread_kit.methods.stateflow import Machine, stateflow
 from thread_kit.methods.tdag import tdag
 from thread_kit.methods.try_again import try_again
@@ -44,7 +44,13 @@ EXECUTOR, ALONE = 20, 60
 """Iterations of an executor, and of one that is the whole method (ADaPT paper, appendix A: ALFWorld
 and TextCraft)."""
 
-Builder = Callable[[Benchmark, str], SessionMethod]
+STATEFLOW_TRIALS = 6
+"""Of Reflexion on StateFlow (StateFlow paper, section 4.2 and Figure 6)."""
+
+TEN = "10 states"
+"""ALFWorld's machine with three states more (StateFlow paper, appendix B.3)."""
+
+Builder = Callable[..., SessionMethod]
 """Of a benchmark, and of the name of the few-shot prompts that fit a task (`Env.examples`)."""
 
 
@@ -107,23 +113,70 @@ def _taught_react() -> SessionMethod:
     return _method("react", partial(react, iterations=ALONE), EMPTY)
 
 
-def _stateflow(benchmark: Benchmark, examples: str) -> SessionMethod:
-    program = _machine(examples, {**MACHINES, **benchmark.machines})
-    return _method("stateflow", program, _load_prompt(benchmark, f"stateflow/{examples}"))
+def _stateflow(
+    benchmark: Benchmark, examples: str, variant: str = "", without: Sequence[str] = ()
+) -> SessionMethod:
+    """variant: "-split" for the machine of ten states. without: states that are left out."""
+    program, prompts = _machine(benchmark, examples, variant, without)
+    parts = ["stateflow", *([TEN] if variant else []), *(f"no_{state}" for state in without)]
+    return _method(", ".join(parts), program, *prompts)
 
 
-def _machine(examples: str, machines: Mapping[str, Machine]) -> Program:
-    if examples not in machines:
-        raise ValueError(
-            f"nobody has written a state machine for {examples!r}; known: {', '.join(machines)}"
-        )
-    return partial(stateflow, machine=machines[examples], turns=ALONE)
+def _machine(
+    benchmark: Benchmark, examples: str, variant: str = "", without: Sequence[str] = ()
+) -> tuple[Program, tuple[Prompt, ...]]:
+    """StateFlow as a program, and its prompts: none for the main thread, then the agents'.
+
+    without: in small letters.
+    """
+    machine = _find_machine(benchmark, examples + variant)
+    names = {name.lower(): name for name in machine.states}
+    machine = machine.without(*(names.get(name, name) for name in without))
+    agents = _load_agents(benchmark, examples, variant, machine)
+    program = partial(stateflow, machine=machine, agents=agents, turns=ALONE)
+    main = replace(EMPTY, dialect=replace(benchmark.dialect, spawn=None))
+    return program, (main, *agents.values())
 
 
-def _stateflow_split(benchmark: Benchmark, examples: str) -> SessionMethod:
-    program = _machine(examples, SPLIT_MACHINES)
-    prompt = _load_prompt(benchmark, f"stateflow/{examples}-split")
-    return _method("stateflow, 10 states", program, prompt)
+def _find_machine(benchmark: Benchmark, name: str) -> Machine:
+    if name not in benchmark.machines:
+        known = ", ".join(machine for other in BENCHMARKS.values() for machine in other.machines)
+        raise ValueError(f"nobody has written a state machine for {name!r}; known: {known}")
+    return benchmark.machines[name]
+
+
+def _load_agents(
+    benchmark: Benchmark, examples: str, variant: str, machine: Machine
+) -> dict[str, Prompt]:
+    """The prompt of each state's agent, a section of one file.
+
+    "[Process heat]" goes before "[Process]" for tasks of the type heat, and "[Solve without
+    Verify]" where Verify is left out. A variant's own file has what differs.
+    """
+    dialect = replace(benchmark.dialect, spawn=None)
+    sections = benchmark.load_instructions(f"stateflow/{benchmark.name}", dialect)
+    if variant:
+        sections |= benchmark.load_instructions(f"stateflow/{benchmark.name}{variant}", dialect)
+    kind = examples.removeprefix(benchmark.name).removeprefix("-")
+    agents = {}
+    for state in list_agents(machine):
+        names = [f"{state} without {left_out}" for left_out in machine.rerouted]
+        names += [f"{state} {kind}", state]
+        section = next((name for name in names if name in sections), None)
+        if section is None:
+            raise ValueError(
+                f"the prompt stateflow/{benchmark.name} has no section for the state {state!r}; "
+                f"it has: {', '.join(sections)}"
+            )
+        agents[state] = sections[section]
+    return agents
+
+
+def _sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> SessionMethod:
+    machine = as_chat(_find_machine(benchmark, examples + variant))
+    prompt = _load_prompt(benchmark, f"sf_chat/{examples}{variant}")
+    name = "sf_chat, 10 states" if variant else "sf_chat"
+    return _method(name, partial(stateflow, machine=machine, turns=ALONE), prompt)
 
 
 # Several trials
@@ -137,32 +190,37 @@ def _try_again(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 
 def _reflect(
-    name: str, actor: Program, prompt: Prompt, benchmark: Benchmark, **fixed: Any
+    name: str,
+    actor: Program,
+    prompts: tuple[Prompt, ...],
+    benchmark: Benchmark,
+    trials: int,
+    scope: str = "",
 ) -> SessionMethod:
-    """Reflexion on top of an actor."""
+    """Reflexion on top of an actor. prompts: the actor's, its own first."""
     reflect = _load_prompt(benchmark, f"reflexion/{benchmark.name}")
-    program = partial(reflexion, actor=actor, reflect=reflect, trials=benchmark.max_depth)
-    method = _method(name, program, prompt, reflect)
-    return SessionMethod(name, prompt, {**method.fixed, **fixed})
+    program = partial(reflexion, actor=actor, reflect=reflect, trials=trials)
+    method = _method(name, program, *prompts, reflect)
+    return replace(method, fixed={**method.fixed, "scope": scope}) if scope else method
 
 
 def _reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     actor = "nlep-react" if benchmark.dialect.code else "react"
     prompt = _load_prompt(benchmark, f"{actor}/{examples}")
-    return _reflect("reflexion", _executor(benchmark, EXECUTOR), prompt, benchmark)
+    actor_program = _executor(benchmark, EXECUTOR)
+    return _reflect("reflexion", actor_program, (prompt,), benchmark, benchmark.max_depth)
 
 
 def _stateflow_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
-    actor = _machine(examples, {**MACHINES, **benchmark.machines})
-    prompt = _load_prompt(benchmark, f"stateflow/{examples}")
-    return _reflect("stateflow+reflexion", actor, prompt, benchmark)
+    actor, prompts = _machine(benchmark, examples)
+    return _reflect("stateflow+reflexion", actor, prompts, benchmark, STATEFLOW_TRIALS)
 
 
 def _thread_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     if benchmark.dialect.code:
         raise ValueError(f"thread+reflexion is for tasks that are solved by acting, not {examples}")
-    prompt = _load_prompt(benchmark, examples)
-    return _reflect("thread+reflexion", thread_program, prompt, benchmark, scope="exported")
+    prompts, trials = (_load_prompt(benchmark, examples),), benchmark.max_depth
+    return _reflect("thread+reflexion", thread_program, prompts, benchmark, trials, "exported")
 
 
 # Plans
@@ -224,6 +282,7 @@ BUILDERS: dict[str, Builder] = {
     "plan-and-execute": _plan_and_execute,
     "adapt": _adapt,
     "stateflow": _stateflow,
+    "sf_chat": _sf_chat,
     "reflexion": _reflexion,
     "stateflow+reflexion": _stateflow_reflexion,
     "thread+reflexion": _thread_reflexion,
@@ -237,7 +296,8 @@ BUILDERS: dict[str, Builder] = {
 VARIANTS: dict[str, Builder] = {
     "adapt, atomic": partial(_adapt, executor="atomic"),
     "adapt, by type": partial(_adapt, executor="by type"),
-    "stateflow, 10 states": _stateflow_split,
+    f"stateflow, {TEN}": partial(_stateflow, variant="-split"),
+    f"sf_chat, {TEN}": partial(_sf_chat, variant="-split"),
     "thread, async": _thread_async,
     "thread, lines": _thread_lines,
     "nlep": _nlep,
@@ -256,11 +316,44 @@ TAUGHT: dict[str, Callable[[], SessionMethod]] = {
 """Those that an adapter can teach a model, which then needs no examples; and ablations of them."""
 
 
-def load_method(name: str, benchmark: str | Benchmark, *, taught: bool = False) -> SessionMethod:
+WITH_STATES = ("stateflow", f"stateflow, {TEN}")
+LEFT_OUT = ", no_"
+"""Names a state of StateFlow's machine that is left out: "stateflow, no_verify" (StateFlow paper,
+Figure 4 and Table 7)."""
+
+
+def list_methods() -> list[str]:
+    """The names of all methods, of whatever benchmark they are."""
+    machines = (item for benchmark in BENCHMARKS.values() for item in benchmark.machines.items())
+    left_out = (
+        f"stateflow{f', {TEN}' if name.endswith('-split') else ''}{LEFT_OUT}{state.lower()}"
+        for name, machine in machines
+        for state in machine.optional
+    )
+    return [*BUILDERS, *VARIANTS, *dict.fromkeys(left_out)]
+
+
+def has_trials(name: str) -> bool:
+    """Whether a method gives the task to its actor again and again."""
+    return name.endswith("reflexion") or name == "try again"
+
+
+def _with_trials(method: SessionMethod, trials: int) -> SessionMethod:
+    """The method with another number of trials; raises ValueError where it makes only one."""
+    program = method.fixed.get("program")
+    if trials < 1 or not isinstance(program, partial) or "trials" not in program.keywords:
+        raise ValueError(f"{method.name!r} cannot have {trials} trials; Reflexion can, 1 or more")
+    return replace(method, fixed={**method.fixed, "program": partial(program, trials=trials)})
+
+
+def load_method(
+    name: str, benchmark: str | Benchmark, *, taught: bool = False, trials: int | None = None
+) -> SessionMethod:
     """A method with its prompts for a benchmark; with none if the model was taught the method.
 
     benchmark: its record; or its name, or that of the few-shot prompts of one of its task types
         ("alfworld-heat", see `Env.examples`).
+    trials: of Reflexion and Try Again; None takes those of their papers.
     Raises ValueError for an unknown name, or where a benchmark lacks what the method needs;
     FileNotFoundError for a prompt that nobody has written.
     """
@@ -273,7 +366,12 @@ def load_method(name: str, benchmark: str | Benchmark, *, taught: bool = False) 
             raise ValueError(f"no adapter teaches {name!r}; those taught: {', '.join(TAUGHT)}")
         return TAUGHT[name]()
     builders = BUILDERS | {variant: VARIANTS[variant] for variant in benchmark.methods}
-    if name not in builders:
+    whole, *left_out = name.split(LEFT_OUT)
+    if whole not in builders or (left_out and whole not in WITH_STATES):
         known = ", ".join(builders)
         raise ValueError(f"there is no method {name!r} on {examples}; known: {known}")
-    return builders[name](benchmark, examples)
+    build = builders[whole]
+    method = (
+        build(benchmark, examples, without=left_out) if left_out else build(benchmark, examples)
+    )
+    return method if trials is None else _with_trials(method, trials)

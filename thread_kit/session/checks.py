@@ -30,7 +30,7 @@ def check_parts(
     for prompt in known:
         if not isinstance(prompt, Prompt):
             raise ValueError(f"prompt={prompt!r} is no prompt; load one: tk.load_prompt(...)")
-    dialects = {prompt.dialect for prompt in known if prompt.examples}
+    dialects = {prompt.dialect for prompt in known if prompt.text}
     if len(dialects | ({dialect} if dialect else set())) > 1:
         raise ValueError(
             "the prompts and the session speak different dialects, so the examples would show "

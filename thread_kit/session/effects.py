@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from thread_kit.dialect import Dialect
 from thread_kit.envs.env import Env
-from thread_kit.requests import Executed, Finished
+from thread_kit.requests import Executed, Finished, Observation
 from thread_kit.sandbox.jail.limits import ERROR_CHARACTERS
 from thread_kit.sandbox.namespace import LineResult
 from thread_kit.sequence import Provenance
@@ -65,8 +65,11 @@ class Effects:
             ran = thread.namespace.define(edit.variables)
             yield replace(edit, variables=plain(ran.changed))
 
-    def act(self, thread: LiveThread, action: str) -> Iterator[Event]:
-        """Do what a thread wants done; it replies with what the thread observes."""
+    def act(self, thread: LiveThread, action: str, nearest: bool = False) -> Iterator[Event]:
+        """Do what a thread wants done; it replies with what the thread observes.
+
+        nearest: what is no valid action is taken for the one that is most like it.
+        """
         if self._dialect.code:
             yield from self._act_in_code(thread, action)
         elif self._env is None:
@@ -76,12 +79,13 @@ class Effects:
         elif self._done:
             thread.reply = "The task is over."
         else:
-            yield from self._step(thread, self._env, action)
+            yield from self._step(thread, self._env, action, nearest)
         spans = self._episode.threads[thread.id].sequence
         number = sum(span.provenance is Provenance.OBSERVED for span in spans)
         if edit := self._edits.find("observation", thread.id, number):
             yield replace(edit, was=thread.reply)
             thread.reply = edit.now
+        thread.reply = Observation(thread.reply, is_over=self._done)
 
     def hand_in(self, thread: LiveThread, finished: Finished) -> Iterator[Event]:
         """Hand in the answer of the main thread, where the environment waits for one."""
@@ -105,8 +109,11 @@ class Effects:
         self._done = False
         yield Restarted(thread.id, thread.reply)
 
-    def _step(self, thread: LiveThread, env: Env, action: str) -> Iterator[Event]:
-        observation, reward, terminated, truncated, info = env.step(action)
+    def _step(
+        self, thread: LiveThread, env: Env, action: str, nearest: bool = False
+    ) -> Iterator[Event]:
+        valid = env.find_nearest(action) if nearest else action
+        observation, reward, terminated, truncated, info = env.step(valid)
         self._done = terminated or truncated
         yield Acted(thread.id, action, observation, reward, terminated, truncated, plain(info))
         thread.reply = observation

@@ -348,7 +348,10 @@ def _roles(
 def _prompt(sha: str, stored: dict[str, Any], dialect: Dialect) -> Prompt:
     if not stored["text"]:
         return EMPTY
-    prompt = parse_prompt(stored["text"], stored["name"], dialect)
+    if stored["text"].startswith("Prompt:\n"):
+        prompt = parse_prompt(stored["text"], stored["name"], dialect)
+    else:
+        prompt = Prompt(stored["name"], (), dialect, stored["text"])
     if prompt.sha256 != sha:
         raise ValueError(f"the prompt {stored['name']!r} of the trace does not have its own hash")
     return prompt

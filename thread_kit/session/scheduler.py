@@ -164,8 +164,8 @@ class Scheduler:
                 self._calls.begin(thread, request)
             case Execute(lines):
                 yield from self._effects.execute(thread, lines)
-            case Act(action):
-                yield from self._effects.act(thread, action)
+            case Act(action, nearest):
+                yield from self._effects.act(thread, action, nearest)
             case Spawn(context, program, prompt):
                 yield from self._spawn(thread, context, program=program, prompt=prompt)
             case SpawnAsync(context, name):
@@ -212,7 +212,7 @@ class Scheduler:
             yield replace(edit, was=context)
             context = edit.now
         text = self._dialect.context(context)
-        span = Span(Provenance.CONTEXT, text, self.engine.tokenize(text, first=not prompt.examples))
+        span = Span(Provenance.CONTEXT, text, self.engine.tokenize(text, first=not prompt.text))
 
         # 2. The thread, with what it inherits: variables, futures, and whether it may act.
         futures = dict(parent.futures) if parent else {}

@@ -187,7 +187,7 @@ class Session:
         )
 
     def _tokens_of(self, prompt: Prompt) -> tuple[int, ...]:
-        return self.engine.tokenize(prompt.text, first=True) if prompt.examples else ()
+        return self.engine.tokenize(prompt.text, first=True) if prompt.text else ()
 
     # One event after the other
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.textcraft.env import SPLITS, TextCraft, tasks
+from thread_kit.envs.textcraft.machine import MACHINE
 from thread_kit.errors.rules import TextCraftRules
 
 TEXTCRAFT = Benchmark(
@@ -15,6 +16,7 @@ TEXTCRAFT = Benchmark(
     start=("inventory",),
     max_depth=4,
     handlers=("get", "make"),
+    machines={"textcraft": MACHINE},
     error_rules=TextCraftRules,
     adapters={"smollm2-135m": "thread-textcraft-135m"},
     published="TextCraft",
