@@ -131,7 +131,8 @@ def test_both_examples_of_a_react_prompt_are_won_games(kind):
         env = AlfWorld("generated", name)
         episode = play("react", kind, env, speak_examples([prompt]))
         assert env.won
-        assert episode.threads[0].sequence.text == example.response
+        text = episode.threads[0].sequence.text
+        assert f"{text}Task completed!\n#END#" == example.response  # nobody asks a winner
         assert episode.header["prompts"].keys() == {prompt.sha256}
 
 
@@ -356,8 +357,9 @@ def test_tdags_decomposer_and_generator_lead_to_the_goal(game):
 
     episode = play("tdag", kind, env, speak)
     assert env.won
-    assert (acts, results) == ([], [])
-    assert episode.threads[0].sequence.text == shown
+    assert (acts, len(results)) == ([], 1)  # the last agent has won, and nobody asks it more
+    text = episode.threads[0].sequence.text.removesuffix("Task completed!<=\n")
+    assert shown.startswith(f"{text}{results[0]}<=\n")
 
 
 @needs_engine
@@ -386,3 +388,39 @@ def test_the_variants_are_there_for_every_type_and_on_alfworld_only(name):
         assert pickle.loads(pickle.dumps(made)).prompt == made.prompt  # it travels, too
     with pytest.raises(ValueError, match=f"no method '{name}' on textcraft"):
         load_method(name, "textcraft")
+
+
+SHARING = ("react-hybrid", "try again", "plan-and-execute", "reflexion", "adapt")
+BY_TYPE = tuple(
+    f"{name}-by-type" for name in ("react", "try-again", "plan-and-execute", "reflexion", "adapt")
+)
+
+
+def executor_of(name: str, kind: str) -> tuple[str, int]:
+    """The name of the executor's prompt, and its iterations."""
+    method = load_method(name, f"alfworld-{kind}")
+    keywords = method.fixed["program"].keywords
+    actor = keywords.get("actor")
+    prompt = keywords.get("executor", method.prompt)
+    assert method.own_limits
+    return prompt.name, (actor.keywords if actor else keywords)["iterations"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_methods_of_the_adapt_paper_share_one_executor(kind):
+    """ADaPT paper, section 4.2 and Table 1; Table 6; section 6.2, Figure 5."""
+    for name in SHARING:
+        assert executor_of(name, kind) == ("adapt/alfworld-executor", 60 if "react" in name else 20)
+    for name in BY_TYPE:
+        assert executor_of(name, kind) == (f"react/alfworld-{kind}", 60 if "react" in name else 20)
+    for name in ("react-atomic", "adapt-atomic"):
+        assert executor_of(name, kind)[0] == "adapt/alfworld-atomic"
+    assert not load_method("react", f"alfworld-{kind}").own_limits  # of THREAD paper, Table 1
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("examples", ["alfworld-heat", "textcraft"])
+def test_d_max_has_a_name(depth, examples):
+    method = load_method(f"adapt-d{depth}", examples)
+    assert method.fixed["program"].keywords["max_depth"] == depth
+    assert method.prompt == load_method("adapt", examples).prompt
