@@ -147,3 +147,21 @@ def test_models_lists_the_embedded_model_and_where_it_is(capsys):
     out = capsys.readouterr().out
     assert "smollm2-135m" in out
     assert "SmolLM2-135M-Instruct.Q4_1.gguf" in out
+
+
+def test_a_suite_has_another_model_for_the_planner(tmp_path, capsys, monkeypatch):
+    said = {
+        "executor": ["Task failed!\n#END#", "> get 9 emerald =>", "Task completed!\n#END#"],
+        "planner": ["Step 1: fetch 9 emerald\n#END#"],
+    }
+    load = {name: ScriptedEngine(replies, name=name) for name, replies in said.items()}
+    monkeypatch.setattr("thread_kit.cli.arguments.load_model", lambda name, **_: load[name])
+    out = tmp_path / "r.jsonl"
+    asked = ["suite", "--split", "dev", "--tasks", "1", "--methods", "adapt-d2", "--out", str(out)]
+    assert main([*asked, "--models", "executor", "--planner-model", "planner"]) == 0
+    (row,) = Results.load(out).rows
+    assert row["model"] == "executor, planner planner"
+    assert row["engine"]["name"] == "executor"
+    assert row["others"]["adapt/textcraft-planner"]["name"] == "planner"
+    assert (row["k_max"], row["claimed"], row["solved"]) == (2, True, False)
+    assert "executor, planner planner" in capsys.readouterr().out

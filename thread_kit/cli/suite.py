@@ -16,10 +16,17 @@ from thread_kit.cli.arguments import (
     read_benchmark,
     read_rules,
 )
+from thread_kit.engines.by_prompt import EngineByPrompt
+from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import EMBEDDED
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.method import Method, PerTaskMethod, SessionMethod
-from thread_kit.experiments.method_registry import BUILDERS, VARIANTS, load_method
+from thread_kit.experiments.method_registry import (
+    BUILDERS,
+    VARIANTS,
+    load_method,
+    load_planners,
+)
 from thread_kit.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -51,6 +58,11 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--retry", action="store_true", help="play again what broke down")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes side by side")
     add_model(parser)
+    parser.add_argument(
+        "--planner-model",
+        metavar="NAME",
+        help="another model for the planner of adapt and plan-and-execute (ADaPT paper, Table 4)",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -76,11 +88,7 @@ def run(options: argparse.Namespace) -> None:
         suite = Suite(
             options.out,
             methods=build_methods(options, adapter, prompt, examples),
-            models={
-                Path(model).stem if model.endswith(".gguf") else model: partial(
-                    load_engine, model, adapter, options
-                )
-            },
+            models={name_models(model, options): partial(load_models, model, adapter, options)},
             environment=benchmark.environment,
             tasks=chosen,
             seeds=range(options.seeds),
@@ -90,6 +98,22 @@ def run(options: argparse.Namespace) -> None:
         print(suite, flush=True)
         rows += suite.run(at_once=options.at_once, retry=options.retry).rows
     report(Results(rows), benchmark, seeds=options.seeds)
+
+
+def name_models(model: str, options: argparse.Namespace) -> str:
+    """What tables call a model, and its planner where that is another one."""
+    names = [model, options.planner_model] if options.planner_model else [model]
+    return ", planner ".join(Path(name).stem if name.endswith(".gguf") else name for name in names)
+
+
+def load_models(model: str, adapter: str | None, options: argparse.Namespace) -> Engine:
+    """The engine of a model; one of two where the planner is another (`engines/by_prompt.py`)."""
+    engine = load_engine(model, adapter, options)
+    if options.planner_model is None:
+        return engine
+    prompts = load_planners(read_benchmark(options)[0])
+    planner = load_engine(options.planner_model, None, options)
+    return EngineByPrompt(engine, dict.fromkeys(prompts, planner))
 
 
 def build_methods(

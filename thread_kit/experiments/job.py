@@ -18,6 +18,7 @@ from thread_kit.envs.env import Env
 from thread_kit.experiments.method import Method, Run
 from thread_kit.experiments.results_file import Key, canonical
 from thread_kit.experiments.resume import Interrupted
+from thread_kit.methods.adapt import claims_success, k_max
 from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
@@ -138,7 +139,9 @@ class RunningJob:
     def row(self) -> dict[str, Any]:
         """What came of the episode, for the results file. Tokens; JSON values only.
 
-        seconds: None if the episode was interrupted, since nobody knows them.
+        seconds: None if the episode was interrupted, since nobody knows them. claimed: what a
+        method with executors finds of its own success. k_max: the levels that ADaPT has used (ADaPT
+        paper, sections 6.3 and F).
         """
         job, episode = self.job, self._run.episode if self._run else Episode()
         used, header = episode.usage, episode.header
@@ -168,6 +171,9 @@ class RunningJob:
             "limits": header.get("limits"),
             "temperature": header.get("sampling", {}).get("temperature"),
             "engine": header.get("model"),
+            "others": _other_models(header) or None,
+            "claimed": claims_success(episode) if "program" in header else None,
+            "k_max": k_max(episode),
         }
 
 
@@ -176,20 +182,31 @@ def _key(job: Job, header: Mapping[str, Any]) -> Key:
     prompts = settings = ""
     if header:
         prompts = _hash(sorted(header.get("prompts") or {}))
-        model = header.get("model") or {}
-        engine = {name: model[name] for name in IDENTITY if name in model}
-        if engine.get("adapter"):  # the same one under another name is the same
-            engine["adapter"] = engine["adapter"]["sha256"]
         values = {
-            "engine": engine,
+            "engine": _identify(header.get("model") or {}),
             "limits": header.get("limits"),
             "scope": header.get("scope"),
             "temperature": header.get("sampling", {}).get("temperature"),
         }
         if "program" in header:
             values["program"] = header["program"]
+        if others := _other_models(header):
+            values["others"] = {name: _identify(model) for name, model in others.items()}
         settings = _hash(values)
     return Key(job.method.name, job.model, prompts, settings, canonical(job.task), job.seed)
+
+
+def _identify(model: Mapping[str, Any]) -> dict[str, Any]:
+    engine = {name: model[name] for name in IDENTITY if name in model}
+    if engine.get("adapter"):  # the same one under another name is the same
+        engine["adapter"] = engine["adapter"]["sha256"]
+    return engine
+
+
+def _other_models(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The models beside the first one, by the few-shot prompts that they read."""
+    prompts = (header.get("prompts") or {}).values()
+    return {prompt["name"]: prompt["model"] for prompt in prompts if prompt.get("model")}
 
 
 def _hash(value: Any) -> str:

@@ -295,6 +295,15 @@ TAUGHT: dict[str, Callable[[], SessionMethod]] = {
 """Those that an adapter can teach a model, which then needs no examples; and ablations of them."""
 
 
+def load_planners(benchmark: Benchmark) -> list[Prompt]:
+    """The prompts of the planners of ADaPT and of Plan-and-Execute (`engines/by_prompt.py`).
+
+    Raises FileNotFoundError where a benchmark has none.
+    """
+    paths = f"adapt/{benchmark.name}-planner", f"plan_and_execute/{benchmark.name}"
+    return [_load_prompt(benchmark, path) for path in paths]
+
+
 def load_method(name: str, benchmark: str | Benchmark, *, taught: bool = False) -> SessionMethod:
     """A method with its prompts for a benchmark; with none if the model was taught the method.
 

@@ -135,6 +135,7 @@ class Session:
         main_prompt = main_prompt or prompt
         header = make_header(
             model=engine.describe(),
+            others=engine.describe_other,
             environment=env.name if env else None,
             task=env.task if env else None,
             prompts=[(p, self._tokens_of(p)) for p in (main_prompt, prompt, *prompts)],
@@ -187,7 +188,8 @@ class Session:
         )
 
     def _tokens_of(self, prompt: Prompt) -> tuple[int, ...]:
-        return self.engine.tokenize(prompt.text, first=True) if prompt.examples else ()
+        tokenize = self.engine.tokenizer(prompt.sha256)
+        return tokenize(prompt.text, first=True) if prompt.examples else ()
 
     # One event after the other
 
