@@ -202,10 +202,18 @@ def as_observed(observation: str, variables: Variables) -> str:
     return observation
 
 
-def exchange_of(dialect: Dialect, **own: Callable[..., str] | None) -> dict[str, Any]:
-    """phi, psi, xi and the abstraction of a session; `own` are those that it is given."""
+def exchange_of(
+    dialect: Dialect, *, taught: bool = False, **own: Callable[..., str] | None
+) -> dict[str, Any]:
+    """phi, psi, xi and the abstraction of a session; `own` are those that it is given.
+
+    taught: the model reads no examples; the adapters were taught with inherited names, too.
+    """
     functions: dict[str, Callable[..., str]] = {"phi": phi_last_line, "psi": psi_print}
-    functions |= {"xi": xi_after_mark, "abstract": abstract_own_values}
+    functions |= {
+        "xi": xi_after_mark,
+        "abstract": abstract_values if taught else abstract_own_values,
+    }
     if dialect.code:
         functions |= {"phi": phi_own_line, "xi": xi_code, "abstract": as_comment}
     return functions | {name: function for name, function in own.items() if function is not None}

@@ -56,8 +56,10 @@ def claims_figure(frame: pd.DataFrame) -> go.Figure:
     table = compare_claims(frame)
     names = [f"{row.method}, {row.model}" for row in table.itertuples()]
     figure = go.Figure()
-    looks = (("claimed", "judged by the model", SERIES[0][0], "/"),)
-    looks += (("solved", "the environment's reward", SERIES[1][0], ""),)
+    looks = (
+        ("claimed", "judged by the model", SERIES[0][0], "/"),
+        ("solved", "the environment's reward", SERIES[1][0], ""),
+    )
     for column, label, colour, pattern in looks:
         figure.add_trace(
             go.Bar(

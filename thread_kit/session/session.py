@@ -125,7 +125,9 @@ class Session:
         self.keep_cells = False
         self._seconds = seconds
         own = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
-        self._functions: dict[str, Any] = exchange.exchange_of(self._dialect, **own)
+        self._functions: dict[str, Any] = exchange.exchange_of(
+            self._dialect, taught=not prompt.examples, **own
+        )
         self._program, self._sandbox = program, sandbox
         self._context = context if env is None else env.reset()
         self._own_sandbox: Sandbox | None = None
