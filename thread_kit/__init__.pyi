@@ -1,6 +1,7 @@
 from .dialect import ASYNC as ASYNC
 from .dialect import QA as QA
 from .dialect import QA_ASYNC as QA_ASYNC
+from .engines.by_prompt import EngineByPrompt as EngineByPrompt
 from .engines.human import HumanEngine as HumanEngine
 from .engines.llama import LlamaEngine as LlamaEngine
 from .engines.models import MODELS as MODELS

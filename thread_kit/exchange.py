@@ -6,6 +6,7 @@ ablations of E.2). Any function of the same form can take their place.
     phi(Y, variables, dialect) -> the context of a child
     psi(child)                 -> what the parent gets back, before the closing mark
     xi(Y, variables, dialect)  -> the action
+    abstract(observation, own) -> what the thread reads of it; own: its variables (`Known`)
 """
 
 from __future__ import annotations
@@ -25,6 +26,14 @@ Phi = Callable[[Sequence, Variables, Dialect], str]
 Psi = Callable[["Finished"], str]
 Xi = Callable[[Sequence, Variables, Dialect], str]
 Abstract = Callable[[str, Variables], str]
+
+
+class Known(dict[str, Any]):
+    """The variables of a thread. own: the names that lines of its own text have assigned."""
+
+    def __init__(self, variables: Variables, own: Collection[str]) -> None:
+        super().__init__(variables)
+        self.own = own
 
 
 INSTANTIATED_CHARACTERS = 200_000
@@ -157,13 +166,24 @@ def xi_code(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
     return " ".join([code, *(["#"] if futures else []), *(f"{{{name}}}" for name in futures)])
 
 
-def abstract_values(observation: str, variables: Variables) -> str:
-    """The observation abstraction: values of string variables are shown as `{name}`.
+def abstract_own_values(observation: str, variables: Variables) -> str:
+    """The observation abstraction, by the names that the thread has assigned in its own text.
 
-    So "Crafted 3 minecraft:dark_oak_sign" reads "Crafted 3 minecraft:{target_item}" (THREAD paper,
-    G.5), and parent and child go on speaking of the same thing by the same name. Of two variables
-    with one value the latest defined is shown; whole words only; an identifier form with
-    underscores counts as the value. One pass, so that a name put in is never replaced itself.
+    As `abstract_values`, but nothing is shown by a name that only a thread above has written
+    (THREAD paper, G.3 to G.5: whoever acts has bound the names first).
+    """
+    own = variables.own if isinstance(variables, Known) else variables
+    return abstract_values(observation, {n: v for n, v in variables.items() if n in own})
+
+
+def abstract_values(observation: str, variables: Variables) -> str:
+    """The observation abstraction by all names that the thread knows, inherited ones, too.
+
+    Values of string variables are shown as `{name}`. So "Crafted 3 minecraft:dark_oak_sign" reads
+    "Crafted 3 minecraft:{target_item}" (THREAD paper, G.5), and parent and child go on speaking of
+    the same thing by the same name. Of two variables with one value the latest defined is shown;
+    whole words only; an identifier form with underscores counts as the value. One pass, so that a
+    name put in is never replaced itself.
     """
     names: dict[str, str] = {}
     for name in reversed(list(variables)):
@@ -182,10 +202,18 @@ def as_observed(observation: str, variables: Variables) -> str:
     return observation
 
 
-def exchange_of(dialect: Dialect, **own: Callable[..., str] | None) -> dict[str, Any]:
-    """phi, psi, xi and the abstraction of a session; `own` are those that it is given."""
+def exchange_of(
+    dialect: Dialect, *, taught: bool = False, **own: Callable[..., str] | None
+) -> dict[str, Any]:
+    """phi, psi, xi and the abstraction of a session; `own` are those that it is given.
+
+    taught: the model reads no examples; the adapters were taught with inherited names, too.
+    """
     functions: dict[str, Callable[..., str]] = {"phi": phi_last_line, "psi": psi_print}
-    functions |= {"xi": xi_after_mark, "abstract": abstract_values}
+    functions |= {
+        "xi": xi_after_mark,
+        "abstract": abstract_values if taught else abstract_own_values,
+    }
     if dialect.code:
         functions |= {"phi": phi_own_line, "xi": xi_code, "abstract": as_comment}
     return functions | {name: function for name, function in own.items() if function is not None}

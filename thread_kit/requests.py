@@ -96,15 +96,16 @@ class Act:
 class Observation(str):
     """Reply: the text of what was observed.
 
-    is_over: the environment says that the task is solved, or over without that.
+    is_over: the environment says that the task is solved, or over without that. reward: its last.
     """
 
     is_over: bool
+    reward: float
 
-    def __new__(cls, text: str, *, is_over: bool = False) -> Observation:
-        """A text with its mark."""
+    def __new__(cls, text: str, *, is_over: bool = False, reward: float = 0.0) -> Observation:
+        """A text with its marks."""
         observation = super().__new__(cls, text)
-        observation.is_over = is_over
+        observation.is_over, observation.reward = is_over, reward
         return observation
 
 
@@ -167,6 +168,16 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
+class Restore:
+    """Request: the environment as these actions leave it from its start; the reply is None.
+
+    They were done in this order before; where they are all that was done, nothing happens.
+    """
+
+    actions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """A thread that is over: all that psi may look at. `futures`: the names of its futures.
 
@@ -183,7 +194,7 @@ class Finished:
     error: str | None = None
 
 
-Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define | Show | Restart
+Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define | Show | Restart | Restore
 
 
 ENDS = {

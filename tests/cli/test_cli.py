@@ -159,3 +159,21 @@ def test_trials_are_those_of_the_methods_that_try_again():
     methods = [m.make("textcraft") for m in build_methods(options, None, None, "textcraft")]
     trials = [method.fixed["program"].keywords.get("trials") for method in methods]
     assert trials == [None, 2, 2]
+
+
+def test_a_suite_has_another_model_for_the_planner(tmp_path, capsys, monkeypatch):
+    said = {
+        "executor": ["Task failed!\n#END#", "> get 9 emerald =>", "Task completed!\n#END#"],
+        "planner": ["Step 1: fetch 9 emerald\n#END#"],
+    }
+    load = {name: ScriptedEngine(replies, name=name) for name, replies in said.items()}
+    monkeypatch.setattr("thread_kit.cli.arguments.load_model", lambda name, **_: load[name])
+    out = tmp_path / "r.jsonl"
+    asked = ["suite", "--split", "dev", "--tasks", "1", "--methods", "adapt-d2", "--out", str(out)]
+    assert main([*asked, "--models", "executor", "--planner-model", "planner"]) == 0
+    (row,) = Results.load(out).rows
+    assert row["model"] == "executor, planner planner"
+    assert row["engine"]["name"] == "executor"
+    assert row["others"]["adapt/textcraft-planner"]["name"] == "planner"
+    assert (row["k_max"], row["claimed"], row["solved"]) == (2, True, False)
+    assert "executor, planner planner" in capsys.readouterr().out

@@ -31,6 +31,12 @@ PUBLISHED_NAMES = {
         f"stateflow, no_{state.lower()}": (f"StateFlow without {state}",)
         for state in ("Verify", "Error", "Observe")
     },
+    "react-hybrid": ("ReAct",),
+    "react-by-type": ("ReAct",),
+    "try-again-by-type": ("Try Again",),
+    "plan-and-execute-by-type": ("Plan-and-Execute",),
+    "reflexion-by-type": ("Reflexion",),
+    "adapt-by-type": ("ADaPT",),
 }
 """By our name of a method, the papers' names, where they are not the same in small letters.
 

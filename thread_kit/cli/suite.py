@@ -17,11 +17,18 @@ from thread_kit.cli.arguments import (
     read_budget,
     read_rules,
 )
+from thread_kit.engines.by_prompt import EngineByPrompt
+from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import EMBEDDED
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.budgets import apply_budget
 from thread_kit.experiments.method import Method, PerTaskMethod, SessionMethod
-from thread_kit.experiments.method_registry import has_trials, list_methods, load_method
+from thread_kit.experiments.method_registry import (
+    has_trials,
+    list_methods,
+    load_method,
+    load_planners,
+)
 from thread_kit.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -59,6 +66,11 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes side by side")
     add_model(parser)
+    parser.add_argument(
+        "--planner-model",
+        metavar="NAME",
+        help="another model for the planner of adapt and plan-and-execute (ADaPT paper, Table 4)",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -85,11 +97,7 @@ def run(options: argparse.Namespace) -> None:
         suite = Suite(
             options.out,
             methods=build_methods(options, adapter, prompt, env.examples),
-            models={
-                Path(model).stem if model.endswith(".gguf") else model: partial(
-                    load_engine, model, adapter, options
-                )
-            },
+            models={name_models(model, options): partial(load_models, model, adapter, options)},
             environment=benchmark.environment,
             tasks=chosen,
             seeds=range(options.seeds),
@@ -99,6 +107,22 @@ def run(options: argparse.Namespace) -> None:
         print(suite, flush=True)
         rows += suite.run(at_once=options.at_once, retry=options.retry, extend=options.extend).rows
     report(Results(rows), benchmark, seeds=options.seeds)
+
+
+def name_models(model: str, options: argparse.Namespace) -> str:
+    """What tables call a model, and its planner where that is another one."""
+    names = [model, options.planner_model] if options.planner_model else [model]
+    return ", planner ".join(Path(name).stem if name.endswith(".gguf") else name for name in names)
+
+
+def load_models(model: str, adapter: str | None, options: argparse.Namespace) -> Engine:
+    """The engine of a model; one of two where the planner is another (`engines/by_prompt.py`)."""
+    engine = load_engine(model, adapter, options)
+    if options.planner_model is None:
+        return engine
+    prompts = load_planners(read_benchmark(options)[0])
+    planner = load_engine(options.planner_model, None, options)
+    return EngineByPrompt(engine, dict.fromkeys(prompts, planner))
 
 
 def build_methods(

@@ -21,6 +21,7 @@ from thread_kit.experiments.extend import find_earlier, hand_over_trace
 from thread_kit.experiments.method import Method, Run
 from thread_kit.experiments.results_file import Key, canonical
 from thread_kit.experiments.resume import Interrupted
+from thread_kit.methods.adapt import claims_success, k_max
 from thread_kit.methods.stateflow import find_last_state
 from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
@@ -179,6 +180,8 @@ class RunningJob:
         of the row with smaller budgets that it went on from, if it did.
         state: the last one of StateFlow's machine; None for other methods. trials: how many were
         begun; where the task is solved, by the last of them.
+        claimed: what a method with executors finds of its own success. k_max: the levels that ADaPT
+        has used (ADaPT paper, sections 6.3 and F).
         """
         if self._row:
             return self._row
@@ -214,6 +217,9 @@ class RunningJob:
             "budget": self._sources(),
             "temperature": header.get("sampling", {}).get("temperature"),
             "engine": header.get("model"),
+            "others": _other_models(header) or None,
+            "claimed": claims_success(episode) if "program" in header else None,
+            "k_max": k_max(episode),
             **self._extends,
         }
 
@@ -229,20 +235,31 @@ def _key(job: Job, header: Mapping[str, Any]) -> Key:
     prompts = settings = ""
     if header:
         prompts = _hash(sorted(header.get("prompts") or {}))
-        model = header.get("model") or {}
-        engine = {name: model[name] for name in IDENTITY if name in model}
-        if engine.get("adapter"):  # the same one under another name is the same
-            engine["adapter"] = engine["adapter"]["sha256"]
         values = {
-            "engine": engine,
+            "engine": _identify(header.get("model") or {}),
             "limits": header.get("limits"),
             "scope": header.get("scope"),
             "temperature": header.get("sampling", {}).get("temperature"),
         }
         if "program" in header:
             values["program"] = header["program"]
+        if others := _other_models(header):
+            values["others"] = {name: _identify(model) for name, model in others.items()}
         settings = _hash(values)
     return Key(job.method.name, job.model, prompts, settings, canonical(job.task), job.seed)
+
+
+def _identify(model: Mapping[str, Any]) -> dict[str, Any]:
+    engine = {name: model[name] for name in IDENTITY if name in model}
+    if engine.get("adapter"):  # the same one under another name is the same
+        engine["adapter"] = engine["adapter"]["sha256"]
+    return engine
+
+
+def _other_models(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The models beside the first one, by the few-shot prompts that they read."""
+    prompts = (header.get("prompts") or {}).values()
+    return {prompt["name"]: prompt["model"] for prompt in prompts if prompt.get("model")}
 
 
 def _hash(value: Any) -> str:

@@ -229,8 +229,9 @@ def _cut(
                 "keep fewer tokens"
             )
         text = written[: stop[0]].decode("utf-8", "replace")[len(kept) :]
-    tokens = span.tokens[:token] if same_tokens else engine.tokenize(kept)
-    new = engine.tokenize(text)
+    tokenize = engine.tokenizer(episode.threads[event.thread].prompt)
+    tokens = span.tokens[:token] if same_tokens else tokenize(kept)
+    new = tokenize(text)
     if len(tokens) != token:
         lengths = spread(len(kept), len(tokens))
     given = Span(Provenance.GENERATED, kept + text, tokens + new)
@@ -284,12 +285,15 @@ def _edits(
 
 def _same_tokens(episode: Episode, engine: Engine) -> bool:
     """Does this engine spell texts as the recorded one did?"""
-    prompts = episode.header.get("prompts", {}).values()
-    pairs = [(p["text"], p["tokens"], True) for p in prompts if p["tokens"]]
+    prompts = episode.header.get("prompts", {}).items()
+    pairs = [(sha, p["text"], p["tokens"], True) for sha, p in prompts if p["tokens"]]
     main = episode.threads.get(0)
     if main:
-        pairs.append((main.context.text, main.context.tokens, not pairs))
-    return all(engine.tokenize(text, first=first) == tuple(t) for text, t, first in pairs)
+        pairs.append((main.prompt, main.context.text, main.context.tokens, not pairs))
+    return all(
+        engine.tokenizer(sha)(text, first=first) == tuple(tokens)
+        for sha, text, tokens, first in pairs
+    )
 
 
 def _settings(

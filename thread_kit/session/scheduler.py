@@ -38,6 +38,7 @@ from thread_kit.requests import (
     NewThread,
     Program,
     Restart,
+    Restore,
     Show,
     Spawn,
     SpawnAsync,
@@ -174,6 +175,8 @@ class Scheduler:
                 yield from self._show(thread, sequence)
             case Restart(text):
                 yield from self._effects.restart(thread, text)
+            case Restore(actions):
+                yield from self._effects.restore(thread, actions)
             case Await(name):
                 yield from self._await(thread, name)
             case Define(variables):
@@ -212,7 +215,10 @@ class Scheduler:
             yield replace(edit, was=context)
             context = edit.now
         text = self._dialect.context(context)
-        span = Span(Provenance.CONTEXT, text, self.engine.tokenize(text, first=not prompt.text))
+        key = (self._session, number)
+        self.engine.assign(key, prompt.sha256)
+        tokenize = self.engine.tokenizer(prompt.sha256)
+        span = Span(Provenance.CONTEXT, text, tokenize(text, first=not prompt.text))
 
         # 2. The thread, with what it inherits: variables, futures, and whether it may act.
         futures = dict(parent.futures) if parent else {}
@@ -220,7 +226,7 @@ class Scheduler:
             parent.children += 1
         child = LiveThread(
             id=number,
-            key=(self._session, number),
+            key=key,
             depth=parent.depth + 1 if parent else 0,
             path=(*parent.path, parent.children) if parent else (),
             context=span,
@@ -230,7 +236,7 @@ class Scheduler:
             acts=parent.acts and future is None if parent else True,
             futures=futures,
             is_future=future is not None,
-            steps=program(NewThread(context, self._dialect, self.engine.tokenize, tuple(futures))),
+            steps=program(NewThread(context, self._dialect, tokenize, tuple(futures))),
         )
         at = len(self.episode.threads[parent.id].sequence) if parent else 0
         yield Spawned(child.id, parent.id if parent else None, at, span, prompt.sha256, future)

@@ -125,7 +125,9 @@ class Session:
         self.keep_cells = False
         self._seconds = seconds
         own = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
-        self._functions: dict[str, Any] = exchange.exchange_of(self._dialect, **own)
+        self._functions: dict[str, Any] = exchange.exchange_of(
+            self._dialect, taught=not prompt.examples, **own
+        )
         self._program, self._sandbox = program, sandbox
         self._context = context if env is None else env.reset()
         self._own_sandbox: Sandbox | None = None
@@ -135,6 +137,7 @@ class Session:
         main_prompt = main_prompt or prompt
         header = make_header(
             model=engine.describe(),
+            others=engine.describe_other,
             environment=env.name if env else None,
             task=env.task if env else None,
             prompts=[(p, self._tokens_of(p)) for p in (main_prompt, prompt, *prompts)],
@@ -187,7 +190,8 @@ class Session:
         )
 
     def _tokens_of(self, prompt: Prompt) -> tuple[int, ...]:
-        return self.engine.tokenize(prompt.text, first=True) if prompt.text else ()
+        tokenize = self.engine.tokenizer(prompt.sha256)
+        return tokenize(prompt.text, first=True) if prompt.text else ()
 
     # One event after the other
 

@@ -51,7 +51,7 @@ CSS = palette.css() + (HERE / "player.css").read_text(encoding="utf-8")
 FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
     "phi": (exchange.phi_last_line, exchange.phi_full_sequence),
     "psi": (exchange.psi_print, exchange.psi_full_sequence),
-    "abstract": (exchange.abstract_values, exchange.as_observed),
+    "abstract": (exchange.abstract_own_values, exchange.abstract_values, exchange.as_observed),
 }
 """What a fork can exchange from the widget; from Python, any function."""
 
