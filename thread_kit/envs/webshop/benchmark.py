@@ -34,7 +34,10 @@ WEBSHOP = Benchmark(
         "by_people": "goals that people wrote, as in the papers' runs, and not generated ones",
         "attributes": "pages of products show what is true of them (THREAD paper, G.4)",
     },
-    max_depth=3,
+    start=("load",),  # the page that is there, as the papers' agents see it first
+    executors=("executor",),
+    carry=True,  # ADaPT paper, appendix A: the product that was found
+    handlers=("find", "buy"),
     error_rules=ErrorRules,
     published="WebShop",
     synthetic=True,
