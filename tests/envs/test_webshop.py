@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.hostile import texts
-from thread_kit.envs.webshop.catalogue import SHOP_VARIABLE, Catalogue, Product, load_catalogue
+from thread_kit.envs.webshop.catalogue import SHOP_VARIABLE, Catalogue, load_catalogue
 from thread_kit.envs.webshop.env import INVALID, WebShop
 from thread_kit.envs.webshop.goals import Goal, make_goals
 from thread_kit.envs.webshop.pages import write_item_page, write_results_page
+from thread_kit.envs.webshop.product import Product
 from thread_kit.envs.webshop.reward import choose_options, reward_purchase, score_type
 from thread_kit.envs.webshop.search import make_search
 

@@ -20,9 +20,10 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+from thread_kit.envs.webshop.product import Instruction, Product
+from thread_kit.envs.webshop.synthetic import make_products
+
 SHOP_VARIABLE = "THREAD_KIT_WEBSHOP"
-DEFAULT_PRICE = 100.0
-"""Of a product without one (WebShop's own loader)."""
 
 _ID = re.compile("[A-Z0-9]{1,10}")
 _FILES = {
@@ -30,49 +31,6 @@ _FILES = {
     "attributes": re.compile(r"items_ins.*\.json(\.xz|\.gz)?"),
     "people": re.compile(r"items_human_ins.*\.json(\.xz|\.gz)?"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Instruction:
-    """What somebody wants of a product. options: values that are to be chosen; None is any
-    combination of what the product has."""
-
-    text: str
-    attributes: tuple[str, ...]
-    options: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A product as its page shows it.
-
-    id: ten letters and digits (ASIN). category: from the widest to the narrowest. query: what it is
-    found by. prices: lowest and highest in dollars; one, if it has one. options: the values of
-    each ("size": "small", "large"). attributes: what is true of it, hidden from the page.
-    """
-
-    id: str
-    title: str
-    query: str
-    category: tuple[str, ...]
-    description: str
-    features: tuple[str, ...]
-    prices: tuple[float, ...]
-    options: Mapping[str, tuple[str, ...]]
-    attributes: tuple[str, ...]
-    instructions: tuple[Instruction, ...] = ()
-    by_people: tuple[Instruction, ...] = ()
-
-    @property
-    def price_tag(self) -> str:
-        return " to ".join(f"${price}" for price in self.prices or (DEFAULT_PRICE,))
-
-    @property
-    def document(self) -> str:
-        """What is searched: title, description, first feature and options (WebShop's index)."""
-        options = ", and ".join(f"{name}: {', '.join(v)}" for name, v in self.options.items())
-        first = self.features[0] if self.features else ""
-        return " ".join([self.title, self.description, first, options]).lower()
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +56,6 @@ def load_catalogue(folder: str | Path | None = None) -> Catalogue:
 
 @cache
 def _load_synthetic() -> Catalogue:
-    from thread_kit.envs.webshop.synthetic import make_products
-
     products = make_products()
     return Catalogue(f"synthetic ({len(products)} products)", products)
 

@@ -13,7 +13,7 @@ import re
 from typing import Any, final
 
 from thread_kit.envs.env import Env, Step
-from thread_kit.envs.webshop.catalogue import SHOP_VARIABLE, Catalogue, Product, load_catalogue
+from thread_kit.envs.webshop.catalogue import SHOP_VARIABLE, Catalogue, load_catalogue
 from thread_kit.envs.webshop.goals import SPLITS, Goal, make_goals
 from thread_kit.envs.webshop.pages import (
     ATTRIBUTES,
@@ -28,6 +28,7 @@ from thread_kit.envs.webshop.pages import (
     write_results_page,
     write_search_page,
 )
+from thread_kit.envs.webshop.product import Product
 from thread_kit.envs.webshop.reward import Reward, choose_options, reward_purchase
 from thread_kit.envs.webshop.search import make_search
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product as combinations
 
-from thread_kit.envs.webshop.catalogue import DEFAULT_PRICE, Catalogue, Instruction, Product
+from thread_kit.envs.webshop.catalogue import Catalogue
+from thread_kit.envs.webshop.product import DEFAULT_PRICE, Instruction, Product
 
 SEED = 233
 """Of the order of the goals (WebShop's own)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from thread_kit.envs.webshop.catalogue import Product
+from thread_kit.envs.webshop.product import Product
 
 BACK, NEXT, PREVIOUS, BUY = "Back to Search", "Next >", "< Prev", "Buy Now"
 DETAILS = ("Description", "Features", "Reviews")

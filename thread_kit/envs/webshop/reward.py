@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from thread_kit.envs.webshop.catalogue import Product
 from thread_kit.envs.webshop.goals import Goal, name_color
+from thread_kit.envs.webshop.product import Product
 from thread_kit.envs.webshop.search import STOP_WORDS
 
 ALIKE = 85

@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from thread_kit.envs.webshop.catalogue import Catalogue, Product
+from thread_kit.envs.webshop.catalogue import Catalogue
+from thread_kit.envs.webshop.product import Product
 
 FOUND = 50
 """Results of a search at most."""

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from thread_kit.envs.webshop.catalogue import Instruction, Product
+from thread_kit.envs.webshop.product import Instruction, Product
 
 SEED = 2022
 EACH = 50
