@@ -83,9 +83,21 @@ class Executed:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Request: E(a). The reply is the observation, a text."""
+    """Request: E(a). The reply is an `Observation`."""
 
     action: str
+
+
+class Observation(str):
+    """Reply: what is observed. over: the environment's task is over; reward: its last one."""
+
+    over: bool
+    reward: float
+
+    def __new__(cls, text: str, *, over: bool = False, reward: float = 0.0) -> Observation:
+        observation = super().__new__(cls, text)
+        observation.over, observation.reward = over, reward
+        return observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +159,16 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
+class Restore:
+    """Request: the environment as these actions leave it from its start; the reply is None.
+
+    They were done in this order before; where they are all that was done, nothing happens.
+    """
+
+    actions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """A thread that is over: all that psi may look at. `futures`: the names of its futures.
 
@@ -163,7 +185,7 @@ class Finished:
     error: str | None = None
 
 
-Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define | Show | Restart
+Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define | Show | Restart | Restore
 
 
 ENDS = {

@@ -66,5 +66,9 @@ def tdag(
         )
         # r_i = agent(t_i)
         context = f"{about}\n{context}"
-        Y, _, _ = yield from ask(thread, Y, "result", context, program=agent, prompt=executor)
+        Y, text, child = yield from ask(
+            thread, Y, "result", context, program=agent, prompt=executor
+        )
+        if "won" in child.variables:  # the environment is over
+            return Finished(Y, Status.ENDED, {}, text)
     return Finished(Y, Status.OUT_OF_CALLS, {})

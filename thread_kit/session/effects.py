@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from thread_kit.dialect import Dialect
-from thread_kit.envs.env import Env
-from thread_kit.requests import Executed, Finished
+from thread_kit.envs.env import Env, Step
+from thread_kit.requests import Executed, Finished, Observation
 from thread_kit.sandbox.jail.limits import ERROR_CHARACTERS
 from thread_kit.sandbox.namespace import LineResult
 from thread_kit.sequence import Provenance
@@ -43,6 +43,8 @@ class Effects:
         self._edits = edits
         self._check = check
         self._done = False  # the environment's task is over
+        self._actions: tuple[str, ...] = ()  # since the environment's start
+        self._seen: dict[tuple[str, ...], str] = {}  # observations, by all actions up to them
 
     def execute(self, thread: LiveThread, lines: tuple[str, ...]) -> Iterator[Event]:
         """Run the lines that a thread wrote; it replies with its variables and what they print."""
@@ -82,6 +84,8 @@ class Effects:
         if edit := self._edits.find("observation", thread.id, number):
             yield replace(edit, was=thread.reply)
             thread.reply = edit.now
+        reward = self._episode.reward or 0.0
+        thread.reply = Observation(thread.reply, over=self._done, reward=reward)
 
     def hand_in(self, thread: LiveThread, finished: Finished) -> Iterator[Event]:
         """Hand in the answer of the main thread, where the environment waits for one."""
@@ -101,13 +105,40 @@ class Effects:
         if self._env is None or answered or self._episode.reward == 1:
             thread.reply = None
             return
-        thread.reply = self._env.reset()
-        self._done = False
+        thread.reply = self._reset(self._env)
         yield Restarted(thread.id, thread.reply)
 
+    def restore(self, thread: LiveThread, actions: tuple[str, ...]) -> Iterator[Event]:
+        """Bring the environment to where these actions, which it knows, lead from its start.
+
+        Raises RuntimeError where they lead elsewhere than before: its task is not deterministic.
+        """
+        thread.reply = None
+        if self._env is None or self._actions == actions:
+            return
+        context = self._reset(self._env)
+        for action in actions:
+            observation = self._do(self._env, action).observation
+            if observation != (before := self._seen.get(self._actions)):
+                raise RuntimeError(
+                    f"{action!r} was done again, and what was {before!r} is {observation!r} now; "
+                    "a method that restores its environment needs one that is deterministic"
+                )
+        yield Restarted(thread.id, context, actions)
+
+    def _reset(self, env: Env) -> str:
+        self._done, self._actions = False, ()
+        return env.reset()
+
+    def _do(self, env: Env, action: str) -> Step:
+        step = env.step(action)
+        self._done = step.terminated or step.truncated
+        self._actions += (action,)
+        return step
+
     def _step(self, thread: LiveThread, env: Env, action: str) -> Iterator[Event]:
-        observation, reward, terminated, truncated, info = env.step(action)
-        self._done = terminated or truncated
+        observation, reward, terminated, truncated, info = self._do(env, action)
+        self._seen[self._actions] = observation
         yield Acted(thread.id, action, observation, reward, terminated, truncated, plain(info))
         thread.reply = observation
 

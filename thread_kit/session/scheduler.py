@@ -38,6 +38,7 @@ from thread_kit.requests import (
     NewThread,
     Program,
     Restart,
+    Restore,
     Show,
     Spawn,
     SpawnAsync,
@@ -174,6 +175,8 @@ class Scheduler:
                 yield from self._show(thread, sequence)
             case Restart(text):
                 yield from self._effects.restart(thread, text)
+            case Restore(actions):
+                yield from self._effects.restore(thread, actions)
             case Await(name):
                 yield from self._await(thread, name)
             case Define(variables):

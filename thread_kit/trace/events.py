@@ -165,10 +165,14 @@ class Instructed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Restarted(Event):
-    """The environment began anew, for another trial; `context` is how it asks for the task."""
+    """The environment began anew; `context` is how it asks for the task.
+
+    actions: those that were done again, as far as they had led before; () for another trial.
+    """
 
     thread: int
     context: str
+    actions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,6 +385,7 @@ _READ: dict[str, Read] = {
     "float | None": _or_none(_read_number),
     "bool": _read_as(bool),
     "dict[str, Any]": _read_as(dict),
+    "tuple[str, ...]": lambda value: tuple(map(_read_text, value)),
     "tuple[int, ...]": lambda value: tuple(map(_read_int, value)),
     "tuple[TokenProbs, ...]": lambda value: tuple(map(TokenProbs.read, value)),
 }
