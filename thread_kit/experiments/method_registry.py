@@ -28,6 +28,7 @@ from thread_kit.experiments.ablations import (
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.decomp import decomp
+from thread_kit.methods.lats import lats
 from thread_kit.methods.nlep import nlep
 from thread_kit.methods.plan_and_execute import plan_and_execute
 from thread_kit.methods.react import react
@@ -165,6 +166,13 @@ def _thread_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     return _reflect("thread+reflexion", thread_program, prompt, benchmark, scope="exported")
 
 
+def _lats(benchmark: Benchmark, examples: str) -> SessionMethod:
+    value = _load_prompt(benchmark, f"lats/{benchmark.name}-value")
+    reflect = _load_prompt(benchmark, f"reflexion/{benchmark.name}")
+    program = partial(lats, value=value, reflect=reflect, start=benchmark.start)
+    return _method("lats", program, _load_prompt(benchmark, f"react/{examples}"), value, reflect)
+
+
 # Plans
 
 
@@ -229,6 +237,7 @@ BUILDERS: dict[str, Builder] = {
     "thread+reflexion": _thread_reflexion,
     "decomp": _decomp,
     "tdag": _tdag,
+    "lats": _lats,
     **{name: partial(load_ablation, name) for name in ABLATIONS},
 }
 """By the papers' names in small letters, so that published rows stand beside ours."""
