@@ -341,7 +341,7 @@ def household(method="thread", n=134, split="valid_unseen", **more) -> pd.DataFr
         ("stateflow", 134, "valid_unseen", "reproduction", "this file"),
         ("stateflow, 10 states", 134, "valid_unseen", "reproduction", "this file"),
         ("stateflow, 10 states", 67, "valid_unseen", "own run", "this file, 67 of 134 tasks"),
-        ("adapt, atomic", 134, "valid_unseen", "own run", "this file"),
+        ("adapt-atomic", 134, "valid_unseen", "own run", "this file"),
         ("thread", 134, "generated", "own run", "this file"),
     ],
 )

@@ -522,7 +522,7 @@ def test_k_max_counts_the_levels_of_executors_and_no_planner():
 def test_what_a_method_says_of_itself_is_in_its_trace(order, good, success, tmp_path):
     said = {f"Task: task {n}.": [YES if str(n) in good else NO] for n in range(1, 6)}
     said |= {"Task: open it.": [NO], "plan Task: open it.": [plan(order) + "#END#"]}
-    episode = play(an_adapt(max_depth=2), by_title(said), path=tmp_path / "a.jsonl")
+    play(an_adapt(max_depth=2), by_title(said), path=tmp_path / "a.jsonl")
     assert claims_success(Episode.load(tmp_path / "a.jsonl")) is success
     program = partial(plan_and_execute, executor=EXECUTOR)
     said["Task: open it."] = said["plan Task: open it."]

@@ -27,6 +27,12 @@ PUBLISHED_NAMES = {
     "stateflow": ("StateFlow", "StateFlow (7-state)"),
     "stateflow, 10 states": ("StateFlow (10-state)",),
     "reflexion": ("Reflexion", "ReAct+Reflexion"),
+    "react-hybrid": ("ReAct",),
+    "react-by-type": ("ReAct",),
+    "try-again-by-type": ("Try Again",),
+    "plan-and-execute-by-type": ("Plan-and-Execute",),
+    "reflexion-by-type": ("Reflexion",),
+    "adapt-by-type": ("ADaPT",),
 }
 """By our name of a method, the papers' names, where they are not the same in small letters."""
 

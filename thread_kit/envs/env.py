@@ -29,6 +29,7 @@ class Env(ABC):
     """One task of one environment, for one episode; make a new one for the next episode.
 
     name: the benchmark ("textcraft").
+    max_actions: after so many the episode is truncated; None where there is no such limit.
     task: what identifies the task within the benchmark, e.g. {"split": "test", "number": 12}.
     packages: those (by their names on the package index) whose version can change what an episode
         comes to; the trace says which were installed.
@@ -37,6 +38,7 @@ class Env(ABC):
     name: str
     task: dict[str, Any]
     packages: tuple[str, ...] = ()
+    max_actions: int | None = None
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.task.items())

@@ -5,8 +5,8 @@
 
 A method's prompts are prompts/METHOD/BENCHMARK.txt for its main thread and BENCHMARK-ROLE.txt for
 the others, or what the benchmark's own record has by these names. The executor is the same for all
-methods that have one (ADaPT paper, section 4.2): its prompt is ReAct's, or where the benchmark has
-executors the first of them.
+methods of the ADaPT paper (section 4.2): its prompt is ReAct's, or where the benchmark has
+executors the first of them; a method with another one says so in its name.
 """
 
 from __future__ import annotations
@@ -54,19 +54,32 @@ def _load_prompt(benchmark: Benchmark, path: str) -> Prompt:
     return benchmark.load_prompt(path, replace(benchmark.dialect, spawn=None))
 
 
-def _load_executor(benchmark: Benchmark, examples: str, role: str = "executor") -> Prompt:
-    """The prompt of an executor that is a part of a method."""
+SHARED, ATOMIC, BY_TYPE = "executor", "atomic", "by-type"
+"""The executors of the ADaPT paper on ALFWorld (section 6.2): atomic skills and two whole games
+("hybrid"), which all methods share; atomic skills alone; whole games of the task's type."""
+
+
+def _load_executor(benchmark: Benchmark, examples: str, role: str = SHARED) -> Prompt:
+    """The prompt of an executor."""
     own = role in benchmark.executors
     return _load_prompt(benchmark, f"adapt/{benchmark.name}-{role}" if own else f"react/{examples}")
+
+
+def _named(method: str, role: str) -> str:
+    """A method's name, with its executor where that is not the shared one."""
+    return method if role == SHARED else f"{method}-{role}"
 
 
 def _executor(benchmark: Benchmark, iterations: int) -> Program:
     return partial(react, iterations=iterations, start=benchmark.start)
 
 
-def _method(name: str, program: Program, main: Prompt, *others: Prompt) -> SessionMethod:
+def _method(
+    name: str, program: Program, main: Prompt, *others: Prompt, own_limits: bool = False
+) -> SessionMethod:
     scope = "exported" if main.dialect.code else "none"
-    return SessionMethod(name, main, {"program": program, "prompts": others, "scope": scope})
+    fixed = {"program": program, "prompts": others, "scope": scope}
+    return SessionMethod(name, main, fixed, own_limits)
 
 
 # THREAD
@@ -103,6 +116,13 @@ def _react(benchmark: Benchmark, examples: str) -> SessionMethod:
     return _method("react", _executor(benchmark, ALONE), prompt)
 
 
+def _react_alone(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
+    """An executor of the ADaPT paper alone, with as many iterations as d_max of them."""
+    name = _named("react", "hybrid" if executor == SHARED else executor)
+    prompt = _load_executor(benchmark, examples, executor)
+    return _method(name, _executor(benchmark, ALONE), prompt, own_limits=True)
+
+
 def _taught_react() -> SessionMethod:
     """Of a model that needs no examples: nothing is done before it begins."""
     return _method("react", partial(react, iterations=ALONE), EMPTY)
@@ -130,11 +150,13 @@ def _stateflow_split(benchmark: Benchmark, examples: str) -> SessionMethod:
 # Several trials
 
 
-def _try_again(benchmark: Benchmark, examples: str) -> SessionMethod:
+def _try_again(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
     program = partial(
         try_again, trials=benchmark.max_depth, iterations=EXECUTOR, start=benchmark.start
     )
-    return _method("try again", program, _load_prompt(benchmark, f"react/{examples}"))
+    name = "try again" if executor == SHARED else _named("try-again", executor)
+    prompt = _load_executor(benchmark, examples, executor)
+    return _method(name, program, prompt, own_limits=True)
 
 
 def _reflect(
@@ -147,10 +169,14 @@ def _reflect(
     return SessionMethod(name, prompt, {**method.fixed, **fixed})
 
 
-def _reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
-    actor = "nlep-react" if benchmark.dialect.code else "react"
-    prompt = _load_prompt(benchmark, f"{actor}/{examples}")
-    return _reflect("reflexion", _executor(benchmark, EXECUTOR), prompt, benchmark)
+def _reflexion(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
+    if benchmark.dialect.code:
+        prompt = _load_prompt(benchmark, f"nlep-react/{examples}")
+    else:
+        prompt = _load_executor(benchmark, examples, executor)
+    actor = _executor(benchmark, EXECUTOR)
+    method = _reflect(_named("reflexion", executor), actor, prompt, benchmark)
+    return replace(method, own_limits=True)
 
 
 def _stateflow_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -176,32 +202,36 @@ def _lats(benchmark: Benchmark, examples: str) -> SessionMethod:
 # Plans
 
 
-def _plan_and_execute(benchmark: Benchmark, examples: str) -> SessionMethod:
-    executor = _load_executor(benchmark, examples)
+def _plan_and_execute(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
+    prompt = _load_executor(benchmark, examples, executor)
     program = partial(
         plan_and_execute,
-        executor=executor,
+        executor=prompt,
         iterations=EXECUTOR,
         start=benchmark.start,
         carry=benchmark.carry,
     )
     planner = _load_prompt(benchmark, f"plan_and_execute/{benchmark.name}")
-    return _method("plan-and-execute", program, planner, executor)
+    name = _named("plan-and-execute", executor)
+    return _method(name, program, planner, prompt, own_limits=True)
 
 
-def _adapt(benchmark: Benchmark, examples: str, executor: str = "executor") -> SessionMethod:
-    """executor: of the three that the ADaPT paper compares on ALFWorld (section 6.2)."""
+def _adapt(
+    benchmark: Benchmark, examples: str, executor: str = SHARED, max_depth: int | None = None
+) -> SessionMethod:
+    """max_depth: d_max; None is the benchmark's."""
     planner = _load_prompt(benchmark, f"adapt/{benchmark.name}-planner")
     program = partial(
         adapt,
         planner=planner,
-        max_depth=benchmark.max_depth,
+        max_depth=max_depth or benchmark.max_depth,
         iterations=EXECUTOR,
         start=benchmark.start,
         carry=benchmark.carry,
     )
-    name = "adapt" if executor == "executor" else f"adapt, {executor}"
-    return _method(name, program, _load_executor(benchmark, examples, executor), planner)
+    name = f"adapt-d{max_depth}" if max_depth else _named("adapt", executor)
+    prompt = _load_executor(benchmark, examples, executor)
+    return _method(name, program, prompt, planner, own_limits=True)
 
 
 def _decomp(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -238,23 +268,32 @@ BUILDERS: dict[str, Builder] = {
     "decomp": _decomp,
     "tdag": _tdag,
     "lats": _lats,
+    **{f"adapt-d{depth}": partial(_adapt, max_depth=depth) for depth in (1, 2, 3)},
     **{name: partial(load_ablation, name) for name in ABLATIONS},
 }
-"""By the papers' names in small letters, so that published rows stand beside ours."""
+"""By the papers' names in small letters, so that published rows stand beside ours; ADaPT with d_max
+from 1 to 3 (section 6.1, Figure 4)."""
 
 
 VARIANTS: dict[str, Builder] = {
-    "adapt, atomic": partial(_adapt, executor="atomic"),
-    "adapt, by type": partial(_adapt, executor="by type"),
+    "react-hybrid": _react_alone,
+    "react-atomic": partial(_react_alone, executor=ATOMIC),
+    "adapt-atomic": partial(_adapt, executor=ATOMIC),
+    "react-by-type": partial(_react_alone, executor=BY_TYPE),
+    "plan-and-execute-by-type": partial(_plan_and_execute, executor=BY_TYPE),
+    "try-again-by-type": partial(_try_again, executor=BY_TYPE),
+    "reflexion-by-type": partial(_reflexion, executor=BY_TYPE),
+    "adapt-by-type": partial(_adapt, executor=BY_TYPE),
     "stateflow, 10 states": _stateflow_split,
     "thread, async": _thread_async,
     "thread, lines": _thread_lines,
     "nlep": _nlep,
     "nlep+react": _nlep_react,
 }
-"""Those that only some benchmarks have (`Benchmark.methods`). On ALFWorld: other executors, a
-machine with more states. On questions about data: threads that need not wait (THREAD paper, section
-2.2), that ask for one figure a line (this kit's own), and programs (section 4.4)."""
+"""Those that only some benchmarks have (`Benchmark.methods`). On ALFWorld: the executors of ADaPT
+paper alone, and its methods with other ones (Figure 5, Table 6); a machine with more states. On
+questions about data: threads that need not wait (THREAD paper, section 2.2), that ask for one
+figure a line (this kit's own), and programs (section 4.4)."""
 
 
 TAUGHT: dict[str, Callable[[], SessionMethod]] = {

@@ -22,7 +22,11 @@ ALFWORLD = Benchmark(
     arguments=lambda task: {"split": task.split, "game": task.name},
     choose=choose_game,
     rules={"nearest": "take what is no action for the admissible one most like it (StateFlow)"},
-    methods=("adapt, atomic", "adapt, by type", "stateflow, 10 states"),
+    methods=(
+        *("react-hybrid", "react-atomic", "adapt-atomic"),
+        *("react-by-type", "plan-and-execute-by-type", "try-again-by-type", "reflexion-by-type"),
+        *("adapt-by-type", "stateflow, 10 states"),
+    ),
     # ADaPT paper, section 6.2: atomic skills and two whole games (hybrid), or the skills only.
     executors=("executor", "atomic"),
     carry=True,  # appendix A
