@@ -116,7 +116,7 @@ class Effects:
         thread.reply = None
         if self._env is None or self._actions == actions:
             return
-        context, reward = self._reset(self._env), None
+        context, reward = self._reset(self._env), 0.0
         for action in actions:
             observation, reward, *_ = self._do(self._env, action)
             if observation != (before := self._seen.get(self._actions)):

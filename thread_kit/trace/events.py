@@ -174,7 +174,7 @@ class Restarted(Event):
     thread: int
     context: str
     actions: tuple[str, ...] = ()
-    reward: float | None = None
+    reward: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
