@@ -9,8 +9,9 @@ from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.datacommons.benchmark import DATACOMMONS
 from thread_kit.envs.icu.benchmark import ICU
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
+from thread_kit.envs.webshop.benchmark import WEBSHOP
 
-OWN = (TEXTCRAFT, ALFWORLD, DATACOMMONS, ICU)
+OWN = (TEXTCRAFT, ALFWORLD, DATACOMMONS, ICU, WEBSHOP)
 """Those of the kit."""
 
 BENCHMARKS = {benchmark.name: benchmark for benchmark in OWN}

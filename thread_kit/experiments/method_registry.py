@@ -27,6 +27,7 @@ from thread_kit.experiments.ablations import (
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.decomp import decomp
+from thread_kit.methods.lats import lats
 from thread_kit.methods.nlep import nlep
 from thread_kit.methods.plan_and_execute import plan_and_execute
 from thread_kit.methods.react import react
@@ -249,6 +250,13 @@ def _thread_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     return _reflect("thread+reflexion", thread_program, prompts, benchmark, trials, "exported")
 
 
+def _lats(benchmark: Benchmark, examples: str) -> SessionMethod:
+    value = _load_prompt(benchmark, f"lats/{benchmark.name}-value")
+    reflect = _load_prompt(benchmark, f"reflexion/{benchmark.name}")
+    program = partial(lats, value=value, reflect=reflect, start=benchmark.start)
+    return _method("lats", program, _load_prompt(benchmark, f"react/{examples}"), value, reflect)
+
+
 # Plans
 
 
@@ -318,6 +326,7 @@ BUILDERS: dict[str, Builder] = {
     "thread+reflexion": _thread_reflexion,
     "decomp": _decomp,
     "tdag": _tdag,
+    "lats": _lats,
     **{f"adapt-d{depth}": partial(_adapt, max_depth=depth) for depth in (1, 2, 3)},
     **{name: partial(load_ablation, name) for name in ABLATIONS},
 }

@@ -119,15 +119,15 @@ class Effects:
         thread.reply = None
         if self._env is None or self._actions == actions:
             return
-        context = self._reset(self._env)
+        context, reward = self._reset(self._env), 0.0
         for action in actions:
-            observation = self._do(self._env, action).observation
+            observation, reward, *_ = self._do(self._env, action)
             if observation != (before := self._seen.get(self._actions)):
                 raise RuntimeError(
                     f"{action!r} was done again, and what was {before!r} is {observation!r} now; "
                     "a method that restores its environment needs one that is deterministic"
                 )
-        yield Restarted(thread.id, context, actions)
+        yield Restarted(thread.id, context, actions, reward)
 
     def _reset(self, env: Env) -> str:
         self._done, self._actions = False, ()

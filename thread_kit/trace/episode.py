@@ -126,7 +126,7 @@ class Episode:
             case Spawned():
                 self._add_thread(event)
             case Restarted():
-                self.reward = 0.0 if event.actions else None
+                self.reward = event.reward if event.actions else None
             case Pictured():
                 self.pictures[event.path] = event.png
             case Closed():

@@ -168,11 +168,13 @@ class Restarted(Event):
     """The environment began anew; `context` is how it asks for the task.
 
     actions: those that were done again, as far as they had led before; () for another trial.
+    reward: of the last of them.
     """
 
     thread: int
     context: str
     actions: tuple[str, ...] = ()
+    reward: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
