@@ -91,6 +91,8 @@ def test_trajectories_that_are_judged_really_went_so(name):
     assert any(INVALID in example.context for example in judged) == name.startswith("lats")
 
 
-@pytest.mark.parametrize("method", ["adapt", "plan-and-execute", "reflexion", "try again", "tdag", "lats"])
+@pytest.mark.parametrize(
+    "method", ["adapt", "plan-and-execute", "reflexion", "try again", "tdag", "lats"]
+)
 def test_methods_load_their_prompts_for_the_shop(method):
     assert load_method(method, "webshop").name == method

@@ -55,7 +55,8 @@ class Benchmark:
         texts by such names ("react/hanoi"); None is the kit's own folder.
     methods: those that it has beyond the common ones (`experiments/method_registry.py`).
     start: actions that are taken before an executor's first call (ADaPT paper, appendix A).
-    max_depth: d_max of the ADaPT paper (section 4.2), and its number of trials.
+    max_depth: d_max of the ADaPT paper (section 4.2), and its number of trials, where
+        data/budgets.csv has no line for the benchmark.
     executors: roles of ADaPT's own executor prompts ("executor", "atomic"); else it is ReAct's.
     carry: whether an executor reads the last step of the one before (`methods/adapt.py`).
     handlers: the names of DecomP's sub-task handlers.

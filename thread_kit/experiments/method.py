@@ -48,21 +48,16 @@ class SessionMethod:
 
     fixed: parameters of `Session` that belong to the method (phi, variables, scope ...); they come
         before the options of a suite.
-    own_limits: it limits itself, so the environment does not limit its actions (ADaPT paper,
-        appendix A: so many iterations for each executor).
     """
 
     name: str
     prompt: Prompt = EMPTY
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    own_limits: bool = False
 
     def __call__(
         self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any
     ) -> Session:
         parameters = {**options, **self.fixed}
-        if self.own_limits:
-            env.max_actions = None
         return Session(engine, env, prompt=self.prompt, seed=seed, path=path, **parameters)
 
 

@@ -24,6 +24,7 @@ from thread_kit.experiments.ablations import (
     load_ablation,
     make_taught_ablation,
 )
+from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.decomp import decomp
@@ -40,13 +41,6 @@ from thread_kit.methods.try_again import try_again
 from thread_kit.program import thread_program
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.requests import Program
-
-EXECUTOR, ALONE = 20, 60
-"""Iterations of an executor, and of one that is the whole method (ADaPT paper, appendix A: ALFWorld
-and TextCraft)."""
-
-STATEFLOW_TRIALS = 6
-"""Of Reflexion on StateFlow (StateFlow paper, section 4.2 and Figure 6)."""
 
 TEN = "10 states"
 """ALFWorld's machine with three states more (StateFlow paper, appendix B.3)."""
@@ -76,16 +70,15 @@ def _named(method: str, role: str) -> str:
     return method if role == SHARED else f"{method}-{role}"
 
 
-def _executor(benchmark: Benchmark, iterations: int) -> Program:
+def _executor(method: str, benchmark: Benchmark) -> Program:
+    """With the iterations that the method's paper gives one."""
+    iterations = own_limit(method, benchmark, "iterations")
     return partial(react, iterations=iterations, start=benchmark.start)
 
 
-def _method(
-    name: str, program: Program, main: Prompt, *others: Prompt, own_limits: bool = False
-) -> SessionMethod:
+def _method(name: str, program: Program, main: Prompt, *others: Prompt) -> SessionMethod:
     scope = "exported" if main.dialect.code else "none"
-    fixed = {"program": program, "prompts": others, "scope": scope}
-    return SessionMethod(name, main, fixed, own_limits)
+    return SessionMethod(name, main, {"program": program, "prompts": others, "scope": scope})
 
 
 # THREAD
@@ -114,24 +107,25 @@ def _nlep(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 def _nlep_react(benchmark: Benchmark, examples: str) -> SessionMethod:
     prompt = _load_prompt(benchmark, f"nlep-react/{examples}")
-    return _method("nlep+react", _executor(benchmark, ALONE), prompt)
+    return _method("nlep+react", _executor("nlep+react", benchmark), prompt)
 
 
 def _react(benchmark: Benchmark, examples: str) -> SessionMethod:
     prompt = _load_prompt(benchmark, f"react/{examples}")
-    return _method("react", _executor(benchmark, ALONE), prompt)
+    return _method("react", _executor("react", benchmark), prompt)
 
 
 def _react_alone(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
     """An executor of the ADaPT paper alone, with as many iterations as d_max of them."""
     name = _named("react", "hybrid" if executor == SHARED else executor)
     prompt = _load_executor(benchmark, examples, executor)
-    return _method(name, _executor(benchmark, ALONE), prompt, own_limits=True)
+    return _method(name, _executor(name, benchmark), prompt)
 
 
 def _taught_react() -> SessionMethod:
     """Of a model that needs no examples: nothing is done before it begins."""
-    return _method("react", partial(react, iterations=ALONE), EMPTY)
+    iterations = own_limit("react", find_benchmark("textcraft"), "iterations")
+    return _method("react", partial(react, iterations=iterations), EMPTY)
 
 
 def _stateflow(
@@ -154,7 +148,8 @@ def _machine(
     names = {name.lower(): name for name in machine.states}
     machine = machine.without(*(names.get(name, name) for name in without))
     agents = _load_agents(benchmark, examples, variant, machine)
-    program = partial(stateflow, machine=machine, agents=agents, turns=ALONE)
+    turns = own_limit("stateflow", benchmark, "turns")
+    program = partial(stateflow, machine=machine, agents=agents, turns=turns)
     main = replace(EMPTY, dialect=replace(benchmark.dialect, spawn=None))
     return program, (main, *agents.values())
 
@@ -197,7 +192,8 @@ def _sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> SessionM
     machine = as_chat(_find_machine(benchmark, examples + variant))
     prompt = _load_prompt(benchmark, f"sf_chat/{examples}{variant}")
     name = "sf_chat, 10 states" if variant else "sf_chat"
-    return _method(name, partial(stateflow, machine=machine, turns=ALONE), prompt)
+    turns = own_limit("sf_chat", benchmark, "turns")
+    return _method(name, partial(stateflow, machine=machine, turns=turns), prompt)
 
 
 # Several trials
@@ -205,11 +201,14 @@ def _sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> SessionM
 
 def _try_again(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
     program = partial(
-        try_again, trials=benchmark.max_depth, iterations=EXECUTOR, start=benchmark.start
+        try_again,
+        trials=own_limit("try again", benchmark, "trials"),
+        iterations=own_limit("try again", benchmark, "iterations"),
+        start=benchmark.start,
     )
     name = "try again" if executor == SHARED else _named("try-again", executor)
     prompt = _load_executor(benchmark, examples, executor)
-    return _method(name, program, prompt, own_limits=True)
+    return _method(name, program, prompt)
 
 
 def _reflect(
@@ -217,10 +216,10 @@ def _reflect(
     actor: Program,
     prompts: tuple[Prompt, ...],
     benchmark: Benchmark,
-    trials: int,
     scope: str = "",
 ) -> SessionMethod:
     """Reflexion on top of an actor. prompts: the actor's, its own first."""
+    trials = own_limit(name, benchmark, "trials")
     reflect = _load_prompt(benchmark, f"reflexion/{benchmark.name}")
     program = partial(reflexion, actor=actor, reflect=reflect, trials=trials)
     method = _method(name, program, *prompts, reflect)
@@ -232,28 +231,33 @@ def _reflexion(benchmark: Benchmark, examples: str, executor: str = SHARED) -> S
         prompt = _load_prompt(benchmark, f"nlep-react/{examples}")
     else:
         prompt = _load_executor(benchmark, examples, executor)
-    actor = _executor(benchmark, EXECUTOR)
     name = _named("reflexion", executor)
-    method = _reflect(name, actor, (prompt,), benchmark, benchmark.max_depth)
-    return replace(method, own_limits=True)
+    return _reflect(name, _executor("reflexion", benchmark), (prompt,), benchmark)
 
 
 def _stateflow_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     actor, prompts = _machine(benchmark, examples)
-    return _reflect("stateflow+reflexion", actor, prompts, benchmark, STATEFLOW_TRIALS)
+    return _reflect("stateflow+reflexion", actor, prompts, benchmark)
 
 
 def _thread_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     if benchmark.dialect.code:
         raise ValueError(f"thread+reflexion is for tasks that are solved by acting, not {examples}")
-    prompts, trials = (_load_prompt(benchmark, examples),), benchmark.max_depth
-    return _reflect("thread+reflexion", thread_program, prompts, benchmark, trials, "exported")
+    prompt = _load_prompt(benchmark, examples)
+    return _reflect("thread+reflexion", thread_program, (prompt,), benchmark, "exported")
 
 
 def _lats(benchmark: Benchmark, examples: str) -> SessionMethod:
     value = _load_prompt(benchmark, f"lats/{benchmark.name}-value")
     reflect = _load_prompt(benchmark, f"reflexion/{benchmark.name}")
-    program = partial(lats, value=value, reflect=reflect, start=benchmark.start)
+    program = partial(
+        lats,
+        value=value,
+        reflect=reflect,
+        iterations=own_limit("lats", benchmark, "trials"),
+        max_depth=own_limit("lats", benchmark, "iterations"),
+        start=benchmark.start,
+    )
     return _method("lats", program, _load_prompt(benchmark, f"react/{examples}"), value, reflect)
 
 
@@ -265,31 +269,31 @@ def _plan_and_execute(benchmark: Benchmark, examples: str, executor: str = SHARE
     program = partial(
         plan_and_execute,
         executor=prompt,
-        iterations=EXECUTOR,
+        iterations=own_limit("plan-and-execute", benchmark, "iterations"),
         start=benchmark.start,
         carry=benchmark.carry,
     )
     planner = _load_prompt(benchmark, f"plan_and_execute/{benchmark.name}")
     name = _named("plan-and-execute", executor)
-    return _method(name, program, planner, prompt, own_limits=True)
+    return _method(name, program, planner, prompt)
 
 
 def _adapt(
     benchmark: Benchmark, examples: str, executor: str = SHARED, max_depth: int | None = None
 ) -> SessionMethod:
-    """max_depth: d_max; None is the benchmark's."""
+    """max_depth: d_max; None is the paper's for the benchmark."""
     planner = _load_prompt(benchmark, f"adapt/{benchmark.name}-planner")
     program = partial(
         adapt,
         planner=planner,
-        max_depth=max_depth or benchmark.max_depth,
-        iterations=EXECUTOR,
+        max_depth=max_depth or own_limit("adapt", benchmark, "d_max"),
+        iterations=own_limit("adapt", benchmark, "iterations"),
         start=benchmark.start,
         carry=benchmark.carry,
     )
     name = f"adapt-d{max_depth}" if max_depth else _named("adapt", executor)
     prompt = _load_executor(benchmark, examples, executor)
-    return _method(name, program, prompt, planner, own_limits=True)
+    return _method(name, program, prompt, planner)
 
 
 def _decomp(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -306,7 +310,7 @@ def _tdag(benchmark: Benchmark, examples: str) -> SessionMethod:
         tdag,
         generator=generator,
         executor=executor,
-        iterations=EXECUTOR,
+        iterations=own_limit("tdag", benchmark, "iterations"),
         start=benchmark.start,
     )
     main = _load_prompt(benchmark, f"tdag/{benchmark.name}")

@@ -123,7 +123,7 @@ def lats(
     before the first call, as in `react`.
     """
     Y, lessons = Sequence(), list[str]()
-    root = Node(Sequence((yield from _begin(thread, start))), start)
+    root = Node(Sequence(tuple((yield from _begin(thread, start)))), start)
     best = root
     for _ in range(iterations):
         # selection
@@ -176,7 +176,7 @@ def take_step(thread: NewThread, *, begun: Sequence, temperature: float) -> Step
     action = xi_after_mark(Y, {}, dialect)
     observation: Observation = yield Act(action)
     Y += thread.observed(observation.strip())
-    facts = {"action": action, "reward": observation.reward, "over": observation.over}
+    facts = {"action": action, "reward": observation.reward, "over": observation.is_over}
     return Finished(Y, Status.ENDED, facts, action)
 
 
