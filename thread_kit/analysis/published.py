@@ -27,6 +27,7 @@ PUBLISHED_NAMES = {
     "stateflow": ("StateFlow", "StateFlow (7-state)"),
     "stateflow, 10 states": ("StateFlow (10-state)",),
     "reflexion": ("Reflexion", "ReAct+Reflexion"),
+    "reflexion, gold answer": ("Reflexion",),
 }
 """By our name of a method, the papers' names, where they are not the same in small letters."""
 

@@ -66,6 +66,13 @@ class Env(ABC):
         """
         return None
 
+    def judge(self, text: str) -> bool:
+        """Whether what a trial said solves the task, by the answer that the benchmark knows.
+
+        For methods that try again (Reflexion). False where a task is solved by acting.
+        """
+        return False
+
     @abstractmethod
     def reset(self) -> str:
         """Start the task; returns the context of the main thread (c_0, THREAD paper, section 2)."""

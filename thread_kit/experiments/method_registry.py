@@ -44,6 +44,8 @@ EXECUTOR, ALONE = 20, 60
 """Iterations of an executor, and of one that is the whole method (ADaPT paper, appendix A: ALFWorld
 and TextCraft)."""
 
+GOLD_ANSWER = "reflexion, gold answer"
+
 Builder = Callable[[Benchmark, str], SessionMethod]
 """Of a benchmark, and of the name of the few-shot prompts that fit a task (`Env.examples`)."""
 
@@ -147,9 +149,19 @@ def _reflect(
 
 
 def _reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
-    actor = "nlep-react" if benchmark.dialect.code else "react"
-    prompt = _load_prompt(benchmark, f"{actor}/{examples}")
+    if benchmark.dialect.code:
+        raise ValueError(
+            f"on {examples} a trial is judged by the gold answer; the method that says so is "
+            f"{GOLD_ANSWER!r}"
+        )
+    prompt = _load_prompt(benchmark, f"react/{examples}")
     return _reflect("reflexion", _executor(benchmark, EXECUTOR), prompt, benchmark)
+
+
+def _reflexion_by_gold_answer(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """Of questions: another trial where the answer is not the benchmark's (`Env.judge`)."""
+    prompt = _load_prompt(benchmark, f"nlep-react/{examples}")
+    return _reflect(GOLD_ANSWER, _executor(benchmark, EXECUTOR), prompt, benchmark)
 
 
 def _stateflow_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -242,10 +254,12 @@ VARIANTS: dict[str, Builder] = {
     "thread, lines": _thread_lines,
     "nlep": _nlep,
     "nlep+react": _nlep_react,
+    GOLD_ANSWER: _reflexion_by_gold_answer,
 }
 """Those that only some benchmarks have (`Benchmark.methods`). On ALFWorld: other executors, a
 machine with more states. On questions about data: threads that need not wait (THREAD paper, section
-2.2), that ask for one figure a line (this kit's own), and programs (section 4.4)."""
+2.2), that ask for one figure a line (this kit's own), programs (section 4.4), and trials that are
+told whether they are right."""
 
 
 TAUGHT: dict[str, Callable[[], SessionMethod]] = {

@@ -1,0 +1,263 @@
+"""The few-shot prompts of DataCommons QA and ICU QA, played by rule in the real environment.
+
+`python tests/helpers/question_prompts.py` writes prompts/*/{datacommons,icu}*.txt; a test compares
+them. All methods answer the same questions, one of each kind: of the training split of DataCommons
+QA, beyond those that a suite lists, and about variables of the training split of ICU QA, of
+patients who never were.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+
+from thread_kit.dialect import QA, QA_ASYNC
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.datacommons.env import DataCommonsQA
+from thread_kit.envs.datacommons.rules import DataCommonsScript
+from thread_kit.envs.icu.env import IcuQA
+from thread_kit.envs.icu.rules import IcuScript
+from thread_kit.envs.icu.stays import write_synthetic_stays
+from thread_kit.envs.qa.env import QuestionEnv
+from thread_kit.envs.qa.kinds import MEASURES, Kind, measure_code
+from thread_kit.exchange import phi_full_sequence
+from thread_kit.methods.nlep import nlep
+from thread_kit.methods.react import react
+from thread_kit.paths import resource
+from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode
+
+QUESTIONS = {
+    "datacommons": (
+        *(231, 232, 443, 297, 235, 425, 216, 217, 239, 408, 262),
+        *(242, 243, 265, 308, 477, 310, 626, 312, 271, 1028),
+    ),
+    "icu": (0, 33, 18, 83, 180, 5, 582, 343, 568, 553, 282, 43, 156, 45, 702, 751),
+}
+"""By their numbers, one of each kind; the directions and the places of the answer alternate."""
+
+THREADS: dict[str, dict] = {
+    "": {},
+    "-lines": {"lines": True},
+    "-async": {"dialect": QA_ASYNC},
+    "-no-variables": {"variables": False, "scope": "own"},
+    "-whole-sequence": {"phi": phi_full_sequence},
+}
+"""What the names of THREAD's prompts mean: of the rules, and of the session."""
+
+
+def make_questions(benchmark: str) -> list[QuestionEnv]:
+    """The questions of the examples."""
+    numbers = QUESTIONS[benchmark]
+    if benchmark == "datacommons":
+        return [DataCommonsQA("train", number) for number in numbers]
+    stays = write_synthetic_stays(tempfile.mkdtemp())
+    return [IcuQA(stays, number, split="train") for number in numbers]
+
+
+def make_rules(env: QuestionEnv, **form) -> DataCommonsScript | IcuScript:
+    """What plays the threads of a question."""
+    return (DataCommonsScript if env.name == "datacommons" else IcuScript)(env, **form)
+
+
+# THREAD
+
+
+def play_threads(env: QuestionEnv, dialect=QA, lines=False, variables=True, **options) -> Episode:
+    """The threads of a question, by rule."""
+    engine = ScriptedEngine(make_rules(env, dialect=dialect, lines=lines, variables=variables))
+    session = Session(engine, env.again(), dialect=dialect, **options)
+    return session.run(progress=False)
+
+
+class Shapes:
+    """Which threads are shown: all main threads, and of each other shape the first.
+
+    Of a measure that is asked of two in turn the first child or the second; of the first measure
+    both.
+    """
+
+    def __init__(self) -> None:
+        self.shown: set[tuple[str, ...]] = set()
+        self.measures: list[str] = []
+
+    def is_new(self, line: str, subjects: int) -> bool:
+        """Whether a thread that is asked this by a question about so many shows anything more."""
+        shape = self._describe(line, subjects)
+        is_new = shape not in self.shown and shape != ()
+        self.shown.add(shape)
+        return is_new
+
+    def _describe(self, line: str, subjects: int) -> tuple[str, ...]:
+        if line.startswith("Here is a table"):
+            return "table", str(subjects)
+        if number := re.search(r"number (\d)", line):
+            return "values", number[1]
+        if line.startswith("The mean of"):
+            return "mean", line.partition(" of all ")[2]
+        # A measure.
+        known = (*MEASURES, "correlation", "value expected")
+        measure = max((m for m in known if f" the {m}" in line), key=len)
+        if measure not in self.measures:
+            self.measures.append(measure)
+        number = self.measures.index(measure)
+        is_second = "<= and " in line or "... and " in line
+        wanted = subjects == 2 and measure != "correlation" and bool(number % 2)
+        return (measure, str(is_second)) if number == 0 or is_second == wanted else ()
+
+
+def write_thread_prompt(questions: list[QuestionEnv], **form) -> str:
+    """A prompt of THREAD."""
+    return format_examples(list_thread_examples(questions, **form))
+
+
+def list_thread_examples(questions: list[QuestionEnv], **form) -> Iterator[tuple[str, str]]:
+    """Contexts and responses: each main thread, and below it the children that show more."""
+    shapes = Shapes()
+    for env in questions:
+        episode = play_threads(env, **form)
+        assert episode.reward == 1, (env, episode)
+        subjects = len(env.question.needs) if env.name == "datacommons" else make_rules(env).kind.subjects
+        for thread in episode.threads.values():
+            line = thread.title.rpartition("\n")[2]
+            if thread.id == 0 or shapes.is_new(line, subjects):
+                yield QA.asked(thread.context.text), thread.sequence.text
+
+
+def format_examples(examples) -> str:
+    """The text of a prompt file."""
+    return "\n\n".join(f"{QA.context(c)}{response.strip()}\n" for c, response in examples)
+
+
+# Programs
+
+
+def describe_question(env: QuestionEnv) -> tuple[Kind, dict[str, str], list[str], str, str, str]:
+    """The kind, the fields, the names of the compared, variable, first and last."""
+    rules = make_rules(env)
+    kind, fields = rules.kind, rules.fields
+    names = rules.names if env.name == "datacommons" else rules.patients
+    first = fields.get("first", "0")
+    return kind, fields, names, fields["variable"], first, fields.get("last", "48" if env.name == "icu" else first)
+
+
+def write_read(env: QuestionEnv, name: str, ID: str) -> str:
+    """The lines that make a table of a place's or a patient's values."""
+    if env.name == "icu":
+        rows = f"[row for row in measurements({name}, variable) if first <= row['hour'] <= last]"
+        return f"table = pd.DataFrame({rows})\n"
+    rows = f"[row for row in observations({ID}, variable_ID) if first <= int(row['date']) <= last]"
+    return f"table = pd.DataFrame({rows}).astype({{'date': int}})\n"
+
+
+def write_program(env: QuestionEnv, looks: bool) -> list[str]:
+    """A program's segments: NLEP, or with looks NLEP+ReAct."""
+    kind, fields, names, variable, first, last = describe_question(env)
+    places, time = env.name == "datacommons", "date" if env.name == "datacommons" else "hour"
+    whom = "places" if places else "patients"
+    one = whom.removesuffix("s")
+    show = "# > print({}) =>".format
+    measure = kind.measure.format(later=fields.get("later"))
+    what = re.sub(r"value expected.*", "expected value", measure).replace("value", "value")
+    segments: list[str] = []
+    text = f"variable = {variable!r}\n{whom} = {names!r}\nfirst, last = {first}, {last}\n"
+    # 1. The look-ups.
+    if places and looks:
+        text += "First, I look up the variable and the places.\n"
+        segments += [text + show("find_variables(variable)")]
+        ID = env.question.needs[0][1]
+        segments += [f"\nvariable_ID = {ID!r}\n" + show("[find_places(place) for place in places]")]
+        text = f"\nplace_IDs = {[place for place, _ in env.question.needs]!r}\n"
+        text += f"Then, I take the values of these years and compute the {what}.\n"
+    elif places:
+        text += "variable_ID = find_variables(variable)[0]['ID']\n"
+        text += "place_IDs = [find_places(place)[0]['ID'] for place in places]\n"
+    elif looks:
+        text += f"First, I take the values of these hours and compute the {what}.\n"
+    # 2. The figures.
+    loop = "for place_ID in place_IDs:\n" if places else f"for {one} in {whom}:\n"
+    if kind.measure == "correlation":
+        body = write_read(env, "place", "place_ID") + "tables.append(table)\n"
+        text += "tables = []\n" + loop + indent(body)
+        text += "both = tables[0].merge(tables[1], on='date')\n"
+        text += "figures = [round(float(stats.pearsonr(both['value_x'], both['value_y']).statistic), 6)]\n"
+    else:
+        before, figure = measure_code(measure, f"table['{time}']")
+        body = write_read(env, one, "place_ID") + "values = table['value']\n" + before
+        body += f"figures.append(round(float({figure}), 6))\n"
+        text += "figures = []\n" + loop + indent(body)
+    if not places and kind.group:
+        if looks:
+            segments.append(text + show("figures"))
+            text = f"\nThen, I take the means of all patients who {kind.group}.\n"
+        text += f"means = group_means({kind.group!r}, variable)\n"
+        text += "figures.append(round(float(np.mean(means)), 6))\n"
+    # 3. The conclusion.
+    if looks:
+        segments.append(text + show("figures"))
+        return [*segments, None]
+    end = kind.conclusion.format(answer="{answer}", **fields)
+    if kind.asks_when:
+        text += "answer = round(figures[0], 2)\n"
+    else:
+        yes, no = map(repr, kind.answers) if kind.answers else (f"{whom}[0]", f"{whom}[1]")
+        reference = "figures[1]" if len(names) + bool(kind.group and not places) > 1 and kind.measure != "correlation" else "0"
+        text += f"answer = {yes} if figures[0] {kind.sign} {reference} else {no}\n"
+    return [text + f"print(f'So {end}.')\nprint(f'Final Answer: {{answer}}')\n#END#"]
+
+
+def indent(text: str) -> str:
+    return "".join(f"    {line}\n" for line in text.splitlines())
+
+
+def write_end(env: QuestionEnv, figures: list[float]) -> str:
+    """The concluding sentence and the answer, from figures that have been seen."""
+    kind, fields, names, *_ = describe_question(env)
+    answer = kind.answer(figures, names)
+    return f"\n{kind.conclude(figures, answer, fields)}\nFinal Answer: {answer}\n#END#"
+
+
+def play_program(env: QuestionEnv, *, looks: bool) -> Episode:
+    segments = write_program(env, looks)
+
+    def speak(seen: str) -> str:
+        written = seen[seen.rindex("#START#\n") :]
+        segment = segments[written.count("=>")]
+        if segment is None:
+            figures = re.findall(r"=>\[([-\d., e]+)\]<=", written)[-1]
+            return write_end(env, [float(figure) for figure in figures.split(",")])
+        return segment
+
+    program = react if looks else nlep
+    return Session(ScriptedEngine(speak), env.again(), dialect=QA, program=program).run(
+        progress=False
+    )
+
+
+def write_program_prompt(questions: list[QuestionEnv], looks: bool) -> str:
+    episodes = [play_program(env, looks=looks) for env in questions]
+    assert all(episode.reward == 1 for episode in episodes), [e.reward for e in episodes]
+    mains = [episode.threads[0] for episode in episodes]
+    return format_examples((QA.asked(t.context.text), t.sequence.text) for t in mains)
+
+
+# Files
+
+def write_all(benchmark: str) -> dict[str, str]:
+    """The prompts of a benchmark, by the names of their files."""
+    questions = make_questions(benchmark)
+    texts = {
+        f"thread/{benchmark}{name}": write_thread_prompt(questions, **form)
+        for name, form in THREADS.items()
+    }
+    texts[f"nlep/{benchmark}"] = write_program_prompt(questions, looks=False)
+    texts[f"nlep-react/{benchmark}"] = write_program_prompt(questions, looks=True)
+    return texts
+
+
+if __name__ == "__main__":
+    for name in QUESTIONS:
+        for path, text in write_all(name).items():
+            resource(f"prompts/{path}.txt").write_text(text, "utf-8")
