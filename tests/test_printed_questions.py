@@ -138,7 +138,6 @@ def test_the_threads_of_g1_play_as_they_are_printed():
     # What came back, as printed.
     assert f"{TABLE_1}\n\n=>{{table_dir}}<=\n\nBased on" in threads[0]
     assert "in Willows was =>0.3357<= and in Villa Ridge was =>0.1643<=\n\nTherefore" in threads[0]
-    assert ">print" not in threads[2]
     assert "=>['geoId/0685684']<=\nlocation_ID" in threads[2]
     assert "# date  Willows  Villa Ridge\n# 0  2018     10.1          8.2\n" in threads[4]
     # The child prints "You have retrieved {...}.", and its parent is printed with the name alone:
@@ -222,23 +221,21 @@ def test_the_threads_of_g2_play_as_they_are_printed():
 
 def test_an_error_of_a_look_up_reaches_the_parent_that_can_ask_again():
     """v2, E.4: the error is returned to the parent, which asks for something else."""
-    scripts = {
-        QUESTION_1: ["The data of Wilows are =>", "\nThe data of Willows are =>", "\n#END#"],
-        "The data of Wilows are =>": ["data = look_up('Wilows')\nprint('{data}')\n#END#"],
-        "The data of Willows are =>": ["data = look_up('Willows')\nprint('{data}')\n#END#"],
-    }
 
     def look_up(name):
         if name not in IDS:
             raise LookupError(f"no place {name}")
         return IDS[name]
 
-    replies = [scripts[QUESTION_1][0], scripts["The data of Wilows are =>"][0]]
-    replies += [scripts[QUESTION_1][1], scripts["The data of Willows are =>"][0], "\n#END#"]
+    replies = [
+        "The data of Wilows are =>",
+        "data = look_up('Wilows')\nprint('{data}')\n#END#",
+        "\nThe data of Willows are =>",
+        "data = look_up('Willows')\nprint('{data}')\n#END#",
+        "\n#END#",
+    ]
     with BubblewrapSandbox({"look_up": look_up}) as sandbox:
-        session = Session(
-            ScriptedEngine(replies), context=QUESTION_1, dialect=QA, sandbox=sandbox
-        )
+        session = Session(ScriptedEngine(replies), context=QUESTION_1, dialect=QA, sandbox=sandbox)
         episode = session.run(progress=False)
     text = episode.threads[0].sequence.text
     assert "The data of Wilows are =>LookupError: no place Wilows<=" in text

@@ -93,8 +93,8 @@ def phi_whole_line(sequence: Sequence, variables: Variables, dialect: Dialect) -
     """phi of the papers in a dialect of code: the last line with text, whole, instantiated.
 
     "The slope in {a} is =>0.3<= and in {b} is =>" gives "The slope in A is =>0.3<= and in B is =>":
-    what other children returned stays in the line (THREAD paper, 2.1), and no comma cuts it, as none
-    cuts the lines printed in G.1 and G.2. The mark may stand on a line of its own there.
+    what other children returned stays in the line (THREAD paper, 2.1), and no comma cuts it, as
+    none cuts the lines printed in G.1 and G.2. The mark may stand on a line of its own there.
     """
     line = dialect.bare(sequence.text.rstrip()).rstrip().rpartition("\n")[2]
     return f"{instantiate(line, variables)} {dialect.listen}"
@@ -103,9 +103,9 @@ def phi_whole_line(sequence: Sequence, variables: Variables, dialect: Dialect) -
 def phi_own_line(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
     """phi where nobody waits: the last line as the thread itself wrote it, instantiated.
 
-    "The slope in {a} is ~>{t1}<= and in {b} is ~>" gives "The slope in A is ... and in B is =>". This
-    kit's own, for the asynchronous dialect of code: what another child returned is left out, so that
-    a child asks the same whether its elder was waited for or not.
+    "The slope in {a} is ~>{t1}<= and in {b} is ~>" gives "The slope in A is ... and in B is =>".
+    This kit's own, for the asynchronous dialect of code: what another child returned is left out,
+    so that a child asks the same whether its elder was waited for or not.
     """
     own: list[str] = []
     for span in sequence:

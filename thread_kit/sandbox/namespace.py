@@ -88,8 +88,9 @@ class PythonNamespace(Namespace):
 
     `scope` is what a child gets: "exported", a copy, of which only what psi names comes back, or
     "shared", this namespace itself, where a child can overwrite its parent's variables; or "own",
-    one like this was at first, of which nothing comes back. `variables`: plain data to start with. `blocks`: statements of several lines
-    are run, too (`Dialect.code`). Raises ValueError for another scope.
+    one like this was at first, of which nothing comes back. `variables`: plain data to start with.
+    `blocks`: statements of several lines are run, too (`Dialect.code`). Raises ValueError for
+    another scope.
     """
 
     def __init__(

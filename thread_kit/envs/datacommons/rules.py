@@ -70,33 +70,13 @@ class DataCommonsScript(Script):
     def _write_table(
         self, variable: str, first: str, last: str, place: str, other: str | None, written: str
     ) -> Segments:
-        # 1. The values of each place.
         places = {f"place_{n}": name for n, name in enumerate(filter(None, [place, other]), 1)}
         years = f"{first} to {last}"
-        names = self.bind(**places, years=years, variable=variable)
-        asked = (self.refer("variable", variable), self.refer("years", years))
-        request = "The values of {} from {} in place number".format(*asked)
-        requests = [
-            f"{request} {n}, {self.refer(name, value)}, are {self.mark}"
-            for n, (name, value) in enumerate(places.items(), 1)
-        ]
-        # 2. One table of them.
-        paths = self.read_paths(written) + ["", ""]
-        reads = [
-            (f"pd.read_csv(t{n})" if self.is_async else f"pd.DataFrame(data_{n})")
-            if self.variables
-            else f"pd.read_csv({paths[n - 1]!r})"
-            for n, _ in enumerate(places, 1)
-        ]
-        columns = [
-            f"{read}.rename(columns={{'value': {self.use(*named)}}})"
-            for read, named in zip(reads, places.items(), strict=True)
-        ]
-        code = f"\ntable = {columns[0]}\n"
-        if other:
-            code += f"table = table.merge({columns[1]}, on='date', how='outer')\n"
-        end = code + self.hand_over("table_path", "save(table)")
-        return [names + requests[0], *(f"\n{text}" for text in requests[1:]), end]
+        names = self.bind(years=years, variable=variable, **places)
+        what, when = self.refer("variable", variable), self.refer("years", years)
+        request = f"The values of {what} from {when} in place number [number], [subject], are"
+        join = "table.merge({}, on='date', how='outer')"
+        return self.write_table(names, places, request, join, written)
 
     def _write_values(
         self, variable: str, first: str, last: str, number: str, name: str
@@ -104,25 +84,18 @@ class DataCommonsScript(Script):
         places, variables = self.source.find_places(name), self.source.find_variables(variable)
         place_ID = next(place["ID"] for place in places if place["name"] == name)
         variable_ID = next(row["ID"] for row in variables if row["name"] == variable)
-        place = f"place_{number}"
-        names: dict[str, Any] = {place: name, "first": int(first), "last": int(last)}
-        use, chosen = self.use, {"variable_ID": variable_ID, "place_ID": place_ID}
+        use = self.use
         start, end = use("first", int(first)), use("last", int(last))
-        asked = ", ".join(use(*pair) for pair in reversed(chosen.items()))
+        asked = f"{use('place_ID', place_ID)}, {use('variable_ID', variable_ID)}"
         rows = f"[row for row in rows if {start} <= int(row['date']) <= {end}]"
-        saved = self.is_async or not self.variables
         return [
-            self.bind(**names, variable=variable)
+            self.bind(first=int(first), last=int(last), variable=variable, place=name)
             + self.show(f"find_variables({use('variable', variable)})"),
-            f"\n{self.bind(variable_ID=variable_ID)}{self.show(f'find_places({use(place, name)})')}",
+            f"\n{self.bind(variable_ID=variable_ID)}"
+            + self.show(f"find_places({use('place', name)})"),
             f"\n{self.bind(place_ID=place_ID)}rows = observations({asked})\n"
             f"data_{number} = {rows}\n" + self.show(f"data_{number}[:2]"),
-            "\n"
-            + (
-                self.hand_over(f"path_{number}", f"save(pd.DataFrame(data_{number}))")
-                if saved
-                else f"print('{{data_{number}}}')\n"
-            ),
+            self.return_data(number),
         ]
 
     def _write_measure(self, path: str, measure: str, variable: str, place: str) -> Segments:

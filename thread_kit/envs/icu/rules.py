@@ -8,7 +8,7 @@ first.
 from __future__ import annotations
 
 import re
-from typing import Any, final
+from typing import final
 
 from thread_kit.dialect import QA, Dialect
 from thread_kit.envs.icu.env import IcuQA
@@ -79,52 +79,24 @@ class IcuScript(Script):
     def _write_table(
         self, variable: str, first: str, last: str, one: str, other: str | None, written: str
     ) -> Segments:
-        # 1. The values of each patient.
         patients = {f"patient_{n}": name for n, name in enumerate(filter(None, [one, other]), 1)}
         hours = f"hour {first} to hour {last}"
-        names = self.bind(**patients, hours=hours, variable=variable)
-        asked = (self.refer("variable", variable), self.refer("hours", hours))
-        request = "The values of the {} from {} of patient number".format(*asked)
-        requests = [
-            f"{request} {n}, {self.refer(name, value)}, are {self.mark}"
-            for n, (name, value) in enumerate(patients.items(), 1)
-        ]
-        # 2. One table of them.
-        paths = self.read_paths(written) + ["", ""]
-        reads = [
-            (f"pd.read_csv(t{n})" if self.is_async else f"pd.DataFrame(data_{n})")
-            if self.variables
-            else f"pd.read_csv({paths[n - 1]!r})"
-            for n, _ in enumerate(patients, 1)
-        ]
-        columns = [
-            f"{read}.rename(columns={{'value': {self.use(*named)}}})"
-            for read, named in zip(reads, patients.items(), strict=True)
-        ]
-        code = f"\ntable = {columns[0]}\n"
-        if other:
-            code += f"table = pd.concat([table, {columns[1]}])\n"
-        end = code + self.hand_over("table_path", "save(table)")
-        return [names + requests[0], *(f"\n{text}" for text in requests[1:]), end]
+        names = self.bind(hours=hours, variable=variable, **patients)
+        what, when = self.refer("variable", variable), self.refer("hours", hours)
+        request = f"The values of the {what} from {when} of patient number [number], [subject], are"
+        return self.write_table(names, patients, request, "pd.concat([table, {}])", written)
 
     def _write_values(
         self, variable: str, first: str, last: str, number: str, patient: str
     ) -> Segments:
-        name = f"patient_{number}"
-        names: dict[str, Any] = {name: patient, "first": int(first), "last": int(last)}
         use = self.use
         start, end = use("first", int(first)), use("last", int(last))
-        rows = f"rows = measurements({use(name, patient)}, {use('variable', variable)})\n"
-        cut = f"data_{number} = [row for row in rows if {start} <= row['hour'] <= {end}]\n"
-        saved = self.is_async or not self.variables
         return [
-            self.bind(**names, variable=variable) + rows + cut + self.show(f"data_{number}[:2]"),
-            "\n"
-            + (
-                self.hand_over(f"path_{number}", f"save(pd.DataFrame(data_{number}))")
-                if saved
-                else f"print('{{data_{number}}}')\n"
-            ),
+            self.bind(first=int(first), last=int(last), variable=variable, patient=patient)
+            + f"rows = measurements({use('patient', patient)}, {use('variable', variable)})\n"
+            + f"data_{number} = [row for row in rows if {start} <= row['hour'] <= {end}]\n"
+            + self.show(f"data_{number}[:2]"),
+            self.return_data(number),
         ]
 
     def _write_measure(self, path: str, measure: str, variable: str, patient: str) -> Segments:
@@ -140,5 +112,5 @@ class IcuScript(Script):
 
     def _write_group(self, variable: str, group: str) -> Segments:
         means = f"group_means({self.use('group', group)}, {self.use('variable', variable)})"
-        code = self.bind(variable=variable, group=group) + f"means = {means}\n"
+        code = self.bind(group=group, variable=variable) + f"means = {means}\n"
         return [code + self.show("len(means)"), "\nprint(round(float(np.mean(means)), 6))\n"]

@@ -143,7 +143,7 @@ class Kind:
 
 
 def make_higher_lower(name: str, measure: str, text: str, conclusion: str) -> Iterator[Kind]:
-    """Two kinds that ask which subject has the higher and the lower figure; the texts have {more}."""
+    """Two kinds that ask who has the higher figure and who the lower; the texts have {more}."""
     for more, sign in zip(HIGHER_LOWER, "><", strict=True):
         question, end = (words.replace("{more}", more) for words in (text, conclusion))
         yield Kind(f"{name} {more}", measure, question, end, sign=sign)

@@ -71,6 +71,36 @@ class Script(ABC):
         """The last lines of a thread, which return the value of an expression."""
         return f"{name} = {code}\nprint('{{{name}}}')\n" if self.variables else f"print({code})\n"
 
+    def write_table(
+        self, names: str, subjects: Mapping[str, str], request: str, join: str, written: str
+    ) -> Segments:
+        """A thread that asks for the values of each subject and makes one table of them.
+
+        names: the lines that bind its names. subjects: by the names that are bound. request: a
+        sentence with [number] and [subject]. join: code that adds a table, {}, to `table`.
+        """
+        requests = [
+            request.replace("[number]", str(number)).replace("[subject]", self.refer(*subject))
+            + f" {self.mark}"
+            for number, subject in enumerate(subjects.items(), 1)
+        ]
+        paths, columns = [*self.read_paths(written), *subjects], []
+        for number, subject in enumerate(subjects.items(), 1):
+            source = f"t{number}" if self.variables else repr(paths[number - 1])
+            is_file = self.is_async or not self.variables
+            table = f"pd.read_csv({source})" if is_file else f"pd.DataFrame(data_{number})"
+            columns.append(f"{table}.rename(columns={{'value': {self.use(*subject)}}})")
+        code = f"table = {columns[0]}\n"
+        code += "".join(f"table = {join.format(column)}\n" for column in columns[1:])
+        end = "\n" + code + self.hand_over("table_path", "save(table)")
+        return [names + requests[0], *(f"\n{text}" for text in requests[1:]), end]
+
+    def return_data(self, number: str) -> str:
+        """The end of a thread that has looked values up: they are handed over, or their file is."""
+        if self.is_async or not self.variables:
+            return "\n" + self.hand_over(f"path_{number}", f"save(pd.DataFrame(data_{number}))")
+        return f"\nprint('{{data_{number}}}')\n"
+
     def show(self, code: str) -> str:
         """An action that shows what a line of code prints."""
         return f"# > print({code}) {self.dialect.listen}"
