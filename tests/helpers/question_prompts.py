@@ -98,7 +98,7 @@ class Shapes:
     def _describe(self, line: str, subjects: int) -> tuple[str, ...]:
         if line.startswith("Here is a table"):
             return "table", str(subjects)
-        if number := re.search(r"number (\d)", line):
+        if number := re.match(r"Series (\d)", line):
             return "values", number[1]
         if line.startswith("The mean of"):
             return "mean", line.partition(" of all ")[2]

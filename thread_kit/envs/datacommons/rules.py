@@ -18,7 +18,7 @@ from thread_kit.envs.qa.kinds import measure_code, read_question
 from thread_kit.envs.qa.rules import Script, Segments, read_subject
 
 _TABLE = re.compile(r"Here is a table of (.+) from (\d+) to (\d+) in (.+?)(?: and in (.+))?:")
-_VALUES = re.compile(r"The values of (.+) from (\d+) to (\d+) in place number (\d), (.+), are")
+_VALUES = re.compile(r"Series (\d), the values of (.+) from (\d+) to (\d+) in (.+), is")
 _MEASURE = re.compile(r"By the data in (\S+) the (.+?) of (.+?) (in .+) is")
 
 
@@ -36,7 +36,7 @@ class DataCommonsScript(Script):
 
     def write(self, context: str, written: str) -> Segments:
         if match := _TABLE.fullmatch(context):
-            return self._write_table(*match.groups(), written=written)
+            return self._write_table(written, *match.groups())
         if match := _VALUES.fullmatch(context):
             return self._write_values(*match.groups())
         if match := _MEASURE.fullmatch(context):
@@ -68,18 +68,18 @@ class DataCommonsScript(Script):
         return [f"{table} {self.dialect.listen}", *asked, end]
 
     def _write_table(
-        self, variable: str, first: str, last: str, place: str, other: str | None, written: str
+        self, written: str, variable: str, first: str, last: str, place: str, other: str | None
     ) -> Segments:
         places = {f"place_{n}": name for n, name in enumerate(filter(None, [place, other]), 1)}
         years = f"{first} to {last}"
         names = self.bind(years=years, variable=variable, **places)
         what, when = self.refer("variable", variable), self.refer("years", years)
-        request = f"The values of {what} from {when} in place number [number], [subject], are"
+        request = f"Series [number], the values of {what} from {when} in [subject], is"
         join = "table.merge({}, on='date', how='outer')"
         return self.write_table(names, places, request, join, written)
 
     def _write_values(
-        self, variable: str, first: str, last: str, number: str, name: str
+        self, number: str, variable: str, first: str, last: str, name: str
     ) -> Segments:
         places, variables = self.source.find_places(name), self.source.find_variables(variable)
         place_ID = next(place["ID"] for place in places if place["name"] == name)
@@ -94,8 +94,8 @@ class DataCommonsScript(Script):
             f"\n{self.bind(variable_ID=variable_ID)}"
             + self.show(f"find_places({use('place', name)})"),
             f"\n{self.bind(place_ID=place_ID)}rows = observations({asked})\n"
-            f"data_{number} = {rows}\n" + self.show(f"data_{number}[:2]"),
-            self.return_data(number),
+            f"series_{number} = {rows}\n" + self.show(f"series_{number}[:2]"),
+            self.return_series(number),
         ]
 
     def _write_measure(self, path: str, measure: str, variable: str, place: str) -> Segments:

@@ -21,7 +21,7 @@ _TABLE = re.compile(
     r"(?: and of patient (\d+))?:"
 )
 _VALUES = re.compile(
-    r"The values of the (.+) from hour (\d+) to hour (\d+) of patient number (\d), (\d+), are"
+    r"Series (\d), the values of the (.+) from hour (\d+) to hour (\d+) of patient (\d+), is"
 )
 _MEASURE = re.compile(r"By the data in (\S+) the (.+) of the (.+?) (of patient .+) is")
 _GROUP = re.compile(
@@ -41,7 +41,7 @@ class IcuScript(Script):
 
     def write(self, context: str, written: str) -> Segments:
         if match := _TABLE.fullmatch(context):
-            return self._write_table(*match.groups(), written=written)
+            return self._write_table(written, *match.groups())
         if match := _VALUES.fullmatch(context):
             return self._write_values(*match.groups())
         if match := _MEASURE.fullmatch(context):
@@ -77,26 +77,26 @@ class IcuScript(Script):
         return [f"{table} {self.dialect.listen}", *asked, end]
 
     def _write_table(
-        self, variable: str, first: str, last: str, one: str, other: str | None, written: str
+        self, written: str, variable: str, first: str, last: str, one: str, other: str | None
     ) -> Segments:
         patients = {f"patient_{n}": name for n, name in enumerate(filter(None, [one, other]), 1)}
         hours = f"hour {first} to hour {last}"
         names = self.bind(hours=hours, variable=variable, **patients)
         what, when = self.refer("variable", variable), self.refer("hours", hours)
-        request = f"The values of the {what} from {when} of patient number [number], [subject], are"
+        request = f"Series [number], the values of the {what} from {when} of patient [subject], is"
         return self.write_table(names, patients, request, "pd.concat([table, {}])", written)
 
     def _write_values(
-        self, variable: str, first: str, last: str, number: str, patient: str
+        self, number: str, variable: str, first: str, last: str, patient: str
     ) -> Segments:
         use = self.use
         start, end = use("first", int(first)), use("last", int(last))
         return [
             self.bind(first=int(first), last=int(last), variable=variable, patient=patient)
             + f"rows = measurements({use('patient', patient)}, {use('variable', variable)})\n"
-            + f"data_{number} = [row for row in rows if {start} <= row['hour'] <= {end}]\n"
-            + self.show(f"data_{number}[:2]"),
-            self.return_data(number),
+            + f"series_{number} = [row for row in rows if {start} <= row['hour'] <= {end}]\n"
+            + self.show(f"series_{number}[:2]"),
+            self.return_series(number),
         ]
 
     def _write_measure(self, path: str, measure: str, variable: str, patient: str) -> Segments:

@@ -79,27 +79,29 @@ class Script(ABC):
         names: the lines that bind its names. subjects: by the names that are bound. request: a
         sentence with [number] and [subject]. join: code that adds a table, {}, to `table`.
         """
+        # 1. The requests.
         requests = [
             request.replace("[number]", str(number)).replace("[subject]", self.refer(*subject))
             + f" {self.mark}"
             for number, subject in enumerate(subjects.items(), 1)
         ]
+        # 2. One table of what came back: of named values, or of files.
         paths, columns = [*self.read_paths(written), *subjects], []
         for number, subject in enumerate(subjects.items(), 1):
             source = f"t{number}" if self.variables else repr(paths[number - 1])
             is_file = self.is_async or not self.variables
-            table = f"pd.read_csv({source})" if is_file else f"pd.DataFrame(data_{number})"
+            table = f"pd.read_csv({source})" if is_file else f"pd.DataFrame(series_{number})"
             columns.append(f"{table}.rename(columns={{'value': {self.use(*subject)}}})")
-        code = f"table = {columns[0]}\n"
+        code = f"\ntable = {columns[0]}\n"
         code += "".join(f"table = {join.format(column)}\n" for column in columns[1:])
-        end = "\n" + code + self.hand_over("table_path", "save(table)")
+        end = code + self.hand_over("table_path", "save(table)")
         return [names + requests[0], *(f"\n{text}" for text in requests[1:]), end]
 
-    def return_data(self, number: str) -> str:
+    def return_series(self, number: str) -> str:
         """The end of a thread that has looked values up: they are handed over, or their file is."""
         if self.is_async or not self.variables:
-            return "\n" + self.hand_over(f"path_{number}", f"save(pd.DataFrame(data_{number}))")
-        return f"\nprint('{{data_{number}}}')\n"
+            return "\n" + self.hand_over(f"path_{number}", f"save(pd.DataFrame(series_{number}))")
+        return f"\nprint('{{series_{number}}}')\n"
 
     def show(self, code: str) -> str:
         """An action that shows what a line of code prints."""
@@ -111,7 +113,7 @@ class Script(ABC):
         start: of the sentence that asks of each of the subjects. others: sentences by themselves.
         """
         first, *more = subjects
-        between = f".\n{start} " if self.lines else " and "
+        between = f".\n{start.strip()} " if self.lines else " and "
         requests = [f"{start} {first} is", *(f"{between}{subject} is" for subject in more)]
         requests += [f"\n{text}" for text in others]
         segments = [f"{request} {self.mark}" for request in requests]
