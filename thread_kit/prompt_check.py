@@ -44,14 +44,20 @@ StandIn = Callable[[str, Env], dict[str, Any]]
 
 
 def check_prompt(
-    prompt: Prompt, env: Env | None = None, stand_in: StandIn | None = None
+    prompt: Prompt,
+    env: Env | None = None,
+    stand_in: StandIn | None = None,
+    *,
+    speak: Callable[[str], str] | None = None,
+    **options: Any,
 ) -> list[str]:
     """What is wrong with a prompt, a sentence each; [] if nothing is.
 
     env: where the actions are executed, in the order of the threads; it has been reset. stand_in:
-    acts for a child that no example shows to the word.
+    acts for a child that no example shows to the word. speak: writes what such a child writes, from
+    all that it sees; so it is played, too. options: of the session, such as another phi.
     """
-    check = _Check(prompt, env, stand_in)
+    check = _Check(prompt, env, stand_in, speak, options)
     with (env.sandbox() if env else None) or MontySandbox() as sandbox:
         for example in prompt.examples:
             if not example.context.rstrip().endswith(prompt.dialect.listen):
@@ -99,8 +105,16 @@ class _Check(Env):
 
     name = "prompt check"
 
-    def __init__(self, prompt: Prompt, env: Env | None, stand_in: StandIn | None) -> None:
+    def __init__(
+        self,
+        prompt: Prompt,
+        env: Env | None,
+        stand_in: StandIn | None,
+        speak: Callable[[str], str] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
         self.task = {}
+        self.speak, self.options = speak, options or {}
         self.prompt, self.env, self.stand_in = prompt, env, stand_in
         self.examples_by_context = {example.context: example for example in prompt.examples}
         self.phi = exchange_of(prompt.dialect)["phi"]
@@ -126,6 +140,7 @@ class _Check(Env):
             calls=None,
             new_tokens=10**9,
             depth=None,
+            **self.options,
         )
         self.episode = session.episode
         for event in session:
@@ -155,7 +170,7 @@ class _Check(Env):
         thread = next(t for t in live if self.episode.seen(t.id) == text)
         context = self._context(thread)
         if context not in self.examples_by_context:
-            return self._stand_in_for(thread)
+            return self.speak(text) if self.speak else self._stand_in_for(thread)
         if context in map(self._context, self._above(thread)):
             self._report(context, f"spawns {context!r} for ever: it is a child of itself")
             return self.prompt.dialect.end
@@ -215,6 +230,8 @@ class _Check(Env):
                     self.returned.setdefault(known, set()).add(self.taken)
         if isinstance(event, Observed) and not self.prompt.dialect.code and self._unwaited(thread):
             self._report(context, "acts, although nobody waits for it")
+        elif context not in self.examples_by_context:
+            return
         elif isinstance(event, Returned | Observed | Referred):
             shown = self.prompt.dialect.closed(self._segments(thread)[thread.usage.calls - 1][1])
             if event.span.text != shown:

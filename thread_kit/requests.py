@@ -161,7 +161,7 @@ class Restart:
     """Request: the environment from its start, for another trial.
 
     text: what the trial has said. The reply is the context of the task; None where the task is
-    solved or `text` answers it, so that nothing is left to try, or where there is no environment.
+    solved, also by the answer in `text`, or where there is no environment.
     """
 
     text: str = ""

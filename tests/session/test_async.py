@@ -715,9 +715,10 @@ def test_a_shared_scope_is_refused(start):
         start(scope="shared")
 
 
-def test_futures_need_variables(start):
-    with pytest.raises(ValueError, match="scope='none'"):
-        start(scope="none", sandbox=None)
+@pytest.mark.parametrize(("scope", "sandbox"), [("none", {"sandbox": None}), ("own", {})])
+def test_futures_need_variables_that_a_parent_gets_from_its_children(start, scope, sandbox):
+    with pytest.raises(ValueError, match=f"scope='{scope}'"):
+        start(scope=scope, **sandbox)
 
 
 def test_in_the_dialect_of_join_nothing_has_changed(run):

@@ -37,6 +37,7 @@ PUBLISHED_NAMES = {
     "plan-and-execute-by-type": ("Plan-and-Execute",),
     "reflexion-by-type": ("Reflexion",),
     "adapt-by-type": ("ADaPT",),
+    "reflexion, gold answer": ("Reflexion",),
 }
 """By our name of a method, the papers' names, where they are not the same in small letters.
 

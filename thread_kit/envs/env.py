@@ -72,6 +72,13 @@ class Env(ABC):
         """The valid action that is most like this text, where the environment knows which are."""
         return action
 
+    def judge(self, text: str) -> bool:
+        """Whether what a trial said solves the task, by the answer that the benchmark knows.
+
+        For methods that try again (Reflexion). False where a task is solved by acting.
+        """
+        return False
+
     @abstractmethod
     def reset(self) -> str:
         """Start the task; returns the context of the main thread (c_0, THREAD paper, section 2)."""

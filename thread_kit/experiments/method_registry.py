@@ -45,6 +45,8 @@ from thread_kit.requests import Program
 TEN = "10 states"
 """ALFWorld's machine with three states more (StateFlow paper, appendix B.3)."""
 
+GOLD_ANSWER = "reflexion, gold answer"
+
 Builder = Callable[..., SessionMethod]
 """Of a benchmark, and of the name of the few-shot prompts that fit a task (`Env.examples`)."""
 
@@ -228,11 +230,18 @@ def _reflect(
 
 def _reflexion(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
     if benchmark.dialect.code:
-        prompt = _load_prompt(benchmark, f"nlep-react/{examples}")
-    else:
-        prompt = _load_executor(benchmark, examples, executor)
-    name = _named("reflexion", executor)
+        raise ValueError(
+            f"on {examples} a trial is judged by the gold answer; the method that says so is "
+            f"{GOLD_ANSWER!r}"
+        )
+    name, prompt = _named("reflexion", executor), _load_executor(benchmark, examples, executor)
     return _reflect(name, _executor("reflexion", benchmark), (prompt,), benchmark)
+
+
+def _reflexion_by_gold_answer(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """Of questions: another trial where the answer is not the benchmark's (`Env.judge`)."""
+    prompt = _load_prompt(benchmark, f"nlep-react/{examples}")
+    return _reflect(GOLD_ANSWER, _executor("reflexion", benchmark), (prompt,), benchmark)
 
 
 def _stateflow_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -353,11 +362,13 @@ VARIANTS: dict[str, Builder] = {
     "thread, lines": _thread_lines,
     "nlep": _nlep,
     "nlep+react": _nlep_react,
+    GOLD_ANSWER: _reflexion_by_gold_answer,
 }
 """Those that only some benchmarks have (`Benchmark.methods`). On ALFWorld: the executors of ADaPT
 paper alone, and its methods with other ones (Figure 5, Table 6); a machine with more states. On
 questions about data: threads that need not wait (THREAD paper, section 2.2), that ask for one
-figure a line (this kit's own), and programs (section 4.4)."""
+figure a line (this kit's own), programs (section 4.4), and trials that are told whether they are
+right."""
 
 
 TAUGHT: dict[str, Callable[[], SessionMethod]] = {

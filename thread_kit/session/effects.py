@@ -102,10 +102,9 @@ class Effects:
     def restart(self, thread: LiveThread, text: str) -> Iterator[Event]:
         """Begin the task anew; the reply is the environment's first text.
 
-        None where nothing is left to try: it is solved, or answered by `text`.
+        None where nothing is left to try: it is solved, or `text` answers it rightly.
         """
-        answered = self._env is not None and self._env.answer(text) is not None
-        if self._env is None or answered or self._episode.reward == 1:
+        if self._env is None or self._episode.reward == 1 or self._env.judge(text):
             thread.reply = None
             return
         thread.reply = self._reset(self._env)

@@ -59,8 +59,9 @@ class Session:
     dialect: the marks; None takes those of the prompt. With `ASYNC` a thread can go on while its
         child runs (THREAD paper, section 2.2).
     scope: "exported" gives a child a copy of the variables and brings back those that it names;
-        "shared" is one namespace for all threads; "none" executes nothing (ablation 1 of THREAD
-        paper, E.2).
+        "shared" is one namespace for all threads; "own" gives each thread its own, from and to
+        which nothing is handed; "none" executes nothing (the last two: ablation 1 of THREAD paper,
+        E.2, where threads compute and where they do not).
     sandbox: where the threads' code runs; None is the environment's own for this episode, or a
         `MontySandbox`.
     calls, new_tokens, tokens, depth, seconds: budgets. Calls of the model an episode; new tokens a
@@ -98,7 +99,7 @@ class Session:
         xi: exchange.Xi | None = None,
         abstract: exchange.Abstract | None = None,
         dialect: Dialect | None = None,
-        scope: Literal["exported", "shared", "none"] = "exported",
+        scope: Literal["exported", "shared", "own", "none"] = "exported",
         sandbox: Sandbox | None = None,
         calls: int | None = 200,
         new_tokens: int = 1000,
@@ -174,7 +175,7 @@ class Session:
         self._stopping = threading.Event()
         self._events: Generator[Event, None, None] = self._guarded()
 
-    def _namespace(self, scope: Literal["exported", "shared", "none"]) -> Namespace:
+    def _namespace(self, scope: Literal["exported", "shared", "own", "none"]) -> Namespace:
         """The variables of the main thread, in the sandbox that was given, or one of their own."""
         if scope == "none":
             return LiteralNamespace()

@@ -191,8 +191,8 @@ class Episode:
                 parent.status = Status.LISTENING
             parent.spawned.append(event.thread)
             depth, variables = parent.depth + 1, parent.variables
-            if self.header.get("scope") != "shared":
-                variables = dict(variables)
+            if (scope := self.header.get("scope")) != "shared":
+                variables = {} if scope == "own" else dict(variables)
         self.threads[event.thread] = Thread(
             id=event.thread,
             parent=event.parent,
