@@ -49,6 +49,7 @@ class Benchmark:
         texts by such names ("react/hanoi"); None is the kit's own folder.
     methods: those that it has beyond the common ones (`experiments/method_registry.py`).
     start: actions that are taken before an executor's first call (ADaPT paper, appendix A).
+    turns: calls of the model of a method that is one thread; None is what the ADaPT paper has.
     max_depth: d_max of the ADaPT paper (section 4.2), and its number of trials.
     executors: roles of ADaPT's own executor prompts ("executor", "atomic"); else it is ReAct's.
     carry: whether an executor reads the last step of the one before (`methods/adapt.py`).
@@ -76,6 +77,7 @@ class Benchmark:
     prompts: str | Path | Mapping[str, str] | None = None
     methods: tuple[str, ...] = ()
     start: tuple[str, ...] = ()
+    turns: int | None = None
     max_depth: int = 3
     executors: tuple[str, ...] = ()
     carry: bool = False

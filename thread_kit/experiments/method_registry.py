@@ -25,11 +25,12 @@ from thread_kit.experiments.ablations import (
     load_ablation,
     make_taught_ablation,
 )
-from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.method import SessionMethod, VisibleRewardMethod
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.decomp import decomp
 from thread_kit.methods.nlep import nlep
 from thread_kit.methods.plan_and_execute import plan_and_execute
+from thread_kit.methods.plan_and_solve import plan_and_solve
 from thread_kit.methods.react import react
 from thread_kit.methods.reflexion import reflexion
 from thread_kit.methods.state_machines import MACHINES, SPLIT_MACHINES
@@ -99,7 +100,13 @@ def _nlep_react(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 def _react(benchmark: Benchmark, examples: str) -> SessionMethod:
     prompt = _load_prompt(benchmark, f"react/{examples}")
-    return _method("react", _executor(benchmark, ALONE), prompt)
+    return _method("react", _executor(benchmark, benchmark.turns or ALONE), prompt)
+
+
+def _react_refined(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """ReAct with examples that first look what there is (StateFlow paper, Tables 18 and 19)."""
+    prompt = _load_prompt(benchmark, f"react-refined/{examples}")
+    return _method("react, refined", _executor(benchmark, benchmark.turns or ALONE), prompt)
 
 
 def _taught_react() -> SessionMethod:
@@ -134,6 +141,14 @@ def _try_again(benchmark: Benchmark, examples: str) -> SessionMethod:
         try_again, trials=benchmark.max_depth, iterations=EXECUTOR, start=benchmark.start
     )
     return _method("try again", program, _load_prompt(benchmark, f"react/{examples}"))
+
+
+def _try_again_rewarded(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """InterCode's: one trial, with the reward behind each command (StateFlow paper, A.3)."""
+    prompt = _load_prompt(benchmark, f"try-again-reward/{examples}")
+    program = _executor(benchmark, benchmark.turns or ALONE)
+    method = _method("try again, visible reward", program, prompt)
+    return VisibleRewardMethod(method.name, prompt, method.fixed)
 
 
 def _reflect(
@@ -179,6 +194,12 @@ def _plan_and_execute(benchmark: Benchmark, examples: str) -> SessionMethod:
     )
     planner = _load_prompt(benchmark, f"plan_and_execute/{benchmark.name}")
     return _method("plan-and-execute", program, planner, executor)
+
+
+def _plan_and_solve(benchmark: Benchmark, examples: str) -> SessionMethod:
+    prompt = _load_prompt(benchmark, f"plan_and_solve/{examples}")
+    program = partial(plan_and_solve, steps=benchmark.turns or ALONE)
+    return _method("plan-and-solve", program, prompt)
 
 
 def _adapt(benchmark: Benchmark, examples: str, executor: str = "executor") -> SessionMethod:
@@ -238,14 +259,18 @@ VARIANTS: dict[str, Builder] = {
     "adapt, atomic": partial(_adapt, executor="atomic"),
     "adapt, by type": partial(_adapt, executor="by type"),
     "stateflow, 10 states": _stateflow_split,
+    "plan-and-solve": _plan_and_solve,
+    "react, refined": _react_refined,
+    "try again, visible reward": _try_again_rewarded,
     "thread, async": _thread_async,
     "thread, lines": _thread_lines,
     "nlep": _nlep,
     "nlep+react": _nlep_react,
 }
 """Those that only some benchmarks have (`Benchmark.methods`). On ALFWorld: other executors, a
-machine with more states. On questions about data: threads that need not wait (THREAD paper, section
-2.2), that ask for one figure a line (this kit's own), and programs (section 4.4)."""
+machine with more states. On InterCode: the baselines of the StateFlow paper (section 4.1, A.3). On
+questions about data: threads that need not wait (THREAD paper, section 2.2), that ask for one
+figure a line (this kit's own), and programs (section 4.4)."""
 
 
 TAUGHT: dict[str, Callable[[], SessionMethod]] = {
