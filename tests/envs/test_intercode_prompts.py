@@ -8,6 +8,8 @@ import pytest
 
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env
+from thread_kit.envs.intercode_bash.benchmark import BASH
+from thread_kit.envs.intercode_bash.env import InterCodeBash
 from thread_kit.envs.intercode_sql.benchmark import SQL
 from thread_kit.envs.intercode_sql.env import InterCodeSql
 from thread_kit.experiments.method_registry import load_method
@@ -21,9 +23,16 @@ PLAYED = [
     ("sql", "try again, visible reward", (0, 2)),
     ("sql", "plan-and-solve", (0, 2)),
     ("sql", "thread", (2, 5)),
+    ("bash", "react", (0, 1, 3)),
+    ("bash", "try again, visible reward", (0, 3)),
+    ("bash", "plan-and-solve", (0, 3)),
+    ("bash", "thread", (0, 3)),
 ]
-MAKE = {"sql": InterCodeSql}
-RECORDS = {"sql": SQL}
+MAKE = {"sql": InterCodeSql, "bash": InterCodeBash}
+RECORDS = {"sql": SQL, "bash": BASH}
+NUMBERS = {"sql": 6, "bash": 4}
+
+pytestmark = pytest.mark.jail
 
 
 class Asked(Env):
@@ -112,7 +121,7 @@ def test_trials_that_are_looked_back_on_have_happened(benchmark):
 @pytest.mark.parametrize("benchmark", RECORDS)
 def test_no_example_is_about_a_test_question(benchmark):
     """Prompts are about the kit's own data: of its "train" questions, or parts of them."""
-    questions = {MAKE[benchmark]("train", n).reset() for n in range(6)}
+    questions = {MAKE[benchmark]("train", n).reset() for n in range(NUMBERS[benchmark])}
     for path, _, _ in [("react", 0, 0), ("plan_and_solve", 0, 0)]:
         prompt = RECORDS[benchmark].load_prompt(f"{path}/{benchmark}")
         assert {example.context for example in prompt.examples} <= questions
