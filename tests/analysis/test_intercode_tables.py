@@ -7,7 +7,7 @@ import pytest
 
 from thread_kit.analysis.intercode import group_by_hardness, make_intercode_table
 from thread_kit.analysis.prices import add_dollars, compute_dollars, load_prices
-from thread_kit.analysis.published import load_published
+from thread_kit.analysis.published import compare_with_published, load_published
 
 MODELS = {"GPT-3.5": "gpt-3.5-turbo-1106", "GPT-4": "gpt-4-1106-preview"}
 
@@ -62,3 +62,14 @@ def test_prices_of_ones_own(tmp_path):
     own.write_text("model,input\nmine,5\n")
     with pytest.raises(ValueError, match="lacks date, output, source"):
         load_prices(own)
+
+
+def test_episodes_in_mariadb_are_rows_of_their_own():
+    rows = pd.concat([frame(), frame().assign(mariadb=True)], ignore_index=True)
+    rows = rows.assign(environment="sql", split="test", seed=0, task=list("abcd"))
+    table = compare_with_published(rows)
+    assert list(table["source"][:2]) == [
+        "this file, 2 of 1034 tasks",
+        "this file, 2 of 1034 tasks, in MariaDB",
+    ]
+    assert {"Plan & Solve", "ReAct_Refined", "Try Again"} <= set(table["method"])

@@ -59,7 +59,7 @@ def test_a_file_system_is_as_its_script_leaves_it_and_git_sees_what_changes(cont
     assert set(changes) == {("shop/new.txt", "??"), ("shop/list.sh", "D"), ("shop/d/", "??")}
     assert changes["shop/new.txt", "??"].startswith("401b30e3b8b5d629635a5c613cdb7919")
     assert "shop/d/a" in changes["shop/d/", "??"]
-    container.run("touch /etc/x /root/x /usr/x")
+    container.run("touch /etc/x ~/x /usr/x")
     assert read_changes(container) == changes
 
 

@@ -32,9 +32,9 @@ HOSTILE = [
     "dd if=/dev/zero of=/dev/sda count=1",
     "mount -t proc proc /mnt; mount --bind / /mnt; mount -o remount,rw /usr",
     "umount /usr; umount -l /proc",
-    "chroot /proc/1/root ls /",
-    "ls /proc/1/root/ /proc/1/cwd; cat /proc/1/environ /proc/1/mem",
-    "cat /etc/shadow /root/.ssh/id_rsa /root/.bash_history",
+    "chroot /proc/1/root ls",
+    "ls -L /proc/1/root /proc/1/cwd/; cat /proc/1/environ /proc/1/mem",
+    "cat /etc/shadow ~/.ssh/id_rsa ~/.bash_history",
     "chmod 755 /run/kit; echo x > /run/kit/init.py; rm -rf /run/kit/made/*",
     # other processes
     "kill -9 -1",
@@ -105,7 +105,7 @@ def test_a_hostile_command_does_no_harm(short, number, tmp_path):
     assert 0 <= step.reward < 1
     assert os.listdir(tmp_path) == []
     assert not Path("/usr/bin/thread-kit-was-here").exists()
-    assert "root:x:0:0:root:/root:/bin/bash\ndaemon" not in step.observation
+    assert "daemon:x:" not in step.observation
     assert "root:$" not in step.observation
     after = env.step("echo alive")
     if not HOSTILE[number].startswith("rm -rf"):  # what it deletes of its own root is its loss
@@ -170,7 +170,7 @@ def test_what_a_command_leaves_running_is_ended(container):
 def test_the_first_process_cannot_be_ended_or_traced(container):
     container.run("kill -9 1; kill -STOP 1")
     assert container.run("cat /proc/1/mem").status != 0
-    for way in ("cat /proc/1/fd/0", "echo forged > /proc/1/fd/1", "ls /proc/1/root/"):
+    for way in ("cat /proc/1/fd/0", "echo forged > /proc/1/fd/1", "ls /proc/1/cwd/"):
         assert container.run(way).status != 0, way
     assert container.run("echo alive").output == "alive\n"
 

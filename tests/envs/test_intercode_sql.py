@@ -261,6 +261,11 @@ def test_the_rows_of_a_suite_have_turns_error_rate_and_difficulty(tmp_path):
     assert row["solvable"]
 
 
+def test_an_episode_without_a_command_has_its_difficulty_too(env):
+    env.reset()
+    assert env.measures == {"turns": 0, "error_rate": 0, "hardness": "easy"}
+
+
 def test_observations_are_cut_as_in_intercodes_scripts():
     many = [f"({n},)" for n in range(40)]
     assert show_output(Output(many)) == f"[{', '.join(many[:25])}]"

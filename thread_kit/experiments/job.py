@@ -21,7 +21,7 @@ from thread_kit.experiments.resume import Interrupted
 from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Acted, Event
+from thread_kit.trace.events import Event
 
 IDENTITY = ("name", "sha256", "adapter", "model")
 """Of what an engine says of itself, what makes it another model; not where or how fast it runs."""
@@ -168,7 +168,7 @@ class RunningJob:
             "limits": header.get("limits"),
             "temperature": header.get("sampling", {}).get("temperature"),
             "engine": header.get("model"),
-            **_read_measures(episode),
+            **(self._env.measures if self._env else {}),
         }
 
 
@@ -191,12 +191,6 @@ def _key(job: Job, header: Mapping[str, Any]) -> Key:
             values["program"] = header["program"]
         settings = _hash(values)
     return Key(job.method.name, job.model, prompts, settings, canonical(job.task), job.seed)
-
-
-def _read_measures(episode: Episode) -> dict[str, Any]:
-    """What the environment measures of an episode beside its reward, as its last action says."""
-    acted = next((event for event in reversed(episode.events) if isinstance(event, Acted)), None)
-    return dict(acted.info.get("measures", {})) if acted else {}
 
 
 def _hash(value: Any) -> str:

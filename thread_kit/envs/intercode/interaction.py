@@ -58,8 +58,7 @@ class InterCodeEnv(Env):
     def step(self, action: str) -> Step:
         """Execute a command, or `submit`. After the end an action has no effect.
 
-        info: `measures` are the columns of a suite's row: `turns`, and `error_rate`, the share of
-        commands that failed (the submission is a command, too, as in the paper's tables).
+        info: whether the command `failed`, whether it is `solved`, the `measures` so far.
         """
         action, failed = action.strip(), False
         if self._is_over:
@@ -84,18 +83,19 @@ class InterCodeEnv(Env):
         return SUBMIT if last.strip() == SUBMIT else None
 
     def _make_step(self, text: str, *, failed: bool) -> Step:
-        # Each episode is submitted once, by the model or at its end.
-        commands = self._taken - (self._submitted and not self.show_reward)
-        rate = self._errors / max(commands + (not self.show_reward), 1)
-        info: dict[str, Any] = {
+        info = {
             "failed": failed,
             "solved": self._reward == 1,
-            "measures": {"turns": self._taken, "error_rate": round(rate, 4), **self.measures},
+            "measures": self.measures,
         }
         truncated = self._is_over and not self._submitted
         return Step(text, self._reward, self._submitted, truncated, info)
 
     @property
     def measures(self) -> dict[str, Any]:
-        """Further columns of a suite's row."""
-        return {}
+        """See Env: `turns`; `error_rate`, the share of commands that failed."""
+        # Each episode is submitted once, by the model or at its end; the submission is a command,
+        # too, as in the paper's tables.
+        commands = self._taken - (self._submitted and not self.show_reward)
+        rate = self._errors / max(commands + (not self.show_reward), 1)
+        return {"turns": self._taken, "error_rate": round(rate, 4)}

@@ -98,7 +98,7 @@ class InterCodeBash(InterCodeEnv):
 
     @property
     def measures(self) -> dict[str, Any]:
-        return {"file_system": self.chosen.system}
+        return super().measures | {"file_system": self.chosen.system}
 
     def again(self) -> InterCodeBash:
         """See Env."""

@@ -85,7 +85,7 @@ class InterCodeSql(InterCodeEnv):
 
     @property
     def measures(self) -> dict[str, Any]:
-        return {"hardness": self.chosen.hardness}
+        return super().measures | {"hardness": self.chosen.hardness}
 
     def again(self) -> InterCodeSql:
         """See Env."""
