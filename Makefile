@@ -110,7 +110,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt $(VENV)/.llama-cpp
 # planner is compiled, and what builds the reference. Those who do none of it do without.
 $(VENV)/.extras: $(VENV)/.ready
 	@echo "Installing the extras: torch to train an adapter, ALFWorld's engine (compiled, a minute or two)"
-	$(PIP) install -c constraints.txt -e ".[test,distill,alfworld,statistics,docs]"
+	$(PIP) install -c constraints.txt -e ".[test,distill,alfworld,mariadb,statistics,docs]"
 	@touch $@
 
 FORCE:

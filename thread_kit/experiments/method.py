@@ -61,6 +61,18 @@ class SessionMethod:
         return Session(engine, env, prompt=self.prompt, seed=seed, path=path, **parameters)
 
 
+class VisibleRewardMethod(SessionMethod):
+    """A method that reads the reward of each command; raises ValueError where none is to be had."""
+
+    def __call__(
+        self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any
+    ) -> Session:
+        if not hasattr(env, "show_reward"):
+            raise ValueError(f"the tasks of {env.name} have no reward to show after each action")
+        env.show_reward = True
+        return super().__call__(engine, env, seed=seed, path=path, **options)
+
+
 @dataclass(frozen=True)
 class PerTaskMethod:
     """A method that is made anew for each task, with the examples that fit it.

@@ -25,12 +25,13 @@ from thread_kit.experiments.ablations import (
     make_taught_ablation,
 )
 from thread_kit.experiments.budgets import own_limit
-from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.method import SessionMethod, VisibleRewardMethod
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.decomp import decomp
 from thread_kit.methods.lats import lats
 from thread_kit.methods.nlep import nlep
 from thread_kit.methods.plan_and_execute import plan_and_execute
+from thread_kit.methods.plan_and_solve import plan_and_solve
 from thread_kit.methods.react import react
 from thread_kit.methods.reflexion import reflexion
 from thread_kit.methods.sf_chat import as_chat
@@ -124,6 +125,12 @@ def _react_alone(benchmark: Benchmark, examples: str, executor: str = SHARED) ->
     return _method(name, _executor(name, benchmark), prompt)
 
 
+def _react_refined(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """ReAct with examples that first look what there is (StateFlow paper, Tables 18 and 19)."""
+    prompt = _load_prompt(benchmark, f"react-refined/{examples}")
+    return _method("react, refined", _executor("react", benchmark), prompt)
+
+
 def _taught_react() -> SessionMethod:
     """Of a model that needs no examples: nothing is done before it begins."""
     iterations = own_limit("react", find_benchmark("textcraft"), "iterations")
@@ -213,6 +220,14 @@ def _try_again(benchmark: Benchmark, examples: str, executor: str = SHARED) -> S
     return _method(name, program, prompt)
 
 
+def _try_again_rewarded(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """InterCode's: one trial, with the reward behind each command (StateFlow paper, A.3)."""
+    prompt = _load_prompt(benchmark, f"try-again-reward/{examples}")
+    program = _executor("react", benchmark)
+    method = _method("try again, visible reward", program, prompt)
+    return VisibleRewardMethod(method.name, prompt, method.fixed)
+
+
 def _reflect(
     name: str,
     actor: Program,
@@ -287,6 +302,12 @@ def _plan_and_execute(benchmark: Benchmark, examples: str, executor: str = SHARE
     return _method(name, program, planner, prompt)
 
 
+def _plan_and_solve(benchmark: Benchmark, examples: str) -> SessionMethod:
+    prompt = _load_prompt(benchmark, f"plan_and_solve/{examples}")
+    program = partial(plan_and_solve, steps=own_limit("plan-and-solve", benchmark, "turns"))
+    return _method("plan-and-solve", program, prompt)
+
+
 def _adapt(
     benchmark: Benchmark, examples: str, executor: str = SHARED, max_depth: int | None = None
 ) -> SessionMethod:
@@ -358,6 +379,9 @@ VARIANTS: dict[str, Builder] = {
     "adapt-by-type": partial(_adapt, executor=BY_TYPE),
     f"stateflow, {TEN}": partial(_stateflow, variant="-split"),
     f"sf_chat, {TEN}": partial(_sf_chat, variant="-split"),
+    "plan-and-solve": _plan_and_solve,
+    "react, refined": _react_refined,
+    "try again, visible reward": _try_again_rewarded,
     "thread, async": _thread_async,
     "thread, lines": _thread_lines,
     "nlep": _nlep,
@@ -366,9 +390,9 @@ VARIANTS: dict[str, Builder] = {
 }
 """Those that only some benchmarks have (`Benchmark.methods`). On ALFWorld: the executors of ADaPT
 paper alone, and its methods with other ones (Figure 5, Table 6); a machine with more states. On
-questions about data: threads that need not wait (THREAD paper, section 2.2), that ask for one
-figure a line (this kit's own), programs (section 4.4), and trials that are told whether they are
-right."""
+InterCode: the baselines of the StateFlow paper (section 4.1, A.3). On questions about data: threads
+that need not wait (THREAD paper, section 2.2), that ask for one figure a line (this kit's own),
+programs (section 4.4), and trials that are told whether they are right."""
 
 
 TAUGHT: dict[str, Callable[[], SessionMethod]] = {
