@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
 from pathlib import Path
 
@@ -211,3 +212,14 @@ def test_a_container_ends_with_its_holder(short):
     while process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
     assert process.poll() is not None
+
+
+def test_a_container_outlives_the_thread_that_used_it_first(short):
+    """A notebook's worker plays, and a person goes on."""
+    env = InterCodeBash("train", 0)
+    env.reset()
+    worker = threading.Thread(target=env.step, args=("echo x > /shop/new.txt",))
+    worker.start()
+    worker.join()
+    assert env.step("cat /shop/new.txt").observation == "Output: x"
+    env.close()

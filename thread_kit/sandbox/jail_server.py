@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
@@ -75,7 +75,7 @@ class JailServer:
             **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"),
         }
         command = worker if weaker else [*_jail(scratch_bytes), *worker]
-        self.process = _starter.submit(_launch, command, environment, self._errors).result()
+        self.process = launch(command, environment, self._errors)
         self.close = weakref.finalize(self, _end, self.process, self._errors, folder)
         try:
             wire.unpack(self.receive(_START))
@@ -92,6 +92,13 @@ class JailServer:
     def receive(self, seconds: float) -> bytes:
         assert self.process.stdout is not None
         return wire.receive(self.process.stdout.fileno(), None, time.monotonic() + seconds)
+
+
+def launch(
+    command: list[str], environment: Mapping[str, str], errors: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Start a program that ends with this process, and with none of its threads before."""
+    return _starter.submit(_launch, command, dict(environment), errors).result()
 
 
 def _launch(

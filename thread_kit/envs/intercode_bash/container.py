@@ -33,7 +33,9 @@ import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import IO, Any, NamedTuple, final
+
+from thread_kit.sandbox.jail_server import launch
 
 INIT = Path(__file__).parent / "container_init.py"
 SECONDS = 10.0  # as InterCode has it
@@ -120,15 +122,10 @@ class Container:
 
     def _start(self, bind: str, folder: str) -> None:
         bwrap = _bubblewrap(shutil.which("bwrap") or "bwrap", bind, folder)
-        self._process = subprocess.Popen(
-            [*bwrap, os.path.realpath(sys.executable), "-I", "-S", "/run/kit/init.py"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={},
-            start_new_session=True,
-        )
-        self.close = weakref.finalize(self, _end, self._process)
+        command = [*bwrap, os.path.realpath(sys.executable), "-I", "-S", "/run/kit/init.py"]
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (`close` closes it)
+        self._process = launch(command, {}, self._errors)
+        self.close = weakref.finalize(self, _end, self._process, self._errors)
 
     def _ask_for_success(self, script: str) -> None:
         ran = self._ask(_shell(script))
@@ -171,9 +168,10 @@ class Container:
 
     def _describe(self, error: Exception) -> str:
         """Why the container does not answer: most often it could not be made."""
-        assert self._process.stderr is not None
         self._process.kill()
-        said = self._process.stderr.read(2_000).decode(errors="replace").strip() or str(error)
+        self._process.wait()
+        self._errors.seek(0)
+        said = self._errors.read(2_000).decode(errors="replace").strip() or str(error)
         self.close()
         return (
             f"the container does not start, or is gone: {said}\nbubblewrap needs user namespaces, "
@@ -227,10 +225,10 @@ def _bubblewrap(program: str, bind: str, folder: str) -> Iterator[str]:
     yield from ("--remount-ro", "/dev", "--remount-ro", "/proc", "--chdir", "/")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
     process.kill()  # and with the first process all of the container
     process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
+    for pipe in (process.stdin, process.stdout, errors):
         if pipe:
             with contextlib.suppress(OSError):  # what was not sent yet
                 pipe.close()

@@ -11,7 +11,8 @@ temporary folder that ends with this process; or THREAD_KIT_MARIADB names one th
   answer `PATIENCE` seconds longer, and then the connection is ended
 - outputs without bound: `ROWS` and `CHARACTERS`, read row by row
 
-Not covered: what a server by URL shares with others.
+Not covered: what a server by URL shares with others; without `setpriv` (util-linux) a server of our
+own stays when this process is killed.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from thread_kit.envs.intercode_sql.engine import (
     SqlEngine,
 )
 from thread_kit.envs.intercode_sql.questions import load_databases, read_databases
+from thread_kit.sandbox.jail_server import launch
 
 URL_VARIABLE = "THREAD_KIT_MARIADB"
 PATIENCE = 20  # seconds beyond those of a statement
@@ -226,21 +228,17 @@ class MariaDbServer:
         subprocess.run(
             [install, *common, *options], stdout=self._log, stderr=self._log, check=False
         )
-        self._process = subprocess.Popen(
-            [
-                *(daemon, *common, "--skip-networking", f"--socket={folder / 'socket'}"),
-                *(f"--pid-file={folder / 'pid'}", f"--tmpdir={folder / 'tmp'}"),
-                *(f"--secure-file-priv={folder / 'files'}", "--local-infile=0"),
-                *("--lower-case-table-names=1", "--max-allowed-packet=1M", "--skip-log-bin"),
-                *(f"--max-statement-time={SECONDS}", "--performance-schema=0"),
-                *("--innodb-buffer-pool-size=32M", "--character-set-server=utf8mb4"),
-                "--collation-server=utf8mb4_general_ci",
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            start_new_session=True,
-        )
+        tie = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+        server = [
+            *(*tie, daemon, *common, "--skip-networking", f"--socket={folder / 'socket'}"),
+            *(f"--pid-file={folder / 'pid'}", f"--tmpdir={folder / 'tmp'}"),
+            *(f"--secure-file-priv={folder / 'files'}", "--local-infile=0"),
+            *("--lower-case-table-names=1", "--max-allowed-packet=1M", "--skip-log-bin"),
+            *(f"--max-statement-time={SECONDS}", "--performance-schema=0"),
+            *("--innodb-buffer-pool-size=32M", "--character-set-server=utf8mb4"),
+            "--collation-server=utf8mb4_general_ci",
+        ]
+        self._process = launch(server, os.environ, self._log)
         self.close = weakref.finalize(self, _end, self._process, self._folder, self._log)
         self._socket = str(folder / "socket")
         self.address = {"unix_socket": self._socket, "user": "reader", "password": ""}
@@ -290,5 +288,7 @@ def _end(
 ) -> None:
     process.kill()  # nothing on it would have to be saved
     process.wait()
-    log.close()
+    for pipe in (process.stdin, process.stdout, log):
+        if pipe:
+            pipe.close()
     folder.cleanup()
