@@ -14,7 +14,7 @@ it. Each example is played by a real session, with its own text in the place of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from thread_kit.dialect import REFERENCE
@@ -44,14 +44,15 @@ StandIn = Callable[[str, Env], dict[str, Any]]
 
 
 def check_prompt(
-    prompt: Prompt, env: Env | None = None, stand_in: StandIn | None = None
+    prompt: Prompt, env: Env | None = None, stand_in: StandIn | None = None, **settings: Any
 ) -> list[str]:
     """What is wrong with a prompt, a sentence each; [] if nothing is.
 
     env: where the actions are executed, in the order of the threads; it has been reset. stand_in:
-    acts for a child that no example shows to the word.
+    acts for a child that no example shows to the word. settings: parameters of `Session` under
+    which the examples are to be true, where they are not THREAD's own (phi, scope, abstract).
     """
-    check = _Check(prompt, env, stand_in)
+    check = _Check(prompt, env, stand_in, settings)
     with (env.sandbox() if env else None) or MontySandbox() as sandbox:
         for example in prompt.examples:
             if not example.context.rstrip().endswith(prompt.dialect.listen):
@@ -99,11 +100,18 @@ class _Check(Env):
 
     name = "prompt check"
 
-    def __init__(self, prompt: Prompt, env: Env | None, stand_in: StandIn | None) -> None:
+    def __init__(
+        self,
+        prompt: Prompt,
+        env: Env | None,
+        stand_in: StandIn | None,
+        settings: Mapping[str, Any],
+    ) -> None:
         self.task = {}
         self.prompt, self.env, self.stand_in = prompt, env, stand_in
         self.examples_by_context = {example.context: example for example in prompt.examples}
-        self.phi = exchange_of(prompt.dialect)["phi"]
+        self.settings = settings
+        self.phi = exchange_of(prompt.dialect, phi=settings.get("phi"))["phi"]
         self.problems: list[str] = []
         self.spawned: set[str] = set()  # contexts
         self.returned: dict[str, set[str]] = {}  # what psi took, by the child's context
@@ -123,6 +131,7 @@ class _Check(Env):
             dialect=self.prompt.dialect,
             psi=self._psi,
             sandbox=sandbox,
+            **self.settings,
             calls=None,
             new_tokens=10**9,
             depth=None,
@@ -237,7 +246,7 @@ class _Check(Env):
         return Step(instantiate(shown, thread.variables), 0.0, False, False, {})
 
     def again(self) -> Env:
-        return _Check(self.prompt, self.env, self.stand_in)
+        return _Check(self.prompt, self.env, self.stand_in, self.settings)
 
     def oracle(self) -> None:
         return None

@@ -75,6 +75,16 @@ def _thread(benchmark: Benchmark, examples: str) -> SessionMethod:
     return SessionMethod("thread", benchmark.load_prompt(examples))
 
 
+def _thread_general(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """Task-general prompting (THREAD paper, appendix D): the same examples for tasks of all types.
+
+    One set of examples for the main thread, another for all others.
+    """
+    fixed = {"main_prompt": benchmark.load_prompt(f"{benchmark.name}-main")}
+    prompt = benchmark.load_prompt(f"{benchmark.name}-others")
+    return SessionMethod("thread, task-general", prompt, fixed)
+
+
 def _thread_async(benchmark: Benchmark, examples: str) -> SessionMethod:
     dialect = replace(benchmark.dialect, spawn=QA_ASYNC.spawn)
     return SessionMethod("thread, async", benchmark.load_prompt(f"{examples}-async", dialect))
@@ -238,14 +248,16 @@ VARIANTS: dict[str, Builder] = {
     "adapt, atomic": partial(_adapt, executor="atomic"),
     "adapt, by type": partial(_adapt, executor="by type"),
     "stateflow, 10 states": _stateflow_split,
+    "thread, task-general": _thread_general,
     "thread, async": _thread_async,
     "thread, lines": _thread_lines,
     "nlep": _nlep,
     "nlep+react": _nlep_react,
 }
 """Those that only some benchmarks have (`Benchmark.methods`). On ALFWorld: other executors, a
-machine with more states. On questions about data: threads that need not wait (THREAD paper, section
-2.2), that ask for one figure a line (this kit's own), and programs (section 4.4)."""
+machine with more states, the same examples for tasks of all types (THREAD paper, appendix D). On
+questions about data: threads that need not wait (section 2.2), that ask for one figure a line (this
+kit's own), and programs (section 4.4)."""
 
 
 TAUGHT: dict[str, Callable[[], SessionMethod]] = {

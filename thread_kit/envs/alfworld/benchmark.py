@@ -22,7 +22,7 @@ ALFWORLD = Benchmark(
     arguments=lambda task: {"split": task.split, "game": task.name},
     choose=choose_game,
     rules={"nearest": "take what is no action for the admissible one most like it (StateFlow)"},
-    methods=("adapt, atomic", "adapt, by type", "stateflow, 10 states"),
+    methods=("adapt, atomic", "adapt, by type", "stateflow, 10 states", "thread, task-general"),
     # ADaPT paper, section 6.2: atomic skills and two whole games (hybrid), or the skills only.
     executors=("executor", "atomic"),
     carry=True,  # appendix A
