@@ -99,7 +99,7 @@ def put_in(env: Env, item: str, target: str) -> dict[str, object]:
 ACTS = {
     r"check the (.+) for (?:the|another) (\w+)\. =>$": take_at,
     r"look for (?:the|another) (\w+) (?:in .+ )?and take it\. =>$": take_somewhere,
-    r"look for the (\w+) in .+ and switch it on\. =>$": use_somewhere,
+    r"look for the (\w+) (?:in .+ )?and switch it on\. =>$": use_somewhere,
     r"find the (\w+) at the (.+) and switch it on\. =>$": use_at,
     r"(clean|heat|cool) the (.+) (?:at|with) the (.+)\. =>$": treat,
     r"put the (.+) in the (.+)\. =>$": put_in,
