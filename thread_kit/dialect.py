@@ -109,6 +109,14 @@ class Dialect:
         """What comes back to a listening thread, as it stands in the thread's sequence."""
         return text + self.close + self.after_close
 
+    def observed(self, text: str) -> str:
+        """An observation in a thread's sequence; several lines stand on lines of their own.
+
+        As THREAD paper, G.4, prints a page of WebShop. In a program they are comments already
+        (`as_comment`).
+        """
+        return self.closed(f"\n{text}\n" if "\n" in text and not self.code else text)
+
     def context(self, c: str) -> str:
         """A context as the model reads it: everything between the few-shot prompt and Y."""
         return f"Prompt:\n{c}\n\nResponse:\n{self.start}\n"

@@ -89,9 +89,9 @@ def phi_last_line(sequence: Sequence, variables: Variables, dialect: Dialect) ->
 
     "First, I need to find the {obj}. =>" gives "I need to find the mug. =>". The line is cut before
     it is instantiated, so that a comma inside a value cuts nothing (THREAD paper, section 3; the
-    cut is in what G.3 to G.5 print).
+    cut is in what G.3 to G.5 print); a mark on a line of its own belongs to the line above.
     """
-    line = dialect.bare(sequence.last_line).rstrip()
+    line = dialect.bare(sequence.text).rstrip().rpartition("\n")[2]
     own = min((line.partition(mark)[0] for mark in dialect.listens), key=len)
     if ", " in own:  # a comma in what a child said cuts nothing
         line = line.partition(", ")[2]

@@ -14,7 +14,7 @@ it. Each example is played by a real session, with its own text in the place of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from thread_kit.dialect import REFERENCE
@@ -49,15 +49,17 @@ def check_prompt(
     stand_in: StandIn | None = None,
     *,
     speak: Callable[[str], str] | None = None,
-    **options: Any,
+    **settings: Any,
 ) -> list[str]:
     """What is wrong with a prompt, a sentence each; [] if nothing is.
 
     env: where the actions are executed, in the order of the threads; it has been reset. stand_in:
     acts for a child that no example shows to the word. speak: writes what such a child writes, from
-    all that it sees; so it is played, too. options: of the session, such as another phi.
+    all that it sees; so it is played, too. settings: parameters
+    of `Session` under which the examples are to be true, where they are not THREAD's own (phi,
+    scope, abstract).
     """
-    check = _Check(prompt, env, stand_in, speak, options)
+    check = _Check(prompt, env, stand_in, speak, settings)
     with (env.sandbox() if env else None) or MontySandbox() as sandbox:
         for example in prompt.examples:
             if not example.context.rstrip().endswith(prompt.dialect.listen):
@@ -110,14 +112,15 @@ class _Check(Env):
         prompt: Prompt,
         env: Env | None,
         stand_in: StandIn | None,
-        speak: Callable[[str], str] | None = None,
-        options: dict[str, Any] | None = None,
+        speak: Callable[[str], str] | None,
+        settings: Mapping[str, Any],
     ) -> None:
         self.task = {}
-        self.speak, self.options = speak, options or {}
+        self.speak = speak
         self.prompt, self.env, self.stand_in = prompt, env, stand_in
         self.examples_by_context = {example.context: example for example in prompt.examples}
-        self.phi = exchange_of(prompt.dialect)["phi"]
+        self.settings = settings
+        self.phi = exchange_of(prompt.dialect, phi=settings.get("phi"))["phi"]
         self.problems: list[str] = []
         self.spawned: set[str] = set()  # contexts
         self.returned: dict[str, set[str]] = {}  # what psi took, by the child's context
@@ -137,10 +140,10 @@ class _Check(Env):
             dialect=self.prompt.dialect,
             psi=self._psi,
             sandbox=sandbox,
+            **self.settings,
             calls=None,
             new_tokens=10**9,
             depth=None,
-            **self.options,
         )
         self.episode = session.episode
         for event in session:
@@ -254,7 +257,7 @@ class _Check(Env):
         return Step(instantiate(shown, thread.variables), 0.0, False, False, {})
 
     def again(self) -> Env:
-        return _Check(self.prompt, self.env, self.stand_in)
+        return _Check(self.prompt, self.env, self.stand_in, self.speak, self.settings)
 
     def oracle(self) -> None:
         return None

@@ -91,6 +91,16 @@ def _thread(benchmark: Benchmark, examples: str) -> SessionMethod:
     return SessionMethod("thread", benchmark.load_prompt(examples))
 
 
+def _thread_general(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """Task-general prompting (THREAD paper, appendix D): the same examples for tasks of all types.
+
+    One set of examples for the main thread, another for all others.
+    """
+    fixed = {"main_prompt": benchmark.load_prompt(f"{benchmark.name}-main")}
+    prompt = benchmark.load_prompt(f"{benchmark.name}-others")
+    return SessionMethod("thread, task-general", prompt, fixed)
+
+
 def _thread_async(benchmark: Benchmark, examples: str) -> SessionMethod:
     dialect = replace(benchmark.dialect, spawn=QA_ASYNC.spawn)
     return SessionMethod("thread, async", benchmark.load_prompt(f"{examples}-async", dialect))
@@ -382,6 +392,7 @@ VARIANTS: dict[str, Builder] = {
     "plan-and-solve": _plan_and_solve,
     "react, refined": _react_refined,
     "try again, visible reward": _try_again_rewarded,
+    "thread, task-general": _thread_general,
     "thread, async": _thread_async,
     "thread, lines": _thread_lines,
     "nlep": _nlep,
@@ -389,10 +400,11 @@ VARIANTS: dict[str, Builder] = {
     GOLD_ANSWER: _reflexion_by_gold_answer,
 }
 """Those that only some benchmarks have (`Benchmark.methods`). On ALFWorld: the executors of ADaPT
-paper alone, and its methods with other ones (Figure 5, Table 6); a machine with more states. On
-InterCode: the baselines of the StateFlow paper (section 4.1, A.3). On questions about data: threads
-that need not wait (THREAD paper, section 2.2), that ask for one figure a line (this kit's own),
-programs (section 4.4), and trials that are told whether they are right."""
+paper alone, and its methods with other ones (Figure 5, Table 6); a machine with more states; the
+same examples for tasks of all types (THREAD paper, appendix D). On InterCode: the baselines of the
+StateFlow paper (section 4.1, A.3). On questions about data: threads that need not wait (THREAD
+paper, section 2.2), that ask for one figure a line (this kit's own), programs (section 4.4), and
+trials that are told whether they are right."""
 
 
 TAUGHT: dict[str, Callable[[], SessionMethod]] = {
