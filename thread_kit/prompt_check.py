@@ -119,8 +119,12 @@ class _Check(Env):
         self.speak = speak
         self.prompt, self.env, self.stand_in = prompt, env, stand_in
         self.examples_by_context = {example.context: example for example in prompt.examples}
-        self.settings = settings
-        self.phi = exchange_of(prompt.dialect, phi=settings.get("phi"))["phi"]
+        exchange = exchange_of(prompt.dialect, phi=settings.get("phi"))
+        self.settings = {
+            "abstract": exchange["abstract"],
+            **settings,
+        }  # a session without q: taught
+        self.phi = exchange["phi"]
         self.problems: list[str] = []
         self.spawned: set[str] = set()  # contexts
         self.returned: dict[str, set[str]] = {}  # what psi took, by the child's context

@@ -384,7 +384,7 @@ def executor(planned: set[str], places: dict[str, str]) -> Callable[[str], str]:
         verb = verb.removesuffix(" the")
         done = steps(Y)
         last = done[-1][1] if done else ""
-        if re.match(rf"You (pick|{verb}|turn)", last) and last.split()[1] == ACTS.get(verb, verb):
+        if re.match(rf"You (pick|{verb}|turn)", last) and last.split()[1] == SAID.get(verb, verb):
             return "Task completed!\n#END#"
         there = re.search(rf"\b{thing} \d", last if verb in ("take", "use") else Y)
         if last.endswith("is closed.") and verb in ("take", "put", "use"):
@@ -399,7 +399,7 @@ def executor(planned: set[str], places: dict[str, str]) -> Callable[[str], str]:
     return speak
 
 
-ACTS = {"take": "pick", "use": "turn"}
+SAID = {"take": "pick", "use": "turn"}
 
 TWO = {
     "put two": ["find and take a mug", "put the mug in cabinet", "find and take another mug"],

@@ -47,7 +47,7 @@ def test_reacts_examples_search_click_and_read_as_the_shop_answers():
         env = env.again()
         assert example.context == env.reset()
         for action, observation in ACT.findall(example.response):
-            assert env.step(action).observation == observation
+            assert env.step(action).observation == observation.strip()
 
 
 EXECUTOR = WEBSHOP.load_prompt("adapt/webshop-executor")
@@ -58,12 +58,12 @@ def test_the_executors_examples_are_true_one_after_the_other():
     env = SHOWN[0].again()
     for example in EXECUTOR.examples[:6]:
         for action, observation in ACT.findall(example.response):
-            assert env.step(action).observation == observation, example.context
+            assert env.step(action).observation == observation.strip(), example.context
     assert env.step("load").reward == 1
     env = SHOWN[1].again()
     assert EXECUTOR.examples[6].context == env.reset()
     for action, observation in ACT.findall(EXECUTOR.examples[6].response):
-        assert env.step(action).observation == observation
+        assert env.step(action).observation == observation.strip()
 
 
 def test_plans_name_the_executors_modules_and_products_that_are_there():
@@ -86,7 +86,7 @@ def test_trajectories_that_are_judged_really_went_so(name):
         assert tried
         for action, observation in tried:
             step = env.step(action)
-            assert step.observation == observation
+            assert step.observation == observation.strip()
         assert step.reward < 1
     assert any(INVALID in example.context for example in judged) == name.startswith("lats")
 
