@@ -67,6 +67,8 @@ def load_ablation(name: str, benchmark: Benchmark, examples: str) -> SessionMeth
     Raises ValueError for a name that there is not, FileNotFoundError for a missing prompt.
     """
     ablation = _find(name)
+    if benchmark.dialect.code and "abstract" in ablation.fixed:
+        raise ValueError(f"observations on {examples} keep their words: {name!r} is 'thread'")
     prompt = benchmark.load_prompt(f"{examples}{ablation.prompt}")
     fixed = dict(ablation.fixed)
     if benchmark.dialect.code and fixed.get("scope") == "none":
