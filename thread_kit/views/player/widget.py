@@ -38,7 +38,18 @@ from thread_kit.views.player.throttle import Throttle
 from thread_kit.views.player.track import Track
 
 HERE = Path(__file__).parent
-PARTS = ("keys", "recording", "dom", "probs", "edge", "tree", "pane", "fork", "ask", "help")
+PARTS: tuple[str, ...] = (
+    "keys",
+    "recording",
+    "dom",
+    "probs",
+    "edge",
+    "tree",
+    "pane",
+    "fork",
+    "ask",
+    "help",
+)
 PARTS += ("bar", "view")
 MODULE = "\n".join(
     [
