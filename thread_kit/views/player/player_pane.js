@@ -26,7 +26,8 @@ class Pane {
     this.shown = thread;
     this.track = this.view.shown[this.side];
     if (isSame && thread && this.isWritingOnly(before, thread)) return this.showWriting();
-    this.element.setAttribute("aria-label", thread ? `thread ${thread.id}` : "no thread");
+    const whose = this.view.shown.length > 1 ? [" of the original", " of the fork"][this.side] : "";
+    this.element.setAttribute("aria-label", (thread ? `thread ${thread.id}` : "no thread") + whose);
     if (!thread) return this.element.replaceChildren(make("p", {}, this.empty()));
     const active = document.activeElement;
     const focused = this.element.contains(active) && active.dataset.key;
