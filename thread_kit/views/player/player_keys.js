@@ -5,6 +5,7 @@
 function keepKeys(element) {
   const mark = "data-lm-suppress-shortcuts";
   element.addEventListener("focusin", ({ target }) => target.setAttribute(mark, "true"));
+  element.addEventListener("focusout", ({ target }) => target.removeAttribute(mark));
   element.addEventListener("keydown", (event) => {
     const { ctrlKey, metaKey, target } = event;
     if ((ctrlKey || metaKey) && event.key === "s") {
