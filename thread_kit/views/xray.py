@@ -23,8 +23,11 @@ from thread_kit.trace.episode import Episode, Thread
 from thread_kit.trace.events import Edited, Event, ExecutedLine, Resolved, Returned, Spawned
 from thread_kit.views.formatting import sanitize
 
-PHI = (exchange.phi_last_line, exchange.phi_own_line, exchange.phi_full_sequence)
-PSI = (exchange.psi_print, exchange.psi_full_sequence)
+PHI, PSI = (
+    [function for name, function in vars(exchange).items() if name.startswith(kind)]
+    for kind in ("phi_", "psi_")
+)
+"""The kit's own; the one that fits to the character is the one that ran."""
 
 Y, PRINTED, ERROR = range(3)  # the texts that a function can take from
 _FIRST, _LAST = 0x20000, 0x2FFFF  # characters that stand for words: letters, like them
