@@ -235,6 +235,19 @@ def test_an_interrupted_setup_goes_on_where_it_stopped(checkout, step, rest):
 
 
 @needs_make
+def test_jupyterlab_does_not_ask_about_its_news_over_a_widget(checkout):
+    checkout.asked("lab")
+    settings = checkout.folder / ".venv/share/jupyter/lab/settings/overrides.json"
+    (plugin, values), *others = json.loads(settings.read_text()).items()
+    assert not others
+    extension, _, name = plugin.partition(":")
+    known = Path(sys.prefix, "share/jupyter/lab/schemas", extension, f"{name}.json")
+    choices = json.loads(known.read_text())["properties"]
+    assert values == {"fetchNews": "false"}
+    assert "false" in str(choices["fetchNews"])
+
+
+@needs_make
 def test_an_old_python_is_refused_with_its_version_and_the_remedy(checkout):
     old = (
         "import platform, sys; sys.version_info = (3, 9, 18); "

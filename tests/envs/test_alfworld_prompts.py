@@ -16,6 +16,7 @@ from thread_kit.envs.alfworld.benchmark import ALFWORLD
 from thread_kit.envs.alfworld.env import AlfWorld
 from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.env import Env, Step
+from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.prompt_check import check_prompt, speak_examples
 from thread_kit.prompts import Example, Prompt, load_prompt
@@ -585,7 +586,7 @@ def executor_of(name: str, kind: str) -> tuple[str, int]:
     keywords = method.fixed["program"].keywords
     actor = keywords.get("actor")
     prompt = keywords.get("executor", method.prompt)
-    assert method.own_limits
+    assert budget_of(name, "alfworld")["actions"].value is None
     return prompt.name, (actor.keywords if actor else keywords)["iterations"]
 
 
@@ -598,7 +599,6 @@ def test_the_methods_of_the_adapt_paper_share_one_executor(kind):
         assert executor_of(name, kind) == (f"react/alfworld-{kind}", 60 if "react" in name else 20)
     for name in ("react-atomic", "adapt-atomic"):
         assert executor_of(name, kind)[0] == "adapt/alfworld-atomic"
-    assert not load_method("react", f"alfworld-{kind}").own_limits  # of THREAD paper, Table 1
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])

@@ -114,7 +114,7 @@ def test_trials_that_are_looked_back_on_have_happened(benchmark):
         steps = re.findall(r"^> (.+?) =>(.*?)<=$", example.context, re.MULTILINE | re.DOTALL)
         assert steps
         for action, observation in steps:
-            assert env.step(action).observation.strip() == observation
+            assert env.step(action).observation.strip() == observation.strip()
         env.close()
 
 

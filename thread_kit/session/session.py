@@ -309,6 +309,11 @@ class Session:
         """End the episode as soon as the model has finished its step; from any thread."""
         self._stopping.set()
 
+    @property
+    def functions(self) -> dict[str, Any]:
+        """phi, psi, xi and abstract, by these names."""
+        return self._functions
+
     def thread_of(self, key: ThreadKey) -> int | None:
         """The number of the living thread that the engine knows by this key; None: not of here."""
         return self._scheduler.thread_of(key)
