@@ -122,7 +122,8 @@ def psi_print(child: Finished) -> str:
         answer = child.printed or ""
         has_no_value = not answer or any(n not in child.variables for n in references(answer))
         return child.error if child.error and has_no_value else answer
-    return f"Error: the thread did not finish ({child.status})."
+    why = f": {child.error}" if child.status == "failed" else ""
+    return f"Error: the thread did not finish ({child.status}{why})."
 
 
 def unless_replaced(psi: Psi) -> Psi:

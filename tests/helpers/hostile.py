@@ -43,23 +43,23 @@ names = st.one_of(
 )
 identifiers = names.filter(str.isidentifier)
 
+TEXTS = ["{x}", "{class}", "{²}", "{t1}", "{}", "\0", "\\ud800", "\u2028", "<=", "=>"]
 texts = st.one_of(
     st.text(max_size=8),
-    st.sampled_from(["{x}", "{class}", "{²}", "{t1}", "{}", "\0", "\\ud800", "\u2028", "<=", "=>"]),
+    st.sampled_from(TEXTS),
     names.map("{{{}}}".format),
 )
+VALUES = [
+    *("1", "[]", "{}", "()", "{1}", "None", "1e999", "-1e999", "float('nan')", "10**4299"),
+    *("10**5000", "'a' * 90_000", "[0] * 30_000", "'a' * 10**8", "9**9**9", "[[]] * 9_000"),
+    *("'\\ud800'", "['\\udfff']", "'\\x00'", "b'\\xff'", "range(9)", "locals", "...", "1j"),
+    *("lambda: {'class': 1}", "lambda *a: [1]", "lambda *a: {'²': 1, (1, 2): [3]}"),
+    *("{('n%d' % i) * 900: i for i in range(900)}", "[[[[[[[[[]]]]]]]]]", "print", "open"),
+    *("f'{1:>100000}'", "'{x}' * 1_000", "(i for i in range(9))", "{1: {2: {3: {1, 2}}}}"),
+]
 values = st.one_of(
     texts.map(repr),
-    st.sampled_from(
-        [
-            *("1", "[]", "{}", "()", "{1}", "None", "1e999", "-1e999", "float('nan')", "10**4299"),
-            *("10**5000", "'a' * 90_000", "[0] * 30_000", "'a' * 10**8", "9**9**9", "[[]] * 9_000"),
-            *("'\\ud800'", "['\\udfff']", "'\\x00'", "b'\\xff'", "range(9)", "locals", "...", "1j"),
-            *("lambda: {'class': 1}", "lambda *a: [1]", "lambda *a: {'²': 1, (1, 2): [3]}"),
-            *("{('n%d' % i) * 900: i for i in range(900)}", "[[[[[[[[[]]]]]]]]]", "print", "open"),
-            *("f'{1:>100000}'", "'{x}' * 1_000", "(i for i in range(9))", "{1: {2: {3: {1, 2}}}}"),
-        ]
-    ),
+    st.sampled_from(VALUES),
     st.integers(1, 400).map(lambda depth: "[" * depth + "]" * depth),
     st.integers(100, 30_000).map(
         lambda depth: f"__import__('functools').reduce(lambda v, _: [v], range({depth}), 0)"
@@ -68,6 +68,11 @@ values = st.one_of(
 HOSTILE_CLASS = "type('C', (), {{'__repr__': lambda self: {}}})()"
 values |= values.map(HOSTILE_CLASS.format)
 
+LINES = [
+    *("while True: print('x' * 1000)", "raise SystemExit", "raise KeyboardInterrupt"),
+    *("print(*['x' * 10**6] * 30)", "x = x = x", "del x", "f = lambda: f()", "f()"),
+    *("print('\\ud800')", "print('\\x00\\x1b[2J')", "exit()", "import sys; sys.exit(0)"),
+]
 lines = st.one_of(
     st.builds("{} = {}".format, names, values),
     st.builds("globals()[{!r}] = {}".format, names, values),
@@ -78,13 +83,7 @@ lines = st.one_of(
     st.builds("import math as {}".format, identifiers),
     st.builds("exec({!r})".format, st.builds("{} = {}".format, names, values)),
     st.builds("({} := {})".format, identifiers, values),
-    st.sampled_from(
-        [
-            *("while True: print('x' * 1000)", "raise SystemExit", "raise KeyboardInterrupt"),
-            *("print(*['x' * 10**6] * 30)", "x = x = x", "del x", "f = lambda: f()", "f()"),
-            *("print('\\ud800')", "print('\\x00\\x1b[2J')", "exit()", "import sys; sys.exit(0)"),
-        ]
-    ),
+    st.sampled_from(LINES),
     st.text(max_size=12),
 )
 blocks = st.lists(lines, min_size=1, max_size=4).map("\n".join)

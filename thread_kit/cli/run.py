@@ -73,5 +73,7 @@ def run(options: argparse.Namespace) -> None:
         episode = session.run()
     print(episode)
     print(episode.summary)
+    if session.error:
+        raise SystemExit(2)  # what failed has been said
     if episode.status is Status.STOPPED:
         raise KeyboardInterrupt  # the exit status says so, too
