@@ -11,6 +11,10 @@ import json
 
 from hypothesis import strategies as st
 
+from thread_kit.code_lines import is_variable_name
+from thread_kit.sandbox.jail.limits import ERROR_CHARACTERS
+from thread_kit.sandbox.sandbox import SandboxResult
+
 BUILTINS = ["locals", "repr", "str", "dict", "print", "len", "open", "ZeroDivisionError", "globals"]
 ODD_NAMES = [
     *("class", "None", "print", "__debug__", "__builtins__", "_", "_x", "t1", "lambda", "match"),
@@ -176,3 +180,28 @@ forgeries = st.one_of(
         ),
     ),
 )
+
+# What must hold of a sandbox
+
+LIMITS = {"print_characters": 2_000, "variables_characters": 50_000, "state_bytes": 2**19}
+
+
+def must_hold(result: SandboxResult, before: bytes | None) -> None:
+    """What is true of every result, whatever the code did."""
+    note = "... [] more characters were printed and cut"
+    assert len(result.printed) <= LIMITS["print_characters"] + len(note) + 30
+    result.printed.encode()
+    assert len((result.error or "").encode()) <= 4 * ERROR_CHARACTERS + 3
+    if result.variables is None:
+        assert result.state is before
+        assert result.error
+        assert not result.pictures
+        return
+    size = sum(len(name) + len(text) for name, text in result.variables.items())
+    assert size <= LIMITS["variables_characters"]
+    for name, text in result.variables.items():
+        assert is_variable_name(name)
+        text.encode()
+    assert len(result.state or b"") <= LIMITS["state_bytes"] + 100
+    assert len(result.pictures) <= 4
+    assert all(len(picture) <= 2**20 for picture in result.pictures.values())
