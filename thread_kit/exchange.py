@@ -27,8 +27,9 @@ Xi = Callable[[Sequence, Variables, Dialect], str]
 Abstract = Callable[[str, Variables], str]
 
 
-INSTANTIATED_CHARACTERS = 200_000
-"""What a text may grow to: some 50,000 tokens, more than a thread is given to read at once."""
+INSTANTIATED_CHARACTERS = 25_000
+"""What a text may grow to: some 6,000 tokens. So 200 calls of a hostile model stay within 50 MB of
+trace; a variable that is longer comes to a child all the same, by its name."""
 
 
 def instantiate(text: str, variables: Variables) -> str:

@@ -4,24 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 
-from . import episodes, interrupts, jails, kills, traces
-from .tally import Tally
-
-PARTS: dict[str, Callable[[int, int], Tally]] = {
-    "episodes": episodes.play,
-    "escapes": jails.play_escapes,
-    "forgeries": jails.play_forgeries,
-    "traces": traces.play,
-    "kills": kills.play,
-    "full disks": kills.play_full,
-    "interrupts": interrupts.play,
-}
+from .parts import PARTS, run_part
 
 
 def main() -> int:
@@ -33,6 +18,7 @@ def main() -> int:
     options = parser.parse_args()
     counts = {
         "episodes": options.episodes,
+        "largest": 9,
         "escapes": 1_000,
         "forgeries": options.episodes,
         "traces": options.episodes,
@@ -41,18 +27,16 @@ def main() -> int:
         "interrupts": max(1, options.episodes // 50),
     }
     findings = 0
-    with tempfile.TemporaryDirectory() as folder:
-        parts = {**PARTS, "episodes": partial(episodes.play, folder=Path(folder))}
-        for name in options.parts:
-            begun = time.monotonic()
-            tally = parts[name](options.seed, counts[name])
-            print(f"\n{name}, seed {options.seed}: {time.monotonic() - begun:.0f} s")
-            for what, number in sorted(tally.counts.items()):
-                print(f"  {what:32} {number:>10,}")
-            for place, seen in tally.findings:
-                print(f"  FOUND {place}\n{seen}")
-            sys.stdout.flush()
-            findings += len(tally.findings)
+    for name in options.parts:
+        begun = time.monotonic()
+        tally = run_part(name, options.seed, counts[name])
+        print(f"\n{name}, seed {options.seed}: {time.monotonic() - begun:.0f} s")
+        for what, number in sorted(tally.counts.items()):
+            print(f"  {what:32} {number:>10,}")
+        for place, seen in tally.findings:
+            print(f"  FOUND {place}\n{seen}")
+        sys.stdout.flush()
+        findings += len(tally.findings)
     print(f"\n{findings} findings")
     return int(findings > 0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -86,17 +87,17 @@ def open_sandboxes() -> Iterator[dict[str, Sandbox]]:
         yield {"monty": monty, "jail": jail}
 
 
-def play(seed: int, count: int, *, first: int = 0, folder: Path | None = None) -> Tally:
+def play(seed: int, count: int, *, first: int = 0) -> Tally:
     """`count` episodes; one in eight runs its code in the jail, where a line takes longer."""
     tally, ways = Tally(), find_ways()
     names = list(ways)
-    with open_sandboxes() as sandboxes:
+    with open_sandboxes() as sandboxes, tempfile.TemporaryDirectory() as folder:
         for number in range(first, first + count):
             kind = "jail" if number % 8 == 7 else "monty"
             way = names[number // 8 % len(names)] if kind == "jail" else names[number % len(names)]
             place = f"episode {number} of seed {seed}: {way}, {kind}"
             try:
-                episode = _play_one(ways[way], sandboxes[kind], f"{seed}-{number}", folder)
+                episode = _play_one(ways[way], sandboxes[kind], f"{seed}-{number}", Path(folder))
                 _count(tally, place, episode, number)
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt) and error.args == ():
@@ -109,12 +110,38 @@ def play(seed: int, count: int, *, first: int = 0, folder: Path | None = None) -
     return tally
 
 
-def _play_one(
-    way: Callable[..., Session], sandbox: Sandbox, seed: str, folder: Path | None
-) -> Episode:
+LARGEST = (
+    "x = 'a' * 90000\nDo " + "{x}" * 250 + " =>",
+    "x = 'a' * 24000\nDo {x} =>",
+    "x = 'é' * 24000\n> go {x} =>",
+    "print('{x}' * 3000) =>",
+    "x = ['a' * 900] * 90\nI need {x}. =>",
+)
+
+
+def play_largest(seed: int, count: int) -> Tally:
+    """Episodes by models that want to fill memory and disk, with the budgets that are the default.
+
+    A token is a character here, so that a trace has more of them than of any model with words.
+    """
+    tally = Tally()
+    for text in random.Random(seed).sample(LARGEST, min(count, len(LARGEST))):
+        for name, dialect in DIALECTS.items():
+            session = Session(ScriptedEngine(lambda seen, text=text: text), Echo(), dialect=dialect)
+            episode = session.run(progress=False)
+            _count(tally, f"{text[:40]!r}, {name}", episode, 1)
+            tally.counts["episodes that want to be large"] += 1
+            del session, episode
+    tally.most("peak memory (MB)", peak_memory() // 10**6)
+    if peak_memory() > MEMORY_BYTES:
+        tally.find("memory", f"{peak_memory():,} bytes")
+    return tally
+
+
+def _play_one(way: Callable[..., Session], sandbox: Sandbox, seed: str, folder: Path) -> Episode:
     model = HostileModel(seed)
     options: dict[str, Any] = {"calls": model.choice((6, 12, 25)), "seed": 0}
-    options |= {"path": folder / "episode.jsonl" if folder and model.random() < 0.05 else None}
+    options |= {"path": folder / "episode.jsonl" if model.random() < 0.05 else None}
     if model.random() < 0.3:
         options |= {"tokens": model.randint(1, 3_000), "depth": model.randint(1, 4)}
     env = Echo(model.randrange(10**6))
@@ -155,16 +182,3 @@ def _count(tally: Tally, place: str, episode: Episode, number: int) -> None:
         episode._repr_html_()
         for thread in episode.threads:
             thread_text(episode, thread)
-
-
-if __name__ == "__main__":
-    import sys
-    import tempfile
-
-    seed, count = int(sys.argv[1]), int(sys.argv[2])
-    with tempfile.TemporaryDirectory() as folder:
-        first = int(sys.argv[3]) if len(sys.argv) > 3 else 0
-        while count > 0:
-            tally = play(seed, min(count, 500), first=first, folder=Path(folder))
-            first, count = first + 500, count - 500
-            print(first, dict(tally.counts), *tally.findings, sep="\n", flush=True)

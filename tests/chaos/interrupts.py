@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import random
 import signal
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -127,8 +126,3 @@ def _essence(episode: Episode) -> list[Event | tuple[Any, ...]]:
         for event in episode.events
         if not isinstance(event, Ended | Closed) and "prompt" not in type(event).__name__.lower()
     ]
-
-
-if __name__ == "__main__":
-    tally = play(int(sys.argv[1]), int(sys.argv[2]))
-    print(dict(tally.counts), *tally.findings, sep="\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import traceback
 from collections.abc import Mapping
 from typing import Any
@@ -123,9 +122,3 @@ class Forger(random.Random):
         head = len(message).to_bytes(4, "little")
         tail = self.choice(tails)
         return head + len(tail).to_bytes(8, "little") + message + tail
-
-
-if __name__ == "__main__":
-    tally = play_escapes(int(sys.argv[1]), 10**9)
-    tally += play_forgeries(int(sys.argv[1]), int(sys.argv[2]))
-    print(dict(tally.counts), *tally.findings, sep="\n")

@@ -165,9 +165,3 @@ def _make_trouble(
         for module in list(sys.modules.values()):
             if getattr(module, "write_line", None) is whole:
                 module.write_line = deadly
-
-
-if __name__ == "__main__":
-    tally = play(int(sys.argv[1]), int(sys.argv[2]))
-    tally += play_full(int(sys.argv[1]), int(sys.argv[2]) // 10)
-    print(dict(tally.counts), *tally.findings, sep="\n")

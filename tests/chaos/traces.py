@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import random
-import sys
 import traceback
 from typing import Any
 
@@ -112,8 +111,3 @@ def _replace(chance: random.Random, data: Any) -> None:
         else:
             data[key] = chance.choice(ODD)
         return
-
-
-if __name__ == "__main__":
-    tally = play(int(sys.argv[1]), int(sys.argv[2]))
-    print(dict(tally.counts), *tally.findings, sep="\n")
