@@ -10,6 +10,8 @@ VENV   ?= .venv
 LAB    ?= 01_first_episode.ipynb
 DEMO   ?= --env textcraft --split test --task 110 --out runs/demo.jsonl
 BENCH  ?=
+SEED   ?= 1
+EPISODES ?= 1000
 JOBS   ?= 2
 
 PY  := $(VENV)/bin/python
@@ -25,7 +27,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lab test demo bench docs lint clean
+.PHONY: help setup lab test demo bench chaos docs lint clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' Makefile
@@ -53,6 +55,9 @@ demo: setup ## run one episode with the embedded model and show its tree
 bench: setup ## measure what the kit claims about speed and tokens
 	$(PY) -m thread_kit.bench $(BENCH)
 	$(PY) -m thread_kit.bench.player
+
+chaos: setup ## try to break it: hostile models, kills, full disks (SEED=1 EPISODES=1000)
+	PYTHONPATH=tests $(PY) -m chaos --seed $(SEED) --episodes $(EPISODES)
 
 docs: $(VENV)/.extras ## build the reference of every module in build/reference; check all links
 	$(PY) -W error -W "ignore:Error parsing type annotation" -m pdoc --no-show-source \

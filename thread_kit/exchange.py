@@ -36,8 +36,9 @@ class Known(dict[str, Any]):
         self.own = own
 
 
-INSTANTIATED_CHARACTERS = 200_000
-"""What a text may grow to: some 50,000 tokens, more than a thread is given to read at once."""
+INSTANTIATED_CHARACTERS = 25_000
+"""What a text may grow to: some 6,000 tokens. So 200 calls of a hostile model stay within 50 MB of
+trace; a variable that is longer comes to a child all the same, by its name."""
 
 
 def instantiate(text: str, variables: Variables) -> str:
@@ -143,7 +144,8 @@ def psi_print(child: Finished) -> str:
         answer = child.printed or ""
         has_no_value = not answer or any(n not in child.variables for n in references(answer))
         return child.error if child.error and has_no_value else answer
-    return f"Error: the thread did not finish ({child.status})."
+    why = f": {child.error}" if child.status == "failed" else ""
+    return f"Error: the thread did not finish ({child.status}{why})."
 
 
 def unless_replaced(psi: Psi) -> Psi:

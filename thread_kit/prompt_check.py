@@ -152,6 +152,8 @@ class _Check(Env):
         self.episode = session.episode
         for event in session:
             self._check(event)
+        if session.error:
+            raise session.error
 
     def conclude(self) -> list[str]:
         """The problems, with those that show only when everything has been played."""

@@ -79,6 +79,8 @@ def run(options: argparse.Namespace) -> None:
         episode = session.run()
     print(episode)
     print(episode.summary)
+    if session.error:
+        raise SystemExit(2)  # what failed has been said
     if episode.status is Status.STOPPED:
         kept = f"; what happened is in {options.out}" if options.out else ""
         raise KeyboardInterrupt(f"stopped{kept}")  # the exit status says so, too

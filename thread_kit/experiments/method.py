@@ -16,9 +16,15 @@ from thread_kit.trace.events import Event
 
 
 class Run(Protocol):
-    """One episode, as a session is: its events one by one, what came of them, a way to give up."""
+    """One episode, as a session is: its events one by one, what came of them, a way to give up.
+
+    error: what ended it by failing; None otherwise.
+    """
 
     episode: Episode
+
+    @property
+    def error(self) -> Exception | None: ...
 
     def __iter__(self) -> Iterator[Event]: ...
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -90,8 +92,18 @@ class JailServer:
         wire.send(self.process.stdin.fileno(), frame, time.monotonic() + PATIENCE)
 
     def receive(self, seconds: float) -> bytes:
+        """The next frame; raises FrameError "gone" or "late".
+
+        Counted in turns of a second, so that it is nobody's fault where this process was stopped
+        meanwhile (Ctrl-Z, a laptop that sleeps): the answer is there when it goes on.
+        """
         assert self.process.stdout is not None
-        return wire.receive(self.process.stdout.fileno(), None, time.monotonic() + seconds)
+        pipe = self.process.stdout.fileno()
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        if not any(poll.poll(1_000) for _ in range(math.ceil(seconds))):
+            raise wire.FrameError("late")
+        return wire.receive(pipe, None, time.monotonic() + PATIENCE)
 
 
 def launch(

@@ -240,11 +240,12 @@ class Edited(Event):
 
 @dataclass(frozen=True, slots=True)
 class Ended(Event):
-    """A thread is over."""
+    """A thread is over. traceback: of what failed beside the model, if this thread met it."""
 
     thread: int
     status: Status
     detail: str
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True)
