@@ -17,6 +17,7 @@ from .envs.env import Step as Step
 from .envs.icu.env import IcuQA as IcuQA
 from .envs.registry import register_benchmark as register_benchmark
 from .envs.textcraft.env import TextCraft as TextCraft
+from .experiments.reproduce import reproduce as reproduce
 from .paths import resource as resource
 from .prompt_check import check_prompt as check_prompt
 from .prompts import EMPTY as EMPTY

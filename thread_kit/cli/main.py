@@ -2,6 +2,7 @@
 
 python -m thread_kit run --env textcraft --task 12 --model NAME --out FILE.jsonl
 python -m thread_kit suite --methods thread --models NAME --tasks 40 --out RESULTS.jsonl
+python -m thread_kit reproduce PAPER ITEM --model NAME
 python -m thread_kit show FILE.jsonl
 python -m thread_kit models
 """
@@ -13,7 +14,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from thread_kit.cli import run, suite
+from thread_kit.cli import reproduce, run, suite
 from thread_kit.cli.arguments import register_own
 from thread_kit.engines.models import MODELS, ModelError, find_file
 from thread_kit.prompts import PromptError
@@ -52,6 +53,7 @@ def _make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run.add_command(commands)
     suite.add_command(commands)
+    reproduce.add_command(commands)
 
     show = commands.add_parser("show", help="print the tree of a saved episode; needs no model")
     show.set_defaults(do=show_episode)
