@@ -67,7 +67,7 @@ def official_run(**changed: object) -> pd.DataFrame:
     """All methods of THREAD's Table 2 on all its games, with weights that the paper used."""
     item = find_item("thread-v2", "table-2")
     row = {"environment": "alfworld", "split": "valid_unseen", "seed": 0, "model": "llama"}
-    row |= {"weights": "Meta-Llama-3-8B.Q8_0.gguf", "solved": True} | changed
+    row |= {"weights": "Meta-Llama-3-8B.Q8_0.gguf", "solved": True, "budget": "{}"} | changed
     return pd.DataFrame(
         [
             {**row, "method": method, "task": str(task)}
@@ -85,6 +85,8 @@ def test_a_reproduction_has_the_papers_methods_tasks_and_weights():
         (official_run()[5:], "129 to 134 of 134 tasks"),
         (official_run()[134:], "without 'thread'"),
         (official_run(model=TAUGHT), "no examples"),
+        (official_run(budget='{"calls": "chosen"}'), "budgets other than the paper's"),
+        (official_run(prompt="x", game="pick_and_place_simple-x"), "earlier prompts of 'thread'"),
     ):
         state = find_state(item, rows)
         assert state.state == State.STAND_IN

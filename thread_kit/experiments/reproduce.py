@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from thread_kit.analysis.item_differences import count_printed
 from thread_kit.analysis.item_page import ItemPage, make_page
-from thread_kit.analysis.item_states import count_printed
 from thread_kit.analysis.paper_items import PaperItem, find_item
 from thread_kit.analysis.stored_rows import OWN, load_stored_rows
 from thread_kit.engines.by_prompt import EngineByPrompt
