@@ -109,18 +109,20 @@ def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     if budgets.str.contains(CHOSEN).any():
         differences.append("budgets other than the paper's")
     if "prompt" in rows:
-        earlier = [row["method"] for row in rows.to_dict("records") if not _is_current(row)]
+        kinds = rows.assign(examples=[_find_examples(row) for row in rows.to_dict("records")])
+        kinds = kinds[["method", "examples", "prompt"]].drop_duplicates()
+        earlier = dict.fromkeys(
+            row.method for row in kinds.itertuples() if row.prompt != _hash_now(*row[1:3])
+        )
         if earlier:
-            differences.append(f"earlier prompts of {_quote(dict.fromkeys(earlier))}")
+            differences.append(f"earlier prompts of {_quote(earlier)}")
     return differences
 
 
-def _is_current(row: dict[str, Any]) -> bool:
-    """Whether an episode had the few-shot prompts that its method has now."""
-    examples = row["environment"]
-    if examples == "alfworld":
-        examples += f"-{(find_type(row['game']) or '').lower()}"
-    return row["prompt"] == _hash_now(row["method"], examples)
+def _find_examples(row: dict[str, Any]) -> str:
+    """The name of the few-shot prompts that fit an episode's task (`Env.examples`)."""
+    name = str(row["environment"])
+    return f"{name}-{(find_type(row['game']) or '').lower()}" if name == "alfworld" else name
 
 
 @cache

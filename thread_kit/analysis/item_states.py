@@ -1,7 +1,7 @@
 """How far the kit has come with an item of the papers: computed of rows and files, never written.
 
-A reproduction is strict here: every method of the item that the kit has, the paper's own tasks, all
-of them, and the weights of a model that the paper has used. All else with rows behind it is a
+A reproduction is strict here: every method of the item that the kit has, all of the paper's own
+tasks, its budgets, and the weights of a model that it has used. All else with rows behind it is a
 stand-in, which says in what.
 """
 
@@ -31,7 +31,7 @@ class State(StrEnum):
 
 
 MEANINGS = {
-    State.REPRODUCED: "all its methods, on the paper's tasks, with weights that the paper used",
+    State.REPRODUCED: "its methods, tasks, budgets and the weights of one of its models",
     State.STAND_IN: "rows of ours with another model, with fewer or with other tasks or methods",
     State.SHOWN: "no numbers: a diagram, an example or a prompt, in words of this kit",
     State.NOT_YET: "no rows, or no place that shows it",

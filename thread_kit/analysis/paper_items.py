@@ -86,8 +86,9 @@ class PaperItem:
 
     def load_numbers(self) -> pd.DataFrame:
         """Its published numbers, one a row; empty for what is printed as a picture."""
-        rows = load_published(paper=PAPER_NAMES[self.paper])
-        return rows[rows["table"] == self.number].reset_index(drop=True)
+        rows = _load_numbers()
+        mine = (rows["paper"] == PAPER_NAMES[self.paper]) & (rows["table"] == self.number)
+        return rows[mine].reset_index(drop=True)
 
 
 @cache
@@ -95,6 +96,11 @@ def load_items() -> Sequence[PaperItem]:
     """All items, in the order of the papers."""
     with resource("data/papers.csv").open(encoding="utf-8", newline="") as file:
         return tuple(_parse(row) for row in csv.DictReader(file))
+
+
+@cache  # four files, which every item asks
+def _load_numbers() -> pd.DataFrame:
+    return load_published()
 
 
 def _parse(row: dict[str, str]) -> PaperItem:

@@ -100,7 +100,7 @@ def _failures(item: PaperItem, rows: pd.DataFrame) -> Outcome:
         [_load_reviews(Path(path), part) for path, part in rows.groupby("path")], ignore_index=True
     )
     table = count_failures(reviews[reviews["episode"].isin(episodes)], episodes)
-    counted = table.reset_index()
+    counted = table.rename_axis(columns=None).reset_index()
     counted.insert(1, "n", counted["method"].map(names.value_counts()))
     return Outcome(counted, failure_figure(table, RULES))
 
