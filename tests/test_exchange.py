@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from thread_kit.dialect import AGENT, QA, Dialect
 from thread_kit.exchange import (
     INSTANTIATED_CHARACTERS,
+    Known,
+    abstract_own_values,
     abstract_values,
     as_observed,
+    exchange_of,
     instantiate,
     mentioned,
     phi_full_sequence,
@@ -93,7 +96,7 @@ def test_a_value_with_backslashes_is_put_in_as_it_is():
 
 
 def test_a_text_does_not_grow_without_end():
-    long = "a" * 90_000
+    long = "a" * (INSTANTIATED_CHARACTERS // 3)
     context = instantiate("Do " + "{x}" * 300, {"x": long})
     assert len(context) <= INSTANTIATED_CHARACTERS
     assert context.startswith("Do " + long + long + "{x}")
@@ -322,3 +325,12 @@ def test_an_error_that_leaves_an_answer_without_its_value_is_the_answer(printed)
     known = replace(lost, variables={"value": 3, "place": "Ohio"})
     assert psi_print(known) == (printed or "KeyError: 'Count'")
     assert psi_print(replace(lost, error=None)) == (printed or "")
+
+
+def test_own_names_are_those_that_the_thread_has_assigned_itself():
+    variables = {"target": "mug", "item": "mug 1"}
+    assert abstract_own_values("a mug 1, a mug", Known(variables, {"item"})) == "a {item}, a mug"
+    assert abstract_values("a mug 1, a mug", Known(variables, {"item"})) == "a {item}, a {target}"
+    assert exchange_of(AGENT)["abstract"] is abstract_own_values
+    assert exchange_of(AGENT, taught=True)["abstract"] is abstract_values
+    assert exchange_of(QA, taught=True)["abstract"] is exchange_of(QA)["abstract"]

@@ -1,6 +1,7 @@
 """Few-shot prompts: plain text there and back, and a plain error for whatever is no prompt."""
 
 import hashlib
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,16 @@ from hypothesis import strategies as st
 
 from thread_kit.dialect import AGENT, Dialect
 from thread_kit.paths import resource
-from thread_kit.prompts import EMPTY, Example, Prompt, PromptError, load_prompt, parse_prompt
+from thread_kit.prompts import (
+    EMPTY,
+    Example,
+    Prompt,
+    PromptError,
+    load_instructions,
+    load_prompt,
+    parse_instructions,
+    parse_prompt,
+)
 
 thorough = settings(deadline=None, max_examples=200)
 
@@ -120,3 +130,38 @@ def test_a_name_or_a_path_that_does_not_exist_is_a_file_not_found_error(tmp_path
     (tmp_path / "folder.txt").mkdir()
     with pytest.raises(FileNotFoundError, match=r"folder\.txt"):
         load_prompt(tmp_path / "folder.txt")
+
+
+# Instructions
+
+
+def test_sections_are_prompts_that_instruct():
+    text = "Top.\n\n[Solve]\nSolve it.\n\n[Find lamp]\nGo.\n"
+    first, second = parse_instructions(text, "x").values()
+    assert (first.name, second.name) == ("x: Solve", "x: Find lamp")
+    assert first.text == "Top.\nSolve it.\n\n\n"
+    assert first.examples == ()
+    assert len({first.sha256, second.sha256, EMPTY.sha256}) == 3
+    assert repr(first) == "Prompt('x: Solve', instructions, 17 characters)"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("no section", "has no section"),
+        ("[Solve]\n\n[Error]\nWhy?", "[Solve] of the prompt x is empty"),
+        ("[Solve]\na\n[Solve]\nb", "[Solve] of the prompt x is there twice"),
+        ("[solve]\na", "has no section"),
+    ],
+)
+def test_what_has_no_sections_is_no_file_of_instructions(text, problem):
+    with pytest.raises(PromptError, match=re.escape(problem)):
+        parse_instructions(text, "x")
+
+
+def test_instructions_are_found_as_prompts_are(tmp_path):
+    assert "Solve" in load_instructions("stateflow/textcraft")
+    (tmp_path / "mine.txt").write_text("[Solve]\nDo it.")
+    assert list(load_instructions(tmp_path / "mine.txt")) == ["Solve"]
+    with pytest.raises(FileNotFoundError, match="no prompt 'stateflow/chess'; known: state"):
+        load_instructions("stateflow/chess")

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from thread_kit.dialect import AGENT, QA, Dialect, Stop
 from thread_kit.exchange import (
+    abstract_own_values,
+    abstract_values,
     as_observed,
     phi_full_sequence,
 )
@@ -297,3 +299,16 @@ def test_live_statuses_and_ends_are_told_apart():
         Status.ACTING,
     }
     assert {status for status in Status if status.is_end} == {Status.ENDED, Status.END_OF_STREAM}
+
+
+def test_an_observation_is_shown_by_names_of_the_threads_own_text_only():
+    """THREAD paper, G.5: a name that only a thread above has written is nobody's here."""
+    for abstract, shown in (
+        (abstract_own_values, "Crafted 1 oak sign with {item}<=\n"),
+        (abstract_values, "Crafted 1 {target} with {item}<=\n"),
+    ):
+        one = start(abstract=abstract)
+        one.send(generated("item = 'stick'\n> craft 1 oak sign using {item} =>"))
+        one.send(nothing(target="oak sign", item="stick"))
+        request = one.send("Crafted 1 oak sign with stick")
+        assert request.sequence.spans[1].text == shown

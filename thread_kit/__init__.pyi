@@ -1,6 +1,7 @@
 from .dialect import ASYNC as ASYNC
 from .dialect import QA as QA
 from .dialect import QA_ASYNC as QA_ASYNC
+from .engines.by_prompt import EngineByPrompt as EngineByPrompt
 from .engines.human import HumanEngine as HumanEngine
 from .engines.llama import LlamaEngine as LlamaEngine
 from .engines.models import MODELS as MODELS
@@ -14,8 +15,11 @@ from .envs.datacommons.env import DataCommonsQA as DataCommonsQA
 from .envs.env import Env as Env
 from .envs.env import Step as Step
 from .envs.icu.env import IcuQA as IcuQA
+from .envs.intercode_bash.env import InterCodeBash as InterCodeBash
+from .envs.intercode_sql.env import InterCodeSql as InterCodeSql
 from .envs.registry import register_benchmark as register_benchmark
 from .envs.textcraft.env import TextCraft as TextCraft
+from .experiments.reproduce import reproduce as reproduce
 from .paths import resource as resource
 from .prompt_check import check_prompt as check_prompt
 from .prompts import EMPTY as EMPTY

@@ -180,6 +180,12 @@ def bound(tree: ast.Module) -> Iterator[str]:
             yield node.name
 
 
+def assigned(lines: Iterable[str]) -> set[str]:
+    """The names that lines of Python bind; prose binds none."""
+    trees = (parsed(line, block="\n" in line) for line in lines)
+    return {name for tree in trees if tree for name in bound(tree)}
+
+
 def uses(line: str, names: Collection[str]) -> list[str]:
     """Those of the names that a line of Python uses: as a variable, or as `{name}` in a string.
 

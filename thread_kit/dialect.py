@@ -56,7 +56,7 @@ class Dialect:
     spawn: the thread spawns a child and goes on without waiting; None where every parent waits.
     code: the text is a program with prose in it (appendix G.1, G.2). Blocks run as wholes, code may
         stand behind what came back in the same line, an action is a line of code, and a child's
-        context is the whole line, less what others returned into it (`exchange.py`).
+        context is the whole line (`exchange.py`).
     """
 
     listen: str = "=>"

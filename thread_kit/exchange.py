@@ -6,6 +6,7 @@ ablations of E.2). Any function of the same form can take their place.
     phi(Y, variables, dialect) -> the context of a child
     psi(child)                 -> what the parent gets back, before the closing mark
     xi(Y, variables, dialect)  -> the action
+    abstract(observation, own) -> what the thread reads of it; own: its variables (`Known`)
 """
 
 from __future__ import annotations
@@ -27,8 +28,17 @@ Xi = Callable[[Sequence, Variables, Dialect], str]
 Abstract = Callable[[str, Variables], str]
 
 
-INSTANTIATED_CHARACTERS = 200_000
-"""What a text may grow to: some 50,000 tokens, more than a thread is given to read at once."""
+class Known(dict[str, Any]):
+    """The variables of a thread. own: the names that lines of its own text have assigned."""
+
+    def __init__(self, variables: Variables, own: Collection[str]) -> None:
+        super().__init__(variables)
+        self.own = own
+
+
+INSTANTIATED_CHARACTERS = 25_000
+"""What a text may grow to: some 6,000 tokens. So 200 calls of a hostile model stay within 50 MB of
+trace; a variable that is longer comes to a child all the same, by its name."""
 
 
 def instantiate(text: str, variables: Variables) -> str:
@@ -79,8 +89,8 @@ def phi_last_line(sequence: Sequence, variables: Variables, dialect: Dialect) ->
     """phi of the papers: the last line, from behind its first comma, instantiated.
 
     "First, I need to find the {obj}. =>" gives "I need to find the mug. =>". The line is cut before
-    it is instantiated, so that a comma inside a value cuts nothing; a mark on a line of its own
-    belongs to the line above (THREAD paper, section 3 and G).
+    it is instantiated, so that a comma inside a value cuts nothing (THREAD paper, section 3; the
+    cut is in what G.3 to G.5 print); a mark on a line of its own belongs to the line above.
     """
     line = dialect.bare(sequence.text).rstrip().rpartition("\n")[2]
     own = min((line.partition(mark)[0] for mark in dialect.listens), key=len)
@@ -89,12 +99,23 @@ def phi_last_line(sequence: Sequence, variables: Variables, dialect: Dialect) ->
     return f"{instantiate(line, variables)} {dialect.listen}"
 
 
-def phi_own_line(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
-    """phi in a dialect of code: the last line as the thread itself wrote it, instantiated.
+def phi_whole_line(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
+    """phi of the papers in a dialect of code: the last line with text, whole, instantiated.
 
-    "The slope in {a} is =>0.3<= and in {b} is =>" gives "The slope in A is ... and in B is =>": the
-    line is a sentence, so no comma cuts it (THREAD paper, G.1), and what another child returned is
-    left out, so that a child asks the same whether its elder was waited for or not.
+    "The slope in {a} is =>0.3<= and in {b} is =>" gives "The slope in A is =>0.3<= and in B is =>":
+    what other children returned stays in the line (THREAD paper, 2.1), and no comma cuts it, as
+    none cuts the lines printed in G.1 and G.2. The mark may stand on a line of its own there.
+    """
+    line = dialect.bare(sequence.text.rstrip()).rstrip().rpartition("\n")[2]
+    return f"{instantiate(line, variables)} {dialect.listen}"
+
+
+def phi_own_line(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
+    """phi where nobody waits: the last line as the thread itself wrote it, instantiated.
+
+    "The slope in {a} is ~>{t1}<= and in {b} is ~>" gives "The slope in A is ... and in B is =>".
+    This kit's own, for the asynchronous dialect of code: what another child returned is left out,
+    so that a child asks the same whether its elder was waited for or not.
     """
     own: list[str] = []
     for span in sequence:
@@ -123,7 +144,8 @@ def psi_print(child: Finished) -> str:
         answer = child.printed or ""
         has_no_value = not answer or any(n not in child.variables for n in references(answer))
         return child.error if child.error and has_no_value else answer
-    return f"Error: the thread did not finish ({child.status})."
+    why = f": {child.error}" if child.status == "failed" else ""
+    return f"Error: the thread did not finish ({child.status}{why})."
 
 
 def unless_replaced(psi: Psi) -> Psi:
@@ -158,13 +180,24 @@ def xi_code(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
     return " ".join([code, *(["#"] if futures else []), *(f"{{{name}}}" for name in futures)])
 
 
-def abstract_values(observation: str, variables: Variables) -> str:
-    """The observation abstraction: values of string variables are shown as `{name}`.
+def abstract_own_values(observation: str, variables: Variables) -> str:
+    """The observation abstraction, by the names that the thread has assigned in its own text.
 
-    So "Crafted 3 minecraft:dark_oak_sign" reads "Crafted 3 minecraft:{target_item}" (THREAD paper,
-    G.5), and parent and child go on speaking of the same thing by the same name. Of two variables
-    with one value the latest defined is shown; whole words only; an identifier form with
-    underscores counts as the value. One pass, so that a name put in is never replaced itself.
+    As `abstract_values`, but nothing is shown by a name that only a thread above has written
+    (THREAD paper, G.3 to G.5: whoever acts has bound the names first).
+    """
+    own = variables.own if isinstance(variables, Known) else variables
+    return abstract_values(observation, {n: v for n, v in variables.items() if n in own})
+
+
+def abstract_values(observation: str, variables: Variables) -> str:
+    """The observation abstraction by all names that the thread knows, inherited ones, too.
+
+    Values of string variables are shown as `{name}`. So "Crafted 3 minecraft:dark_oak_sign" reads
+    "Crafted 3 minecraft:{target_item}" (THREAD paper, G.5), and parent and child go on speaking of
+    the same thing by the same name. Of two variables with one value the latest defined is shown;
+    whole words only; an identifier form with underscores counts as the value. One pass, so that a
+    name put in is never replaced itself.
     """
     names: dict[str, str] = {}
     for name in reversed(list(variables)):
@@ -183,10 +216,19 @@ def as_observed(observation: str, variables: Variables) -> str:
     return observation
 
 
-def exchange_of(dialect: Dialect, **own: Callable[..., str] | None) -> dict[str, Any]:
-    """phi, psi, xi and the abstraction of a session; `own` are those that it is given."""
+def exchange_of(
+    dialect: Dialect, *, taught: bool = False, **own: Callable[..., str] | None
+) -> dict[str, Any]:
+    """phi, psi, xi and the abstraction of a session; `own` are those that it is given.
+
+    taught: the model reads no examples; the adapters were taught with inherited names, too.
+    """
     functions: dict[str, Callable[..., str]] = {"phi": phi_last_line, "psi": psi_print}
-    functions |= {"xi": xi_after_mark, "abstract": abstract_values}
+    functions |= {
+        "xi": xi_after_mark,
+        "abstract": abstract_values if taught else abstract_own_values,
+    }
     if dialect.code:
-        functions |= {"phi": phi_own_line, "xi": xi_code, "abstract": as_comment}
+        phi = phi_own_line if dialect.spawn else phi_whole_line
+        functions |= {"phi": phi, "xi": xi_code, "abstract": as_comment}
     return functions | {name: function for name, function in own.items() if function is not None}

@@ -18,7 +18,7 @@ def thread_program(
     phi: exchange.Phi = exchange.phi_last_line,
     psi: exchange.Psi = exchange.psi_print,
     xi: exchange.Xi = exchange.xi_after_mark,
-    abstract: exchange.Abstract = exchange.abstract_values,
+    abstract: exchange.Abstract = exchange.abstract_own_values,
 ) -> Steps:
     """THREAD as a program."""
     return thread(

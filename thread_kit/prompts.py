@@ -1,4 +1,8 @@
-"""Few-shot prompts: plain text files in the papers' form (a context, a response, repeated)."""
+"""Few-shot prompts: plain text files in the papers' form (a context, a response, repeated).
+
+Prompts that instruct, as those of StateFlow's agents, are the sections of one file:
+`load_instructions`.
+"""
 
 from __future__ import annotations
 
@@ -25,23 +29,29 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """q of the papers: the examples that every thread reads before its own context."""
+    """q of the papers: the examples that every thread reads before its own context.
+
+    instructions: what stands before them.
+    """
 
     name: str
     examples: tuple[Example, ...]
     dialect: Dialect = AGENT
+    instructions: str = ""
 
     @property
     def text(self) -> str:
         """The prompt as the model reads it."""
-        return "".join(self.dialect.example(e.context, e.response) for e in self.examples)
+        examples = (self.dialect.example(e.context, e.response) for e in self.examples)
+        return "".join([self.instructions, *examples])
 
     @property
     def sha256(self) -> str:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def __repr__(self) -> str:
-        return f"Prompt({self.name!r}, {len(self.examples)} examples, {len(self.text)} characters)"
+        parts = "instructions" if self.instructions else f"{len(self.examples)} examples"
+        return f"Prompt({self.name!r}, {parts}, {len(self.text)} characters)"
 
 
 EMPTY = Prompt("none", ())
@@ -58,6 +68,23 @@ def load_prompt(
 
     Raises FileNotFoundError; PromptError for a file that is empty, not UTF-8 or has no examples.
     """
+    text, known_as = _read(name_or_path, folder)
+    return parse_prompt(text, known_as, dialect)
+
+
+def load_instructions(
+    name_or_path: str | Path, dialect: Dialect = AGENT, folder: Path | None = None
+) -> dict[str, Prompt]:
+    """The prompts of several agents by the names of their sections, from one file.
+
+    name_or_path, folder: as in `load_prompt`. Raises what that raises.
+    """
+    text, known_as = _read(name_or_path, folder)
+    return parse_instructions(text, known_as, dialect)
+
+
+def _read(name_or_path: str | Path, folder: Path | None) -> tuple[str, str]:
+    """The text of a prompt file, and the name of the prompt."""
     path, known_as = Path(name_or_path), str(name_or_path)
     if path.suffix == ".txt":
         known_as = path.stem
@@ -75,12 +102,38 @@ def load_prompt(
     if not path.is_file():
         raise FileNotFoundError(f"there is no prompt file {path}")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig"), known_as
     except UnicodeDecodeError as error:
         raise PromptError(
             f"the prompt {path} is not UTF-8 text (byte {error.start}); save it as UTF-8"
         ) from error
-    return parse_prompt(text, known_as, dialect)
+
+
+_SECTION = re.compile(r"^\[([A-Z]\w*(?: \w+)*)\][ \t]*\n", re.MULTILINE)
+
+
+def parse_instructions(
+    text: str, name: str = "prompt", dialect: Dialect = AGENT
+) -> dict[str, Prompt]:
+    """The prompts of several agents: a line "[Name]" opens each.
+
+    What stands before the first of them stands before each. Raises PromptError for a text without
+    a section, for an empty one, and for two of one name.
+    """
+    first, *parts = _SECTION.split(text.replace("\r\n", "\n"))
+    if not parts:
+        raise PromptError(
+            f"the prompt {name} has no section; a section starts with a line like '[Solve]'"
+        )
+    prompts: dict[str, Prompt] = {}
+    for title, body in zip(parts[::2], parts[1::2], strict=True):
+        if title in prompts or not body.strip():
+            problem = "is there twice" if title in prompts else "is empty"
+            raise PromptError(f"the section [{title}] of the prompt {name} {problem}")
+        paragraphs = filter(None, [first.strip("\n"), body.strip("\n")])
+        instructions = "\n".join(paragraphs) + "\n\n\n"
+        prompts[title] = Prompt(f"{name}: {title}", (), dialect, instructions)
+    return prompts
 
 
 def parse_prompt(text: str, name: str = "prompt", dialect: Dialect = AGENT) -> Prompt:

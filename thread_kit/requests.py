@@ -83,9 +83,30 @@ class Executed:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Request: E(a). The reply is the observation, a text."""
+    """Request: E(a). The reply is an `Observation`.
+
+    nearest: the environment takes what is no valid action for the one most like it
+    (`Env.find_nearest`).
+    """
 
     action: str
+    nearest: bool = False
+
+
+class Observation(str):
+    """Reply: the text of what was observed.
+
+    is_over: the environment says that the task is solved, or over without that. reward: its last.
+    """
+
+    is_over: bool
+    reward: float
+
+    def __new__(cls, text: str, *, is_over: bool = False, reward: float = 0.0) -> Observation:
+        """A text with its marks."""
+        observation = super().__new__(cls, text)
+        observation.is_over, observation.reward = is_over, reward
+        return observation
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +161,20 @@ class Restart:
     """Request: the environment from its start, for another trial.
 
     text: what the trial has said. The reply is the context of the task; None where the task is
-    solved or `text` answers it, so that nothing is left to try, or where there is no environment.
+    solved, also by the answer in `text`, or where there is no environment.
     """
 
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Request: the environment as these actions leave it from its start; the reply is None.
+
+    They were done in this order before; where they are all that was done, nothing happens.
+    """
+
+    actions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +194,7 @@ class Finished:
     error: str | None = None
 
 
-Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define | Show | Restart
+Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define | Show | Restart | Restore
 
 
 ENDS = {

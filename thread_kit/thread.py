@@ -22,9 +22,18 @@ import itertools
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from thread_kit.code_lines import blocks, uses
+from thread_kit.code_lines import assigned, blocks, uses
 from thread_kit.dialect import Dialect, Stop
-from thread_kit.exchange import Abstract, Phi, Psi, Xi, coming_up, instantiate, references
+from thread_kit.exchange import (
+    Abstract,
+    Known,
+    Phi,
+    Psi,
+    Xi,
+    coming_up,
+    instantiate,
+    references,
+)
 from thread_kit.requests import (
     ENDS,
     Act,
@@ -69,6 +78,7 @@ def thread(
     printed: str | None = None
     error: str | None = None
     variables: Mapping[str, Any] = {}
+    own: set[str] = set()
     inherited = tuple(futures)
     known, pending = list(inherited), list(inherited)
 
@@ -107,6 +117,7 @@ def thread(
         # The lines that this call completed are run, each once: they define the variables.
         lines = own_code(Y, generated.stop, dialect)[executed:]
         executed += len(lines)
+        own.update(assigned(lines))
         for run in _between_waits(lines, pending):
             yield from settle(uses(run[0], pending) if run else ())
             reply: Executed = yield Execute(run)
@@ -123,7 +134,7 @@ def thread(
         if Y.last_line_is_own and dialect.is_action(Y.last_line):
             # Y = Y + E(xi(Y))
             observation: str = yield Act((yield from instantiated(xi)))
-            text = abstract(observation.strip(), variables)
+            text = abstract(observation.strip(), Known(variables, own))
             Y += span(Provenance.OBSERVED, dialect.observed(text))
         elif generated.stop is Stop.SPAWN:
             # Y = Y + {t1}, which is psi(THREAD(phi(Y), [])) one day

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from argparse import Namespace
 
 import pytest
 
 from thread_kit.__main__ import main
 from thread_kit.analysis.published import by_type
+from thread_kit.cli.suite import build_methods
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import Task
 from thread_kit.envs.textcraft.env import TextCraft
@@ -147,3 +149,65 @@ def test_models_lists_the_embedded_model_and_where_it_is(capsys):
     out = capsys.readouterr().out
     assert "smollm2-135m" in out
     assert "SmolLM2-135M-Instruct.Q4_1.gguf" in out
+
+
+def test_trials_are_those_of_the_methods_that_try_again():
+    options = Namespace(methods=["react"], trials=2, adapter=None)
+    with pytest.raises(ValueError, match="--trials is for Reflexion and Try Again"):
+        build_methods(options, None, None, "textcraft")
+    options.methods = ["react", "stateflow+reflexion", "try again"]
+    methods = [m.make("textcraft") for m in build_methods(options, None, None, "textcraft")]
+    trials = [method.fixed["program"].keywords.get("trials") for method in methods]
+    assert trials == [None, 2, 2]
+
+
+def test_a_suite_has_another_model_for_the_planner(tmp_path, capsys, monkeypatch):
+    said = {
+        "executor": ["Task failed!\n#END#", "> get 9 emerald =>", "Task completed!\n#END#"],
+        "planner": ["Step 1: fetch 9 emerald\n#END#"],
+    }
+    load = {name: ScriptedEngine(replies, name=name) for name, replies in said.items()}
+    monkeypatch.setattr("thread_kit.cli.arguments.load_model", lambda name, **_: load[name])
+    out = tmp_path / "r.jsonl"
+    asked = ["suite", "--split", "dev", "--tasks", "1", "--methods", "adapt-d2", "--out", str(out)]
+    assert main([*asked, "--models", "executor", "--planner-model", "planner"]) == 0
+    (row,) = Results.load(out).rows
+    assert row["model"] == "executor, planner planner"
+    assert row["engine"]["name"] == "executor"
+    assert row["others"]["adapt/textcraft-planner"]["name"] == "planner"
+    assert (row["k_max"], row["claimed"], row["solved"]) == (2, True, False)
+    assert "executor, planner planner" in capsys.readouterr().out
+
+
+def test_a_page_is_written_beside_its_trace_or_where_one_says(trace, capsys, tmp_path):
+    assert main(["page", str(trace)]) == 0
+    page = trace.with_suffix(".html")
+    assert capsys.readouterr().out.strip() == str(page)
+    assert "9 emerald" in page.read_text("utf-8")
+    assert main(["page", str(trace), "--out", str(tmp_path / "other.html")]) == 0
+    assert "9 emerald" in (tmp_path / "other.html").read_text("utf-8")
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    from importlib.metadata import version
+
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.strip() == f"thread-kit {version('thread-kit')}"
+
+
+@pytest.mark.parametrize("command", ["run", "suite"])
+def test_help_says_what_an_option_is_when_it_is_not_given(capsys, command):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "KV cache size (default: 8192)" in text
+    assert "0 is greedy (default: 0.0)" in text
+    assert "None)" not in text
+    assert "False)" not in text
+
+
+def test_an_error_of_suite_is_not_hidden_below_a_list_of_methods(capsys):
+    with pytest.raises(SystemExit):
+        main(["suite", "--tasks", "many", "--out", "x.jsonl"])
+    assert len(capsys.readouterr().err.splitlines()) < 15

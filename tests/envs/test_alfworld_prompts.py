@@ -16,6 +16,7 @@ from thread_kit.envs.alfworld.benchmark import ALFWORLD
 from thread_kit.envs.alfworld.env import AlfWorld
 from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.env import Env, Step
+from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.prompt_check import check_prompt, speak_examples
 from thread_kit.prompts import Example, Prompt, load_prompt
@@ -244,7 +245,8 @@ def test_both_examples_of_a_react_prompt_are_won_games(kind):
         env = AlfWorld("generated", name)
         episode = play("react", kind, env, speak_examples([prompt]))
         assert env.won
-        assert episode.threads[0].sequence.text == example.response
+        text = episode.threads[0].sequence.text
+        assert f"{text}Task completed!\n#END#" == example.response  # nobody asks a winner
         assert episode.header["prompts"].keys() == {prompt.sha256}
 
 
@@ -274,7 +276,7 @@ class Proved(Env):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", ["stateflow", "stateflow, 10 states"])
+@pytest.mark.parametrize("method", ["sf_chat", "sf_chat, 10 states"])
 def test_a_state_machine_wins_with_its_examples_what_react_wins(method, kind):
     made = load_method(method, f"alfworld-{kind}")
     shown = zip(made.prompt.examples, load_prompt(f"react/alfworld-{kind}").examples, strict=True)
@@ -301,7 +303,7 @@ def test_a_machine_puts_a_wrong_thing_back_and_gives_up_when_the_model_repeats_i
     text = "".join(f"{reply}{back}<=\n" for reply, back in zip(replies[2:], seen, strict=True))
     env = Proved(Example("You are in a room.\nYour task is to: put a mug in shelf.", text))
     env.left.append(("never", "reached"))
-    episode = play("stateflow", "pick", env, script(replies))
+    episode = play("sf_chat", "pick", env, script(replies))
     text = episode.threads[0].sequence.text
     assert re.findall(r"^\[(\w+)\]", text, re.MULTILINE) == [
         *("Init", "Plan", "Pick", "Pick", "Pick_Error"),
@@ -330,10 +332,15 @@ def test_every_atomic_skill_is_true_in_its_game():
         room, _, task = example.context.partition("\nYour task is to: ")
         env = AlfWorld("generated", rooms[room])
         env.reset()
-        first, *_ = shown = steps(example.response)
-        if taken := re.fullmatch(r"take .+ from (.+)", first[0]):
-            env.step(f"go to {taken[1]}")
-            env.step(f"open {taken[1]}")
+        shown = steps(example.response)
+        took = re.findall(r"take .+? from .+?(?= =>)", load_prompt(won_with(room)).text)
+        held = re.search(r"You are carrying: an? (.+?)\.", example.response)
+        for take in [take for take in took if held and f"take {held[1]} from" in take][:1]:
+            place = take.partition(" from ")[2]
+            env.step(f"go to {place}")
+            env.step(f"open {place}")
+            if shown[0][0] != take:
+                env.step(take)
         assert [(act, env.step(act).observation) for act, _ in shown] == shown, task
 
 
@@ -346,69 +353,134 @@ def rooms_by_text() -> dict[str, str]:
     }
 
 
-def executor(planned: set[str], places: dict[str, str]) -> Callable[[str], str]:
-    """Does what is atomic, and fails at what the planner shows a plan for.
+def won_with(room: str) -> str:
+    """ReAct's prompt that has a game of this room."""
+    return f"react/alfworld-{rooms_by_text()[room].partition('-')[0]}"
 
-    places: where the thing of a game lies, by its kind; it is found there at once.
+
+TASK = re.compile(
+    r"(find and take (?:a|another)|put the|clean the|heat the|cool the|find and use the) "
+    r"(?:cleaned |heated |cooled )?(\w+) (?:from|in|with|on) (\w+)"
+)
+
+
+def executor(planned: set[str], places: dict[str, str]) -> Callable[[str], str]:
+    """Does what is atomic in all places of a kind, and fails at what the planner shows a plan for.
+
+    places: where the things of a game are, by their kinds; nobody looks for them elsewhere.
     """
 
     def speak(text: str) -> str:
         asked, _, Y = text.rpartition("Prompt:\n")[2].partition("\n\nResponse:\n#START#\n")
-        task = asked.rpartition("Your task is to: ")[2].removesuffix(".")
+        room, _, task = asked.removesuffix(".").partition("\nYour task is to: ")
         if asked in planned:
             return "Task failed!\n#END#"
-        if found := re.fullmatch(r"find and take (?:a|another) (\w+)", task):
-            task = f"take a {found[1]} from {places[found[1]]}"
-        verb, thing, place = re.fullmatch(
-            r"(take|put|clean|heat|cool|switch on) (?:a|the|another) (\w+) (?:from|in|with|at) "
-            r"(.+)",
-            task,
-        ).groups()
-        if not Y.count(f"> go to {place} =>"):
-            return f"> go to {place} =>"
-        last = steps(Y)[-1][1]
-        if last.endswith("is closed.") and verb in ("take", "put"):
-            return f"> open {place} =>"
-        item = re.search(rf"\b{thing} \d", last if verb in ("take", "switch on") else Y)
-        if re.match("You (pick|put|clean|heat|cool|turn)", last):
+        if alone := re.fullmatch(r"find and take (?:a|another) (\w+)", task):
+            task += f" from {places[alone[1]]}"
+        task = re.sub(
+            r"^use the desklamp .+", f"find and use the desklamp on {places['lamp']}", task
+        )
+        verb, thing, kind = TASK.match(task).groups()
+        verb = {"find and take": "take", "find and use": "use"}.get(verb.rpartition(" ")[0], verb)
+        verb = verb.removesuffix(" the")
+        done = steps(Y)
+        last = done[-1][1] if done else ""
+        if re.match(rf"You (pick|{verb}|turn)", last) and last.split()[1] == SAID.get(verb, verb):
             return "Task completed!\n#END#"
-        if item is None:
-            return "Task failed!\n#END#"
-        behind = {"take": f" from {place}", "put": f" in/on {place}", "switch on": ""}
-        begin = verb.replace("switch on", "use")
-        return f"> {begin} {item[0]}{behind.get(verb, f' with {place}')} =>"
+        there = re.search(rf"\b{thing} \d", last if verb in ("take", "use") else Y)
+        if last.endswith("is closed.") and verb in ("take", "put", "use"):
+            return f"> open {done[-1][0].removeprefix('go to ')} =>"
+        here = [act.removeprefix("go to ") for act, _ in done if act.startswith(f"go to {kind} ")]
+        if here and there:
+            behind = {"take": f" from {here[-1]}", "put": f" in/on {here[-1]}", "use": ""}
+            return f"> {verb} {there[0]}{behind.get(verb, f' with {here[-1]}')} =>"
+        left = [place for place in sorted(re.findall(rf"{kind} \d", room)) if place not in here]
+        return f"> go to {left[0]} =>" if left else "Task failed!\n#END#"
 
     return speak
+
+
+SAID = {"take": "pick", "use": "turn"}
+
+TWO = {
+    "put two": ["find and take a mug", "put the mug in cabinet", "find and take another mug"],
+    "another": [f"find and take another mug from {kind}" for kind in ("sinkbasin", "countertop")],
+}
+"""Plans for two things, which the prompt has no example of (ADaPT paper, appendix A)."""
+
+
+def plan_two(asked: str, *, detailed: bool) -> str | None:
+    """The plan for what the planner's prompt does not show; detailed: as of Plan-and-Execute."""
+    key = next((key for key in TWO if key in asked.rpartition("\n")[2]), None)
+    if key is None:
+        return None
+    listed, order = list(TWO[key]), "(Step 1 OR Step 2)"
+    if key == "put two":
+        listed[2:] = [*(TWO["another"] if detailed else listed[2:]), "put the mug in cabinet"]
+        order = "(Step 1 AND Step 2 AND Step 3 AND Step 4)"
+    if detailed:
+        order = "(Step 1 AND Step 2 AND (Step 3 OR Step 4) AND Step 5)"
+    lines = [f"Step {n}: {step}\n" for n, step in enumerate(listed, 1)]
+    return f"{''.join(lines)}Execution order: {order}\n#END#"
+
+
+def play_plans(method: str, kind: str, planner: Prompt) -> tuple[AlfWorld, Episode]:
+    """The first game of a type, by a scripted executor and the plans of a prompt."""
+    plan = speak_examples([planner])
+    react = load_prompt(f"react/alfworld-{kind}").examples[0]
+    taken = re.search(r"take (\w+) \d+ from (\w+) \d+ =>", react.response)
+    places = {taken[1]: taken[2], "lamp": "sidetable"}
+    planned = {one.context for one in planner.examples}
+    env = AlfWorld("generated", SHOWN[kind][0], max_actions=None)
+
+    def speak(text: str) -> str:
+        asked = text.rpartition("Prompt:\n")[2].partition("\n\nResponse:\n")[0]
+        if text.startswith(planner.text):
+            return plan_two(asked, detailed=method != "adapt") or plan(text)
+        if plan_two(asked, detailed=False) and " from " not in asked:
+            return "Task failed!\n#END#"
+        return executor(planned, places)(text)
+
+    return env, play(method, kind, env, speak)
 
 
 @needs_engine
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_planners_examples_lead_to_the_goal(kind):
-    planner = load_prompt("adapt/alfworld-planner")
-    plan = speak_examples([planner])
-    react = load_prompt(f"react/alfworld-{kind}").examples[0]
-    taken = re.search(r"take (\w+) \d+ from (.+?) =>", react.response)
-    act = executor({one.context for one in planner.examples}, {taken[1]: taken[2]})
-    env = AlfWorld("generated", SHOWN[kind][0])
-
-    def speak(text: str) -> str:
-        return (plan if text.startswith(planner.text) else act)(text)
-
-    assert play("adapt", kind, env, speak).reward == 1
+    env, episode = play_plans("adapt", kind, load_prompt("adapt/alfworld-planner"))
     assert env.won
+    assert episode.reward == 1
+
+
+def test_a_plan_to_find_something_covers_all_places_of_the_kinds_that_it_names():
+    """ADaPT paper, appendix G: "from desk", and not from each of 7 of 29 places."""
+    for name in ("adapt/alfworld-planner", "plan_and_execute/alfworld"):
+        for example in load_prompt(name).examples:
+            room = example.context.partition("\n")[0]
+            for kind in re.findall(
+                r"^Step \d+: find and \w+ .+ (?:from|on) (.+)$", example.response
+            ):
+                assert re.search(rf"\b{kind} 1\b", room), kind
+            assert not re.search(r"^Step \d+: .*\d", example.response, re.MULTILINE)
+
+
+def test_the_executor_goes_through_all_places_of_a_kind_and_checks_what_it_assumes():
+    examples = load_prompt("adapt/alfworld-atomic").examples
+    for example in examples:
+        acts = [act for act, _ in steps(example.response)]
+        if kind := re.search(r"find and take .+ from (\w+)\.$", example.context):
+            room = re.findall(rf"{kind[1]} \d", example.context.partition("\n")[0])
+            gone = [act.removeprefix("go to ") for act in acts if act.startswith("go to")]
+            assert gone == sorted(room)
+        else:  # appendix A, Table 5: "assuming that the robot is carrying an object"
+            assert acts[1] == "inventory"
+    assert [one.response.count("failed") for one in examples] == [0, 0, 1, 0, 0, 0, 0, 0, 1]
 
 
 @needs_engine
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_plans_that_never_change_lead_to_the_goal(kind):
-    planner = load_prompt("plan_and_execute/alfworld")
-    plan, act = speak_examples([planner]), executor(set(), {})
-    env = AlfWorld("generated", SHOWN[kind][0])
-
-    def speak(text: str) -> str:
-        return (plan if text.startswith(planner.text) else act)(text)
-
-    episode = play("plan-and-execute", kind, env, speak)
+    env, episode = play_plans("plan-and-execute", kind, load_prompt("plan_and_execute/alfworld"))
     assert env.won
     asked = [one for one in episode.threads.values() if one.parent == 0]
     assert {one.prompt for one in asked} == {load_prompt("adapt/alfworld-executor").sha256}
@@ -469,8 +541,9 @@ def test_tdags_decomposer_and_generator_lead_to_the_goal(game):
 
     episode = play("tdag", kind, env, speak)
     assert env.won
-    assert (acts, results) == ([], [])
-    assert episode.threads[0].sequence.text == shown
+    assert (acts, len(results)) == ([], 1)  # the last agent has won, and nobody asks it more
+    text = episode.threads[0].sequence.text.removesuffix("Task completed!<=\n")
+    assert shown.startswith(f"{text}{results[0]}<=\n")
 
 
 @needs_engine
@@ -499,3 +572,38 @@ def test_the_variants_are_there_for_every_type_and_on_alfworld_only(name):
         assert pickle.loads(pickle.dumps(made)).prompt == made.prompt  # it travels, too
     with pytest.raises(ValueError, match=f"no method '{name}' on textcraft"):
         load_method(name, "textcraft")
+
+
+SHARING = ("react-hybrid", "try again", "plan-and-execute", "reflexion", "adapt")
+BY_TYPE = tuple(
+    f"{name}-by-type" for name in ("react", "try-again", "plan-and-execute", "reflexion", "adapt")
+)
+
+
+def executor_of(name: str, kind: str) -> tuple[str, int]:
+    """The name of the executor's prompt, and its iterations."""
+    method = load_method(name, f"alfworld-{kind}")
+    keywords = method.fixed["program"].keywords
+    actor = keywords.get("actor")
+    prompt = keywords.get("executor", method.prompt)
+    assert budget_of(name, "alfworld")["actions"].value is None
+    return prompt.name, (actor.keywords if actor else keywords)["iterations"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_methods_of_the_adapt_paper_share_one_executor(kind):
+    """ADaPT paper, section 4.2 and Table 1; Table 6; section 6.2, Figure 5."""
+    for name in SHARING:
+        assert executor_of(name, kind) == ("adapt/alfworld-executor", 60 if "react" in name else 20)
+    for name in BY_TYPE:
+        assert executor_of(name, kind) == (f"react/alfworld-{kind}", 60 if "react" in name else 20)
+    for name in ("react-atomic", "adapt-atomic"):
+        assert executor_of(name, kind)[0] == "adapt/alfworld-atomic"
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("examples", ["alfworld-heat", "textcraft"])
+def test_d_max_has_a_name(depth, examples):
+    method = load_method(f"adapt-d{depth}", examples)
+    assert method.fixed["program"].keywords["max_depth"] == depth
+    assert method.prompt == load_method("adapt", examples).prompt

@@ -93,6 +93,7 @@ def test_every_folder_with_an_environment_to_play_has_a_record_in_the_registry()
     """qa is what two of them share."""
     folders = {path.parent.name for path in ENVS.glob("*/env.py")} - {"qa"}
     assert folders == {path.parent.name for path in ENVS.glob("*/benchmark.py")}
+    folders = {folder.removeprefix("intercode_") for folder in folders}
     assert folders == {benchmark.name for benchmark in OWN} == set(BENCHMARKS)
 
 
@@ -201,7 +202,7 @@ def test_a_method_that_the_record_does_not_name_is_not_played(registered):
         load_method("nlep", "lock")
     with pytest.raises(ValueError, match="state machine for 'lock'; known: textcraft"):
         load_method("stateflow", "lock")
-    machines = {"lock": object()}
+    machines = {"lock": TEXTCRAFT.machines["textcraft"]}
     with pytest.raises(FileNotFoundError, match="no prompt 'stateflow/lock'"):
         load_method("stateflow", replace(LOCK, machines=machines))
 

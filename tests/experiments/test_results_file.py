@@ -8,7 +8,13 @@ from helpers.suites import suite
 
 from thread_kit.experiments.job import _file_name
 from thread_kit.experiments.results import Results
-from thread_kit.experiments.results_file import Key, ResultsFile, ResultsFileError, read_results
+from thread_kit.experiments.results_file import (
+    RENAMED,
+    Key,
+    ResultsFile,
+    ResultsFileError,
+    read_results,
+)
 
 ROW = {
     "method": "thread",
@@ -138,3 +144,19 @@ def test_a_long_task_in_any_script_has_a_name_that_a_file_can_have(tmp_path, tex
     for name in names:
         (tmp_path / name).with_suffix(".before").touch()
     assert len(list(tmp_path.iterdir())) == 2
+
+
+# Rows of before
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_a_row_of_before_has_its_methods_new_name_and_says_the_old_one(tmp_path, name):
+    path = tmp_path / "r.jsonl"
+    old = {**ROW, "method": name}
+    path.write_text(json.dumps(old) + "\n" + json.dumps({**old, "state": None}) + "\n")
+    first, second = read_results(path)
+    assert (first["method"], first["was"]) == (RENAMED[name], name)
+    assert (second["method"], "was" in second) == (name, False)
+    with ResultsFile(path) as file:
+        file.drop(lambda row: False)
+    assert read_results(path) == [first, second]

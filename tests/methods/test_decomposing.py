@@ -100,8 +100,6 @@ def test_the_first_sub_task_that_remains_gets_an_agent_of_its_own():
             "There is no oil.\n1. open it =>",
             "You open locks.#END#",
             "> open =>",
-            YES,
-            "Done.#END#",
         ]
     )
     asked = [one.context.text for one in episode.threads.values()]
@@ -114,6 +112,7 @@ def test_the_first_sub_task_that_remains_gets_an_agent_of_its_own():
     assert (
         "2. open it =>oil the lock<=\nagent =>You know about oil.<=\nresult =>It squeaks." in text
     )
+    assert text.endswith("result =>Task completed!<=\n")  # the lock is open: nothing remains
     assert episode.reward == 1
 
 
@@ -140,10 +139,7 @@ AGENT_STEPS = {
         *["> craft 3 bone meal using 1 bone =>"] * 3,
         "think: I have 9 bone meal.\n" + YES,
     ],
-    "craft 1 bone block using 9 bone meal": [
-        "> craft 1 bone block using 9 bone meal =>",
-        "think: I have 1 bone block.\n" + YES,
-    ],
+    "craft 1 bone block using 9 bone meal": ["> craft 1 bone block using 9 bone meal =>"],
     "get 8 planks": [
         "> get 2 oak logs =>",
         "> craft 4 oak planks using 1 oak logs =>",
@@ -153,7 +149,6 @@ AGENT_STEPS = {
     "get 1 redstone": ["> get 1 redstone =>", "think: I have 1 redstone.\n" + YES],
     "craft 1 note block using 8 oak planks, 1 redstone": [
         "> craft 1 note block using 8 oak planks, 1 redstone =>",
-        "think: I have 1 note block.\n" + YES,
     ],
 }
 """What the agents do; they share ReAct's prompt, which shows no agent's task."""
@@ -174,4 +169,5 @@ def test_the_examples_of_decomposer_and_generator_lead_to_the_goal(goal, threads
 
     episode = run("tdag", speak, goal)
     assert episode.reward == 1
+    assert not any(left[task] for task in left if goal in task)
     assert len(episode.threads) == threads

@@ -30,7 +30,7 @@ from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_registry import BUILDERS, load_method
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.suite import Suite
-from thread_kit.methods.adapt import adapt
+from thread_kit.methods.adapt import adapt, claims_success, k_max
 from thread_kit.methods.common import completed, subtask
 from thread_kit.methods.plan_and_execute import plan_and_execute
 from thread_kit.methods.plans import combine, parse_plan
@@ -48,14 +48,48 @@ from thread_kit.trace.events import Acted, GeneratedSpan, Restarted, Returned
 
 
 def test_react_acts_and_observes_until_its_text_ends():
-    episode = play(react, ["think: try.\n> push =>", "> open =>", YES], env=Lock())
+    episode = play(react, ["think: try.\n> push =>", "> pull =>", NO], env=Lock())
     assert episode.threads[0].sequence.text == (
-        "think: try.\n> push =>Nothing happens.<=\n> open =>It opens.<=\nTask completed!\n#END#"
+        "think: try.\n> push =>Nothing happens.<=\n> pull =>Nothing happens.<=\nTask failed!\n#END#"
     )
-    assert [acted.action for acted in of_kind(episode, Acted)] == ["push", "open"]
+    assert [acted.action for acted in of_kind(episode, Acted)] == ["push", "pull"]
     assert episode.status is Status.ENDED
-    assert episode.reward == 1
+    assert episode.reward == 0
     assert episode.header["program"] == "react"
+
+
+def test_react_is_over_when_the_environment_is():
+    episode = play(react, ["> push =>", "> open =>"], env=Lock())
+    assert episode.threads[0].sequence.text.endswith("> open =>It opens.<=\n")
+    assert (episode.status, episode.reward, episode.usage.calls) == (Status.ENDED, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("think: it is open. Task completed!\n> push =>", YES),
+        ("think: no way. Task failed!\nthink: or pull.\n> pull =>", NO),
+        ("task completed\nTask failed!\n#END#", YES),
+    ],
+)
+def test_an_executor_is_over_where_it_judges_itself(said, verdict):
+    episode = play(an_adapt(max_depth=1), [said])
+    assert of_kind(episode, Acted) == []
+    assert episode.threads[0].sequence.text == said  # nothing is cut from what the model wrote
+    assert claims_success(episode) is (verdict is YES)
+
+
+def test_a_verdict_in_the_midst_of_a_sentence_is_none():
+    said = "think: I say Task completed! when it is open.\n> open =>"
+    assert play(react, [said]).reward == 1
+
+
+def test_a_thought_is_an_iteration_as_an_action_is():
+    replies = ["think: a.\nthink: b.\n> push =>", "\n> push =>", "> push =>"]
+    episode = play(partial(react, iterations=5), replies)
+    assert (episode.usage.calls, episode.status) == (3, Status.OUT_OF_CALLS)
+    episode = play(partial(react, iterations=4), replies)
+    assert (episode.usage.calls, episode.status) == (2, Status.OUT_OF_CALLS)
 
 
 def test_react_takes_the_actions_of_its_start_by_itself():
@@ -251,7 +285,7 @@ def an_adapt(**options):
 
 
 def test_adapt_plans_nothing_where_the_executor_succeeds():
-    episode = play(an_adapt(), ["> open =>", YES])
+    episode = play(an_adapt(), ["> push =>", YES])
     assert len(episode.threads) == 1
     assert episode.usage.calls == 2
 
@@ -331,6 +365,171 @@ def test_adapt_hands_the_last_action_of_a_success_on_and_of_a_failure_not():
     assert starts["Task: task 1."] == "> push =>Nothing happens.<="
 
 
+class House(Env):
+    """Things that are where they were put: an action is remembered until the house begins anew."""
+
+    name = "house"
+
+    def __init__(self, wins: str = "win") -> None:
+        self.task = {"wins": wins}
+        self.done: list[str] = []
+        self.resets = 0
+
+    def reset(self) -> str:
+        self.done = []
+        self.resets += 1
+        return "A house.\nTask: tidy up."
+
+    def step(self, action: str) -> Step:
+        self.done.append(action)
+        won = self.done == self.task["wins"].split(", ")
+        return Step(f"Done: {', '.join(self.done)}.", float(won), won, False, {})
+
+    def again(self) -> House:
+        return House(self.task["wins"])
+
+    def oracle(self) -> list[str]:
+        return self.task["wins"].split(", ")
+
+
+SCATTERED = {
+    "Task: tidy up.": ["> scatter =>", NO],
+    "plan Task: tidy up.": [plan("Step 1 AND (Step 2 OR Step 3)", 3) + "#END#"],
+    "Task: task 1.": ["> take =>", YES],
+    "Task: task 2.": ["> break =>", NO],
+    "Task: task 3.": ["> put =>"],
+}
+"""What the executors do where two of them fail."""
+
+
+def test_what_a_failed_executor_did_is_undone_before_the_next():
+    env = House("take, put")
+    episode = play(an_adapt(max_depth=2, carry=True), by_title(SCATTERED), env=env)
+    assert episode.reward == 1
+    assert [restarted.actions for restarted in of_kind(episode, Restarted)] == [(), ("take",)]
+    assert [acted.observation for acted in of_kind(episode, Acted)] == [
+        "Done: scatter.",
+        "Done: take.",
+        "Done: take, break.",
+        "Done: take, put.",
+    ]
+
+
+def test_an_environment_that_is_as_the_last_success_left_it_is_left_alone():
+    env = House("a, b")
+    said = {
+        "Task: tidy up.": [NO],
+        "plan Task: tidy up.": [plan(None, 2) + "#END#"],
+        "Task: task 1.": ["> a =>", YES],
+        "Task: task 2.": ["> b =>"],
+    }
+    episode = play(an_adapt(max_depth=2, carry=True), by_title(said), env=env)
+    assert (episode.reward, env.resets) == (1, 1)
+
+
+def test_plan_and_execute_undoes_what_failed_as_adapt_does():
+    program = partial(plan_and_execute, executor=EXECUTOR, carry=True)
+    said = {
+        "Task: tidy up.": SCATTERED["plan Task: tidy up."],
+        **{f"Task: task {n}.": SCATTERED[f"Task: task {n}."] for n in (1, 2, 3)},
+    }
+    episode = play(program, by_title(said), env=House("take, put"), prompts=[EXECUTOR])
+    assert episode.reward == 1
+
+
+def test_a_restored_episode_is_on_disk_and_can_be_forked(tmp_path):
+    program = an_adapt(max_depth=2, carry=True)
+    session = Session(
+        *(ScriptedEngine(by_title(SCATTERED)), House("take, put")),
+        program=program,
+        prompts=[PLANNER],
+        scope="none",
+        path=tmp_path / "a.jsonl",
+    )
+    episode = session.run(progress=False)
+    assert Episode.load(tmp_path / "a.jsonl").events == episode.events
+    at = max(n for n, e in enumerate(episode.events) if isinstance(e, Acted))
+    again = session.fork(at).run(progress=False)
+    assert (again.events[at], again.reward) == (episode.events[at], 1)
+
+
+class Dice(House):
+    def step(self, action: str) -> Step:
+        return super().step(f"{action} {self.resets}")
+
+
+def test_an_environment_that_does_not_repeat_itself_is_named():
+    episode = play(an_adapt(max_depth=2, carry=True), by_title(SCATTERED), env=Dice())
+    assert episode.status is Status.FAILED
+    assert "deterministic" in episode.detail
+
+
+def test_where_the_environment_is_over_no_planner_and_no_other_step_is_asked():
+    said = {
+        "Task: open it.": [NO],
+        "plan Task: open it.": [plan("(Step 1 AND Step 2) OR Step 3", 3) + "#END#"],
+        "Task: task 1.": ["> open =>"],
+    }
+    episode = play(an_adapt(), by_title(said))
+    assert (len(episode.threads), episode.reward) == (3, 1)
+    assert claims_success(episode)
+    assert k_max(episode) == 2
+
+
+class Short(Lock):
+    """Is over with the first action, and not won."""
+
+    def step(self, action: str) -> Step:
+        return Step("Too late.", 0.0, False, True, {})
+
+
+def test_where_the_environment_is_over_and_lost_nothing_is_tried_either():
+    episode = play(an_adapt(), ["> push =>"], env=Short())
+    assert (len(episode.threads), claims_success(episode)) == (1, False)
+
+
+def test_each_executor_has_its_own_iterations():
+    said = {
+        "Task: open it.": ["> push =>"] * 3,
+        "plan Task: open it.": [plan("Step 1 OR Step 2", 2) + "#END#"],
+        "Task: task 1.": ["> push =>"] * 3,
+        "Task: task 2.": ["> push =>", "> push =>", "> open =>"],
+    }
+    assert play(an_adapt(iterations=3, max_depth=2), by_title(said)).reward == 1
+
+
+# What a trace of these methods says
+
+
+def test_k_max_counts_the_levels_of_executors_and_no_planner():
+    alone = play(an_adapt(), [YES])
+    failed = play(an_adapt(max_depth=3), lambda text: "#END#" if "plan" in text[:20] else NO)
+    assert (k_max(alone), k_max(failed)) == (1, 1)
+    assert k_max(play(react, [YES])) == 1
+    assert k_max(play(partial(try_again, trials=1), [YES])) is None
+
+
+@pytest.mark.parametrize(
+    ("order", "good", "success"),
+    [
+        ("Step 1 AND Step 2", "12", True),
+        ("Step 1 AND Step 2", "1", False),
+        ("Step 1 OR Step 2", "2", True),
+        ("(Step 1 OR Step 2) AND Step 3", "23", True),
+        ("(Step 1 AND Step 2) OR Step 3", "1", False),
+        ("(Step 1 AND Step 2) OR (Step 3 AND Step 4)", "34", True),
+    ],
+)
+def test_what_a_method_says_of_itself_is_in_its_trace(order, good, success, tmp_path):
+    said = {f"Task: task {n}.": [YES if str(n) in good else NO] for n in range(1, 6)}
+    said |= {"Task: open it.": [NO], "plan Task: open it.": [plan(order) + "#END#"]}
+    play(an_adapt(max_depth=2), by_title(said), path=tmp_path / "a.jsonl")
+    assert claims_success(Episode.load(tmp_path / "a.jsonl")) is success
+    program = partial(plan_and_execute, executor=EXECUTOR)
+    said["Task: open it."] = said["plan Task: open it."]
+    assert claims_success(play(program, by_title(said), prompts=[EXECUTOR])) is success
+
+
 # What a session gives to every program
 
 
@@ -338,7 +537,7 @@ def test_a_program_is_on_disk_and_can_be_repeated_and_forked(tmp_path):
     said = {
         "Task: open it.": ["> push =>", NO],
         "plan Task: open it.": ["Step 1: open\n#END#"],
-        "Task: open.": ["> open =>", YES],
+        "Task: open.": ["> pull =>", YES],
     }
     program = an_adapt(start=("look",), max_depth=2)
     episode = play(program, by_title(said), path=tmp_path / "a.jsonl")
@@ -348,7 +547,7 @@ def test_a_program_is_on_disk_and_can_be_repeated_and_forked(tmp_path):
     at = next(
         n for n, e in enumerate(saved.events) if isinstance(e, GeneratedSpan) and e.thread == 2
     )
-    given = {"engine": ScriptedEngine(["> open =>", NO]), "env": Lock()}
+    given = {"engine": ScriptedEngine(["> kick =>", NO]), "env": Lock()}
     with pytest.raises(ValueError, match="recorded="):
         fork(saved, at, **given)
     other = fork(saved, at, recorded={"program": program}, **given).run(progress=False)
@@ -378,8 +577,9 @@ def test_a_person_can_change_what_a_child_returns_to_a_program():
 
 
 def test_a_prompt_that_the_session_was_not_given_is_named():
-    with pytest.raises(ValueError, match="planner"):
-        play(an_adapt(), [NO, NO], prompts=[])
+    episode = play(an_adapt(), [NO, NO], prompts=[])
+    assert episode.status is Status.FAILED
+    assert re.match("ValueError: a thread was spawned with .*planner", episode.detail)
 
 
 def test_a_program_and_the_parameters_of_thread_exclude_each_other():
@@ -470,7 +670,13 @@ def test_the_executors_examples_are_true_in_the_game():
         program = partial(react, start=("inventory",))
         game = Prepared(world(goal), example)
         session = Session(ScriptedEngine(speak), game, program=program, scope="none")
-        assert session.run(progress=False).threads[0].sequence.text == example.response
+        episode = session.run(progress=False)
+        text, words = episode.threads[0].sequence.text, "Task completed!\n#END#"
+        if episode.reward:  # the goal is crafted, and nobody is asked for a verdict
+            assert example.response.startswith(text)
+            assert re.fullmatch(rf"think: .+\n{words}", example.response.removeprefix(text))
+        else:
+            assert text == example.response
 
 
 def fetch_and_craft(text: str) -> str:

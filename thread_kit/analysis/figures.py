@@ -44,7 +44,7 @@ def success_figure(table: pd.DataFrame) -> go.Figure:
                     "thickness": 1 if hollow else 2,
                     "width": 3,
                 },
-                customdata=group[["method", "split"]],
+                customdata=group.assign(cut=_describe_cut(group))[["method", "split", "cut"]],
                 name=name,
                 offsetgroup=name,
                 mode="markers",
@@ -53,8 +53,8 @@ def success_figure(table: pd.DataFrame) -> go.Figure:
                     "size": 9 if hollow else 12,
                     "color": colour,
                 },
-                hovertemplate=f"%{{customdata[0]}}, %{{customdata[1]}}: %{{y:.1f}}%<extra>{name}"
-                "</extra>",
+                hovertemplate="%{customdata[0]}, %{customdata[1]}: %{y:.1f}%%{customdata[2]}"
+                f"<extra>{name}</extra>",
             )
         )
     dress(figure, f"Tasks solved, with {CONFIDENCE:.0%} Wilson intervals; hollow: published")
@@ -62,6 +62,12 @@ def success_figure(table: pd.DataFrame) -> go.Figure:
     figure.update_xaxes(showgrid=False, showline=True, linecolor=NEUTRAL)
     figure.update_yaxes(title="solved (%)", range=[-2, 105])
     return figure
+
+
+def _describe_cut(table: pd.DataFrame) -> list[str]:
+    """For a hover, how many episodes a budget cut, row by row; "" where nobody knows."""
+    cuts = table["cut"] if "cut" in table else [pd.NA] * len(table)
+    return ["" if pd.isna(cut) else f"<br>{cut} cut by a budget" for cut in cuts]
 
 
 def success_by_cost_figure(frame: pd.DataFrame, cost: str = "evaluated") -> go.Figure:
@@ -86,7 +92,9 @@ def success_by_cost_figure(frame: pd.DataFrame, cost: str = "evaluated") -> go.F
                 line={"color": colour, "dash": dash, "shape": "hv"},
                 fill="tozeroy",
                 fillcolor=tint(colour, 0.06),
-                hovertemplate=f"%{{y:.1%}} within %{{x:,}} {unit}<extra>{name}</extra>",
+                customdata=_describe_cut(group),
+                hovertemplate=f"%{{y:.1%}} within %{{x:,}} {unit}%{{customdata}}"
+                f"<extra>{name}</extra>",
             )
         )
     dress(figure, f"Tasks solved, by the {unit} that a task may cost")
@@ -110,11 +118,14 @@ def calls_figure(frame: pd.DataFrame) -> go.Figure:
                 x=group["method"],
                 y=group["mean"],
                 error_y={"type": "data", "array": group["stderr"].fillna(0), "color": NEUTRAL},
-                customdata=group[["n", "median", "maximum"]],
+                customdata=group.assign(cut=_describe_cut(group))[
+                    ["n", "median", "maximum", "cut"]
+                ],
                 name=str(model),
                 marker={"color": colour, "pattern": {"shape": pattern}, "line": {"width": 0}},
                 hovertemplate="%{y:.1f} calls on average over %{customdata[0]} episodes<br>"
-                f"median %{{customdata[1]:.0f}}, at most %{{customdata[2]}}<extra>{model}</extra>",
+                "median %{customdata[1]:.0f}, at most %{customdata[2]}%{customdata[3]}"
+                f"<extra>{model}</extra>",
             )
         )
     dress(figure, "Calls of the model for one task, with the standard error")

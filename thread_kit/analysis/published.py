@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.statistics import success, wilson
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.paths import resource
@@ -26,9 +27,29 @@ PAPERS = {
 PUBLISHED_NAMES = {
     "stateflow": ("StateFlow", "StateFlow (7-state)"),
     "stateflow, 10 states": ("StateFlow (10-state)",),
-    "reflexion": ("Reflexion", "ReAct+Reflexion"),
+    **{
+        f"stateflow, no_{state.lower()}": (f"StateFlow without {state}",)
+        for state in ("Verify", "Error", "Observe")
+    },
+    "react-hybrid": ("ReAct",),
+    "react-by-type": ("ReAct",),
+    "try-again-by-type": ("Try Again",),
+    "plan-and-execute-by-type": ("Plan-and-Execute",),
+    "reflexion-by-type": ("Reflexion",),
+    "adapt-by-type": ("ADaPT",),
+    "reflexion, gold answer": ("Reflexion",),
+    "plan-and-solve": ("Plan & Solve",),
+    "react, refined": ("ReAct_Refined",),
+    "try again, visible reward": ("Try Again",),
 }
-"""By our name of a method, the papers' names, where they are not the same in small letters."""
+"""By our name of a method, the papers' names, where they are not the same in small letters.
+
+StateFlow's ReAct+Reflexion has six trials (Figure 6), "reflexion" here the ADaPT paper's three or
+four, so the two are not one method.
+"""
+
+RULES = {"nearest": "nearest actions", "mariadb": "in MariaDB"}
+"""What a row of ours says of the other rules (`Benchmark.rules`) by which it was played."""
 
 RATES = ("success rate", "accuracy")
 """The metrics that are a share of tasks, so that an interval follows from value and n."""
@@ -89,8 +110,9 @@ def compare_with_published(
         other rules.
 
     kind: "own run", "reproduction" or "published". low, high: Wilson's interval (95%), for
-    published rates computed here from value and n, where n tasks were played once. Raises
-    ValueError for a benchmark, method or model that was never published.
+    published rates computed here from value and n, where n tasks were played once. cut: of ours,
+    episodes that a budget ended unsolved; no paper says it of its own. Raises ValueError for a
+    benchmark, method or model that was never published.
     """
     if benchmark is None:
         name = str(ours["environment"].iloc[0])
@@ -100,7 +122,8 @@ def compare_with_published(
         theirs["metric"].isin(RATES) & (theirs["group"] == "All") & (theirs["paper"] != "THREAD v1")
     ]
     rows = _ours(ours, theirs, same_model or {}) + [_theirs(row) for _, row in theirs.iterrows()]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    return table.astype({"cut": "Int64"}) if "cut" in table else table
 
 
 OFFICIAL_NAMES = {
@@ -121,9 +144,10 @@ def by_type(ours: pd.DataFrame | None = None) -> pd.DataFrame:
     """ALFWorld by task type, in percent: our episodes, and the papers' tables with their costs.
 
     ours: a suite's frame; None for the published ones alone. n: of all types. source: as in
-    `compare_with_published`, so that half of the games is never taken for all of them. cost: US
-    dollars, where a paper gives them; evaluated, generated, calls: our medians an episode. The
-    tables are THREAD's 1, 2, 7 and 8, ADaPT's 1, 4 and 6, StateFlow's 3, 9 and 10.
+    `compare_with_published`, so that half of the games is never taken for all of them. cut: ours
+    that a budget ended unsolved. cost: US dollars, where a paper gives them; evaluated, generated,
+    calls: our medians an episode. The tables are THREAD's 1, 2, 7 and 8, ADaPT's 1, 4 and 6,
+    StateFlow's 3, 9 and 10.
     """
     rows: list[dict[str, object]] = []
     theirs = load_published(benchmark="ALFWorld")
@@ -133,9 +157,9 @@ def by_type(ours: pd.DataFrame | None = None) -> pd.DataFrame:
         ours, by = _tell_apart(ours)
         for values, group in ours.groupby(by, sort=False):
             row: dict[str, object] = {"kind": "own run", **dict(zip(by, values, strict=True))}
-            types = group["game"].map(_type_of)
+            types = group["game"].map(find_type)
             row |= {name: 100 * part["solved"].mean() for name, part in group.groupby(types)}
-            row |= {"All": 100 * group["solved"].mean(), "n": len(group)}
+            row |= {"All": 100 * group["solved"].mean(), "n": len(group), **count_cut(group)}
             row["source"] = _source(row, group["game"].nunique(), theirs)
             row |= {cost: group[cost].median() for cost in ("evaluated", "generated", "calls")}
             rows.append(row)
@@ -149,13 +173,13 @@ def by_type(ours: pd.DataFrame | None = None) -> pd.DataFrame:
             costs = part.loc[part["metric"] == "cost", "value"].astype(float)
             row |= {"cost": costs.iloc[0]} if len(costs) else {}
             rows.append({**row, "n": int(total["n"]), "source": f"{paper}, {table}"})
-    columns = ["kind", "method", "model", "split", "n", *TYPES]
+    columns = ["kind", "method", "model", "split", "n", "cut", *TYPES]
     return pd.DataFrame(
         rows, columns=[*columns, "cost", "evaluated", "generated", "calls", "source"]
-    )
+    ).astype({"cut": "Int64"})
 
 
-def _type_of(game: str) -> str | None:
+def find_type(game: str) -> str | None:
     """The task type that a game's name begins with, official or generated ("heat-12")."""
     first = game.partition("-")[0]
     names = OFFICIAL_NAMES.items()
@@ -167,9 +191,9 @@ def _tell_apart(ours: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
     Rows of other rules are never added up: `nearest` is there where a part of them has it.
     """
-    if "nearest" in ours:
-        ours = ours.assign(nearest=ours["nearest"].eq(True))  # a row that does not say has it not
-    return ours, [name for name in ("method", "model", "split", "nearest") if name in ours]
+    rules = [rule for rule in RULES if rule in ours]
+    ours = ours.assign(**{rule: ours[rule].eq(True) for rule in rules})  # else it has it not
+    return ours, [name for name in ("method", "model", "split") if name in ours] + rules
 
 
 def _published_split(split: str) -> str:
@@ -185,8 +209,7 @@ def _source(row: Mapping[Any, Any], tasks: int, theirs: pd.DataFrame) -> str:
     parts = ["this file"]
     if len(same) and tasks < same["n"].max():
         parts.append(f"{tasks} of {same['n'].max()} tasks")
-    if row.get("nearest", False):
-        parts.append("nearest actions")
+    parts += [words for rule, words in RULES.items() if row.get(rule, False)]
     return ", ".join(parts)
 
 
@@ -221,6 +244,7 @@ def _ours(
                 "model": row["model"],
                 "split": split,
                 "n": int(row["n"]),
+                **({"cut": int(row["cut"])} if "cut" in row else {}),
                 "success": 100 * row["rate"],
                 "low": 100 * row["low"],
                 "high": 100 * row["high"],

@@ -2,8 +2,10 @@
 
 Every function on a frame takes the frame of `Results`: one row an episode, among its columns
 method, model, task, seed, solved. Covered: the share of tasks solved with its interval, methods
-compared on the same tasks, repeats, and success and calls as functions of cost. Not covered: tests
-across models, and rewards between 0 and 1 other than by `paired_bootstrap`.
+compared on the same tasks, repeats, and success and calls as functions of cost. Beside each rate
+and mean stands how many episodes a budget cut (`analysis/cut.py`), where the frame has their
+status. Not covered: tests across models, and rewards between 0 and 1 other than by
+`paired_bootstrap`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import binomtest, bootstrap, sem
 from statsmodels.stats.contingency_tables import mcnemar as _mcnemar
 from statsmodels.stats.multitest import multipletests
+
+from thread_kit.analysis.cut import count_cut, is_cut
 
 EPISODE = ["method", "model", "task", "seed"]
 """The columns that tell one episode from another."""
@@ -134,9 +138,10 @@ def holm(p: Sequence[float]) -> list[float]:
 def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.DataFrame:
     """The share of episodes solved in each group, with its Wilson interval.
 
-    tasks, n: different tasks, episodes. solvable: of these tasks, those that the oracle solves (one
-    of which no solution is known counts as not solvable). errors: episodes that broke down, which
-    count as not solved. Medians: tokens generated and evaluated, calls, seconds.
+    tasks, n: different tasks, episodes. cut: those not solved that a budget ended. solvable: of
+    these tasks, those that the oracle solves (one of which no solution is known counts as not
+    solvable). errors: episodes that broke down, which count as not solved. Medians: tokens
+    generated and evaluated, calls, seconds.
 
     Episodes that repeat a task are not independent, and the interval takes them to be: with
     several seeds read `repeats`. Raises ValueError if an episode occurs twice.
@@ -147,7 +152,8 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
         low, high = wilson(solved, n)
         row = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
         row |= {"tasks": group["task"].nunique(), "n": n}
-        row |= {"solved": solved, "rate": solved / n, "low": low, "high": high}
+        row |= {"solved": solved, **count_cut(group)}
+        row |= {"rate": solved / n, "low": low, "high": high}
         if "solvable" in group:
             row["solvable"] = group.loc[group["solvable"].eq(True), "task"].nunique()
         if "error" in group:
@@ -165,7 +171,8 @@ def compare(frame: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0) -
     difference, low, high: of the success rates, first less second; the interval is the paired
     bootstrap's, over tasks (of repeats the mean counts). only_first, only_second, p: McNemar's
     exact test; none if a task was played more than once, since it takes one answer a task. p_holm:
-    adjusted for all pairs of the table. Raises ValueError if an episode occurs twice.
+    adjusted for all pairs of the table. cut_first, cut_second: episodes of these that a budget cut.
+    Raises ValueError if an episode occurs twice.
     """
     rows = []
     for model, group in _episodes(frame).groupby("model", sort=False):
@@ -178,12 +185,19 @@ def compare(frame: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0) -
             a, b = both[first].to_numpy(float), both[second].to_numpy(float)
             gap = paired_bootstrap(a, b, resamples=resamples, seed=seed)
             test = mcnemar(a, b) if once else None
+            paired = group[group["task"].isin(both.index)]
+            cuts = {
+                f"cut_{which}": cut
+                for which, method in (("first", first), ("second", second))
+                for cut in count_cut(paired[paired["method"] == method]).values()
+            }
             rows.append(
                 {
                     "model": model,
                     "first": first,
                     "second": second,
                     "tasks": len(both),
+                    **cuts,
                     "difference": gap.mean,
                     "low": gap.low,
                     "high": gap.high,
@@ -203,8 +217,9 @@ def repeats(frame: pd.DataFrame) -> pd.DataFrame:
 
     A run is all tasks with one seed. mean, stderr: of the runs' success rates, in percent; the
     standard error of a single run is none. average_depth: of the deepest thread of an episode;
-    maximum_depth: of the deepest thread of all. The main thread is at depth 0 (the paper does not
-    say how it counts). Raises ValueError if the runs of a method are not over the same tasks.
+    maximum_depth: of the deepest thread of all; the main thread is at depth 0. levels: the same,
+    with the main thread as level 1. The paper does not say which it counts; `analysis/depths.py`
+    has what can be told. Raises ValueError if the runs of a method are not over the same tasks.
     """
     rows = []
     for (method, model), group in _episodes(frame).groupby(["method", "model"], sort=False):
@@ -222,10 +237,13 @@ def repeats(frame: pd.DataFrame) -> pd.DataFrame:
                 "model": model,
                 "runs": len(rates),
                 "tasks": group["task"].nunique(),
+                **count_cut(group),
                 "mean": float(rates.mean()),
                 "stderr": float(sem(rates)) if len(rates) > 1 else np.nan,
                 "average_depth": float(group["depth"].mean()),
                 "maximum_depth": int(group["depth"].max()),
+                "average_levels": 1 + float(group["depth"].mean()),
+                "maximum_levels": 1 + int(group["depth"].max()),
             }
         )
     return pd.DataFrame(rows)
@@ -238,8 +256,9 @@ def success_by_cost(
 
     cost: one of `COSTS`. budgets: None takes every cost at which a method gains a task, and the
     largest of all, which is the whole curve. At one budget it is the view in which methods had the
-    same to spend: an episode that cost more counts as not solved. Raises ValueError for another
-    cost, or one that the frame has not.
+    same to spend: an episode that cost more counts as not solved. cut: episodes that a budget of
+    their own ended unsolved before they had cost so much, so that their outcome is not known.
+    Raises ValueError for another cost, or one that the frame has not.
     """
     if cost not in COSTS or cost not in frame:
         known = ", ".join(name for name in COSTS if name in frame)
@@ -259,6 +278,7 @@ def success_by_cost(
                     "budget": budget,
                     "n": n,
                     "solved": solved,
+                    **count_cut(group[group[cost] <= budget]),
                     "rate": solved / n,
                     "low": low,
                     "high": high,
@@ -270,10 +290,14 @@ def success_by_cost(
 def calls(frame: pd.DataFrame) -> pd.DataFrame:
     """The average number of the model's calls an episode, as in Figure 7 of ADaPT paper.
 
-    stderr: of the mean over episodes; none for a single one.
+    stderr: of the mean over episodes; none for a single one. cut: of these n, those that a budget
+    ended unsolved: they would have called more often.
     """
-    groups = _episodes(frame).groupby(["method", "model"], sort=False)["calls"]
-    table = groups.agg(n="size", mean="mean", stderr="sem", median="median", maximum="max")
+    groups = _episodes(frame).groupby(["method", "model"], sort=False)
+    columns = {"n": "size", "mean": "mean", "stderr": "sem", "median": "median", "maximum": "max"}
+    table = groups["calls"].agg(**columns)
+    if "status" in frame:
+        table.insert(1, "cut", [count_cut(group)["cut"] for _, group in groups])
     return table.reset_index()
 
 
@@ -294,8 +318,9 @@ def _episodes(frame: pd.DataFrame) -> pd.DataFrame:
 def pair_by_task(frame: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     """A row an episode that both methods have played; the columns are pairs (what, method).
 
-    frame: a suite's. What: whether it was solved, and `COSTS`; seconds can be compared where the
-    same number of episodes ran at once. Raises ValueError for a method that the frame has not.
+    frame: a suite's. What: whether it was solved, whether a budget cut it, and `COSTS`; seconds can
+    be compared where the same number of episodes ran at once. Raises ValueError for a method that
+    the frame has not.
     """
     parts = {}
     for method in (first, second):
@@ -303,16 +328,23 @@ def pair_by_task(frame: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
         if played.empty:
             known = ", ".join(frame["method"].unique())
             raise ValueError(f"no episode of {method!r} is here; known: {known}")
-        parts[method] = played.set_index(["model", "task", "seed"])[["solved", *COSTS]]
+        if "status" in played:
+            played = played.assign(cut=is_cut(played))
+        columns = [name for name in ("solved", "cut", *COSTS) if name in played]
+        parts[method] = played.set_index(["model", "task", "seed"])[columns]
     table = pd.concat(parts, axis="columns", join="inner")
     return table.swaplevel(axis="columns").sort_index(axis="columns")
 
 
 def summarize_pairs(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of `pair_by_task` in short: a row a method with episodes, solved, median costs."""
+    """The table of `pair_by_task`, a row a method: episodes, solved, cut, median costs."""
     methods = table.columns.unique(1)
+    counts = [name for name in ("solved", "cut") if name in table]
     rows = {
-        method: {"episodes": len(table), "solved": int(table["solved", method].sum())}
+        method: {
+            "episodes": len(table),
+            **{name: int(table[name, method].sum()) for name in counts},
+        }
         | {cost: float(table[cost, method].median()) for cost in COSTS}
         for method in methods
     }

@@ -17,6 +17,15 @@ from thread_kit.envs.registry import BENCHMARKS, register_benchmark
 from thread_kit.prompts import EMPTY, Prompt
 
 
+class DefaultsFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Help that says what an option is when it is not given, where its text does not say it."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default is None or action.default is False or "default:" in (action.help or ""):
+            return action.help
+        return super()._get_help_string(action)
+
+
 def register_own(arguments: Sequence[str] | None) -> None:
     """Register the benchmark of one's own that `--env module:name` names.
 
@@ -126,6 +135,18 @@ def add_model(command: Any) -> None:
     """What a model is loaded with and taught by, and the limits of an episode."""
     command.add_argument("--prompt", help="THREAD's few-shot: a name, or a path (.txt), or none")
     command.add_argument("--adapter", help="a name, or a GGUF adapter, or none (default: by model)")
+    add_loading(command)
+    papers = "(default: the method's paper's, data/budgets.csv)"
+    command.add_argument("--calls", type=int, metavar="N", help=f"an episode, at most {papers}")
+    command.add_argument("--new-tokens", type=int, metavar="N", help=f"a call, at most {papers}")
+    command.add_argument(
+        "--actions", type=int, metavar="N", help="an episode, where it counts them"
+    )
+    command.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+
+
+def add_loading(command: Any) -> None:
+    """What a model is loaded with; `load_engine` reads them."""
     command.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all that fit")
     command.add_argument(
         "--cpu-threads", type=int, metavar="N", help="cores for the model (default: all it may use)"
@@ -133,11 +154,12 @@ def add_model(command: Any) -> None:
     command.add_argument(
         "--context", type=int, default=8192, metavar="TOKENS", help="KV cache size"
     )
-    command.add_argument("--calls", type=int, default=200, metavar="N", help="an episode, at most")
-    command.add_argument(
-        "--new-tokens", type=int, default=1000, metavar="N", help="a call, at most"
-    )
-    command.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+
+
+def read_budget(options: argparse.Namespace) -> dict[str, int]:
+    """The budgets that were chosen: what is not said is that of the method's paper."""
+    chosen = {name: getattr(options, name) for name in ("calls", "new_tokens", "actions")}
+    return {name: value for name, value in chosen.items() if value is not None}
 
 
 def load_engine(model: str, adapter: str | None, options: argparse.Namespace) -> Engine:

@@ -6,22 +6,27 @@ import argparse
 from typing import Any
 
 from thread_kit.cli.arguments import (
+    DefaultsFormatter,
     add_benchmark,
     add_model,
     add_rules,
     choose_teaching,
     load_engine,
     read_benchmark,
+    read_budget,
     read_rules,
 )
 from thread_kit.engines.models import EMBEDDED
+from thread_kit.experiments.budgets import apply_budget, budget_of
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
 
 
 def add_command(commands: Any) -> None:
     """Add `run` to the subparsers of the command line."""
-    parser = commands.add_parser("run", help="run one episode and print its tree")
+    parser = commands.add_parser(
+        "run", help="run one episode and print its tree", formatter_class=DefaultsFormatter
+    )
     parser.set_defaults(do=run)
     add_benchmark(parser)
     add_rules(parser)
@@ -52,14 +57,15 @@ def run(options: argparse.Namespace) -> None:
     if prompt is None:
         prompt = benchmark.load_prompt(env.examples)
 
-    # The session, which checks all that it is given before it begins.
+    # The session, which checks all that it is given before it begins; where no budget was chosen,
+    # it has the paper's.
     engine = load_engine(options.model, adapter, options)
+    budget = apply_budget(budget_of("thread", env.name), env, read_budget(options))
     session = Session(
         engine,
         env,
         prompt=prompt,
-        calls=options.calls,
-        new_tokens=options.new_tokens,
+        **budget,
         depth=options.depth,
         seconds=options.seconds,
         temperature=options.temperature,
@@ -73,5 +79,8 @@ def run(options: argparse.Namespace) -> None:
         episode = session.run()
     print(episode)
     print(episode.summary)
+    if session.error:
+        raise SystemExit(2)  # what failed has been said
     if episode.status is Status.STOPPED:
-        raise KeyboardInterrupt  # the exit status says so, too
+        kept = f"; what happened is in {options.out}" if options.out else ""
+        raise KeyboardInterrupt(f"stopped{kept}")  # the exit status says so, too

@@ -8,18 +8,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thread_kit.cli.arguments import (
+    DefaultsFormatter,
     add_benchmark,
     add_model,
     add_rules,
     choose_teaching,
     load_engine,
     read_benchmark,
+    read_budget,
     read_rules,
 )
+from thread_kit.engines.by_prompt import EngineByPrompt
+from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import EMBEDDED
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
+from thread_kit.experiments.budgets import apply_budget
 from thread_kit.experiments.method import Method, PerTaskMethod, SessionMethod
-from thread_kit.experiments.method_registry import BUILDERS, VARIANTS, load_method
+from thread_kit.experiments.method_registry import (
+    has_trials,
+    list_methods,
+    load_method,
+    load_planners,
+)
 from thread_kit.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -31,10 +41,20 @@ if TYPE_CHECKING:
 def add_command(commands: Any) -> None:
     """Add `suite` to the subparsers of the command line."""
     parser = commands.add_parser(
-        "suite", help="run methods on many tasks; goes on where it stopped"
+        "suite",
+        help="run methods on many tasks; goes on where it stopped",
+        formatter_class=DefaultsFormatter,
     )
     parser.set_defaults(do=run)
-    parser.add_argument("--methods", nargs="+", choices=[*BUILDERS, *VARIANTS], default=["thread"])
+    methods = list_methods()
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        choices=methods,
+        default=["thread"],
+        metavar="METHOD",
+        help=f"in quotes where a name has spaces: {'; '.join(methods)}",
+    )
     parser.add_argument(
         "--models", nargs="+", default=[EMBEDDED], help="names, GGUF files, or module:name"
     )
@@ -42,6 +62,7 @@ def add_command(commands: Any) -> None:
     add_rules(parser)
     parser.add_argument("--tasks", type=int, metavar="N", help="so many, evenly spread; else all")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs over all tasks")
+    parser.add_argument("--trials", type=int, metavar="N", help="of Reflexion and Try Again")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="results (JSONL)")
     parser.add_argument(
         "--traces",
@@ -49,8 +70,18 @@ def add_command(commands: Any) -> None:
         help="keep every episode's trace, from which it goes on if it is killed",
     )
     parser.add_argument("--retry", action="store_true", help="play again what broke down")
+    parser.add_argument(
+        "--extend",
+        action="store_true",
+        help="go on, with larger budgets, with what smaller ones ended in the file",
+    )
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes side by side")
     add_model(parser)
+    parser.add_argument(
+        "--planner-model",
+        metavar="NAME",
+        help="another model for the planner of adapt and plan-and-execute (ADaPT paper, Table 4)",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -64,8 +95,9 @@ def run(options: argparse.Namespace) -> None:
     rules = read_rules(options, benchmark)
     tasks = spread_evenly(benchmark.tasks(split), options.tasks)
     chosen = [benchmark.arguments(task) | rules for task in tasks]
-    examples = benchmark.environment(**chosen[0]).examples
-    limits = {name: getattr(options, name) for name in ("calls", "new_tokens", "temperature")}
+    env = benchmark.environment(**chosen[0])
+    settings = read_budget(options) | {"temperature": options.temperature}
+    apply_budget({}, env, settings)  # what it cannot have is said before anything is played
 
     # One suite a model, all in one file: what teaches a model is its own.
     rows = []
@@ -75,21 +107,40 @@ def run(options: argparse.Namespace) -> None:
         )
         suite = Suite(
             options.out,
-            methods=build_methods(options, adapter, prompt, examples),
-            models={
-                Path(model).stem if model.endswith(".gguf") else model: partial(
-                    load_engine, model, adapter, options
-                )
-            },
+            methods=build_methods(options, adapter, prompt, env.examples),
+            models={name_models(model, options): partial(load_models, model, adapter, options)},
             environment=benchmark.environment,
             tasks=chosen,
             seeds=range(options.seeds),
             traces=options.traces,
-            options=limits,
+            options=settings,
         )
         print(suite, flush=True)
-        rows += suite.run(at_once=options.at_once, retry=options.retry).rows
+        try:
+            rows += suite.run(
+                at_once=options.at_once, retry=options.retry, extend=options.extend
+            ).rows
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"stopped; the same command goes on where it stopped, with what is in {options.out}"
+            ) from None
     report(Results(rows), benchmark, seeds=options.seeds)
+
+
+def name_models(model: str, options: argparse.Namespace) -> str:
+    """What tables call a model, and its planner where that is another one."""
+    names = [model, options.planner_model] if options.planner_model else [model]
+    return ", planner ".join(Path(name).stem if name.endswith(".gguf") else name for name in names)
+
+
+def load_models(model: str, adapter: str | None, options: argparse.Namespace) -> Engine:
+    """The engine of a model; one of two where the planner is another (`engines/by_prompt.py`)."""
+    engine = load_engine(model, adapter, options)
+    if options.planner_model is None:
+        return engine
+    prompts = load_planners(read_benchmark(options)[0])
+    planner = load_engine(options.planner_model, None, options)
+    return EngineByPrompt(engine, dict.fromkeys(prompts, planner))
 
 
 def build_methods(
@@ -101,6 +152,8 @@ def build_methods(
     Raises ValueError where an adapter would play what it does not teach, and what `load_method`
     raises.
     """
+    if options.trials is not None and not any(map(has_trials, options.methods)):
+        raise ValueError("--trials is for Reflexion and Try Again; none of these methods is one")
     others = [name for name in options.methods if not name.startswith("thread")]
     if adapter and (options.adapter is None or len(options.methods) > 1) and others:
         raise ValueError(
@@ -112,7 +165,8 @@ def build_methods(
         if name == "thread" and prompt is not None:
             methods.append(SessionMethod("thread", prompt))
         else:
-            make = partial(load_method, name, taught=adapter is not None)
+            trials = options.trials if has_trials(name) else None
+            make = partial(load_method, name, taught=adapter is not None, trials=trials)
             make(examples)  # what is missing is said before anything is played
             methods.append(PerTaskMethod(name, make))
     return methods
@@ -125,7 +179,10 @@ def report(results: Results, benchmark: Benchmark, *, seeds: int) -> None:
 
     frame = results.frame
     print(results)
-    _print("Solved (95% Wilson intervals; medians of tokens, calls and seconds)", success(frame))
+    _print(
+        "Solved, and cut by a budget (95% Wilson intervals; medians of tokens, calls and seconds)",
+        success(frame),
+    )
     solvable = frame.loc[frame["solvable"].eq(True), "task"].nunique()
     print(f"\nThe oracle solves {solvable} of these {frame['task'].nunique()} tasks.")
     if frame["method"].nunique() > 1:

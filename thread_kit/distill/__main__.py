@@ -127,8 +127,10 @@ def _evaluate(options: argparse.Namespace) -> None:
         results = evaluate(options.method, engine, chosen, options.out, parallel=options.parallel)
     for row in by_group(results):
         print(
-            "{tasks:8} {solved:3} of {n:3}  {rate:6.1%} [{low:.1%}, {high:.1%}]  median: "
-            "{generated:.0f} generated, {evaluated:.0f} evaluated, {seconds} s".format(**row)
+            "{tasks:8} {solved:3} of {n:3}, {cut} cut  {rate:6.1%} [{low:.1%}, {high:.1%}]  "
+            "median: {generated:.0f} generated, {evaluated:.0f} evaluated, {seconds} s".format(
+                **row
+            )
         )
     for result in results:
         if not result.solved:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from thread_kit.analysis.cut import BUDGETS
 from thread_kit.analysis.statistics import wilson
 from thread_kit.distill.deviations import cause_of, first_deviation
 from thread_kit.distill.examples import Method, Teacher, teacher_of
@@ -176,6 +177,7 @@ def _row(name: str, group: Sequence[TaskResult]) -> dict[str, Any]:
         "tasks": name,
         "n": len(group),
         "solved": solved,
+        "cut": sum(not result.solved and result.status in BUDGETS for result in group),
         "rate": round(solved / len(group), 3),
         "low": round(low, 3),
         "high": round(high, 3),

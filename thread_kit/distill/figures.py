@@ -54,7 +54,7 @@ def success_by_group_figure(
                     "array": [row["high"] - row["rate"] for row in rows],
                     "arrayminus": [row["rate"] - row["low"] for row in rows],
                 },
-                customdata=[f"{row['solved']} of {row['n']}" for row in rows],
+                customdata=[f"{row['solved']} of {row['n']}, {row['cut']} cut" for row in rows],
                 name=name,
                 mode="markers",
                 marker={"symbol": symbol, "size": 10, "color": colour},

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -22,6 +22,10 @@ from thread_kit.trace.events import Event, Prefilling, Prompted, TokenProbs
 
 ThreadKey = Hashable
 """Which thread it is: anything that can be the key of a dict, apart from None."""
+
+
+Tokenize = Callable[..., tuple[int, ...]]
+"""As `Engine.tokenize`."""
 
 
 class EngineError(RuntimeError):
@@ -62,6 +66,7 @@ class Completion:
     reused, evaluated: tokens; `seconds` from begin to end.
     lengths, logprobs: the characters that each token adds, and its probabilities, where the engine
         knows them already; None and () where they are those of the call's `Sampled`.
+    passes, drafted, accepted: as in `GeneratedSpan`.
     """
 
     thread: ThreadKey
@@ -73,6 +78,9 @@ class Completion:
     seconds: float
     lengths: tuple[int, ...] | None = None
     logprobs: tuple[TokenProbs, ...] = ()
+    passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +151,17 @@ class Engine(ABC):
             first = first if number else progress.done
             yield Prefilling(None, progress.done, progress.total)
         yield Prompted(sha256, first, len(tokens) - first, time.perf_counter() - begun)
+
+    def assign(self, thread: ThreadKey, prompt: str) -> None:  # noqa: B027 (most have one model)
+        """The thread has the few-shot prompt of this hash; said once, before its first call."""
+
+    def tokenizer(self, prompt: str) -> Tokenize:
+        """What spells the texts of threads that have the few-shot prompt of this hash."""
+        return self.tokenize
+
+    def describe_other(self, prompt: str) -> dict[str, Any] | None:
+        """Facts of the model that answers threads with this prompt, where it is another one."""
+        return None
 
     def begin(
         self,

@@ -8,8 +8,9 @@ do everything once more. Behind the last recorded call another engine goes on, i
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from thread_kit.dialect import Stop
@@ -23,6 +24,7 @@ from thread_kit.engines.engine import (
     Prefilled,
     Sampled,
     ThreadKey,
+    Tokenize,
 )
 from thread_kit.sequence import Provenance, Span
 from thread_kit.trace.episode import Episode
@@ -93,7 +95,8 @@ class ReplayEngine(Engine):
         self._edits = {
             (edit.what, edit.thread, edit.number): edit for edit in edits if edit.what in OF_CALLS
         }
-        self._spelled: dict[str, tuple[int, ...]] | None = None
+        self._spelled: dict[str, dict[str, tuple[int, ...]]] = {}  # by what spelled it
+        self._prompts: dict[ThreadKey, str] = {}
         self._numbers: Counter[int] = Counter()  # calls of each thread so far
         self._waiting: dict[ThreadKey, GenerateRequest] = {}
         self._places: dict[ThreadKey, Place] = {}  # of the calls that `engine` answers
@@ -208,7 +211,8 @@ class ReplayEngine(Engine):
     def _completion(self, key: ThreadKey, event: GeneratedSpan) -> Completion:
         span, lengths, logprobs = event.span, event.lengths, event.logprobs
         if not self._same_tokens:
-            span = replace(span, tokens=self.tokenize(span.text))
+            tokenize = self.tokenizer(self._prompts.get(key, ""))
+            span = replace(span, tokens=tokenize(span.text))
             lengths, logprobs = spread(len(span.text), len(span)), ()
         return Completion(
             thread=key,
@@ -220,6 +224,9 @@ class ReplayEngine(Engine):
             seconds=event.seconds,
             lengths=lengths,
             logprobs=logprobs,
+            passes=event.passes,
+            drafted=event.drafted,
+            accepted=event.accepted,
         )
 
     def _edits_at(self, place: Place) -> list[News]:
@@ -240,6 +247,7 @@ class ReplayEngine(Engine):
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         self._waiting.pop(thread, None)
+        self._prompts.pop(thread, None)
         if self.engine:
             self.engine.release(thread, keep=keep)
 
@@ -248,14 +256,35 @@ class ReplayEngine(Engine):
     def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
         if self.engine:
             return self.engine.tokenize(text, first=first)
-        if self._spelled is None:
-            self._spelled = _spelled(self.episode)
-        if text not in self._spelled:
+        return self._spell("", text)
+
+    def _spell(self, prompt: str, text: str, *, first: bool = False) -> tuple[int, ...]:
+        """A text as the record has it in threads with this few-shot prompt."""
+        model = str(self.describe_other(prompt))
+        if model not in self._spelled:
+            prompts = self.episode.header.get("prompts", {})
+            own = {sha for sha in prompts if str(self.describe_other(sha)) == model}
+            self._spelled[model] = _spelled(self.episode, own)
+        if text not in self._spelled[model]:
             raise EngineError(
                 f"the recorded episode has no tokens of {text[:80]!r}; give an engine that has: "
                 "ReplayEngine(episode, engine)"
             )
-        return self._spelled[text]
+        return self._spelled[model][text]
+
+    def assign(self, thread: ThreadKey, prompt: str) -> None:
+        self._prompts[thread] = prompt
+        if self.engine:
+            self.engine.assign(thread, prompt)
+
+    def tokenizer(self, prompt: str) -> Tokenize:
+        return self.engine.tokenizer(prompt) if self.engine else partial(self._spell, prompt)
+
+    def describe_other(self, prompt: str) -> dict[str, Any] | None:
+        if self.engine:
+            return self.engine.describe_other(prompt)
+        other = self.episode.header.get("prompts", {}).get(prompt, {}).get("model")
+        return other if isinstance(other, dict) else None
 
     def describe(self) -> dict[str, Any]:
         if self.engine:
@@ -311,11 +340,13 @@ def _given_tokens(thread: ThreadKey, start: CallStart) -> Iterator[Sampled]:
         at += length
 
 
-def _spelled(episode: Episode) -> dict[str, tuple[int, ...]]:
-    """The tokens of every text that an episode holds."""
-    prompts = episode.header.get("prompts", {}).values()
-    known = {prompt["text"]: tuple(prompt["tokens"]) for prompt in prompts}
+def _spelled(episode: Episode, prompts: Collection[str]) -> dict[str, tuple[int, ...]]:
+    """The tokens of every text in these few-shot prompts and the threads that have them."""
+    stored = episode.header.get("prompts", {})
+    known = {stored[sha]["text"]: tuple(stored[sha]["tokens"]) for sha in prompts}
     for thread in episode.threads.values():
+        if stored and thread.prompt not in prompts:
+            continue
         spans: list[Span] = [thread.context, *thread.sequence]
         known |= {
             span.text: span.tokens for span in spans if span.provenance is not Provenance.GENERATED

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 from thread_kit.dialect import AGENT, Dialect
 from thread_kit.envs.env import Env
 from thread_kit.errors.rules import ErrorRules
-from thread_kit.prompts import Prompt, load_prompt, parse_prompt
+from thread_kit.prompts import (
+    Prompt,
+    load_instructions,
+    load_prompt,
+    parse_instructions,
+    parse_prompt,
+)
 
 if TYPE_CHECKING:
     from thread_kit.methods.stateflow import Machine
@@ -48,13 +54,15 @@ class Benchmark:
     prompts: a folder that is laid out as the kit's prompts/ (METHOD/BENCHMARK-ROLE.txt), or the
         texts by such names ("react/hanoi"); None is the kit's own folder.
     methods: those that it has beyond the common ones (`experiments/method_registry.py`).
-    start: actions that are taken before an executor's first call (ADaPT paper, appendix A).
-    max_depth: d_max of the ADaPT paper (section 4.2), and its number of trials.
+    start: actions that are taken before an executor's first call (ADaPT paper, appendix A). look:
+        the one that shows ADaPT's planner where it is.
+    max_depth: d_max of the ADaPT paper (section 4.2), and its number of trials, where
+        data/budgets.csv has no line for the benchmark.
     executors: roles of ADaPT's own executor prompts ("executor", "atomic"); else it is ReAct's.
     carry: whether an executor reads the last step of the one before (`methods/adapt.py`).
     handlers: the names of DecomP's sub-task handlers.
-    machines: StateFlow's, by the names of the few-shot prompts (`Env.examples`); they come before
-        those of `methods/state_machines.py`.
+    machines: StateFlow's, by the names of the few-shot prompts (`Env.examples`); behind some a
+        variant (" 10 states").
 
     error_rules: what they find wrong is proposed in `errors/`.
     adapters: by the name of a model, the adapter (in data/adapters) that has taught it this one.
@@ -76,6 +84,7 @@ class Benchmark:
     prompts: str | Path | Mapping[str, str] | None = None
     methods: tuple[str, ...] = ()
     start: tuple[str, ...] = ()
+    look: str = ""
     max_depth: int = 3
     executors: tuple[str, ...] = ()
     carry: bool = False
@@ -95,9 +104,31 @@ class Benchmark:
         prompt.
         """
         dialect = dialect or self.dialect
+        own = self._own_text(name)
+        if own is None:
+            return load_prompt(name, dialect, self._folder)
+        return parse_prompt(own, name, dialect)
+
+    def load_instructions(self, name: str, dialect: Dialect | None = None) -> dict[str, Prompt]:
+        """The prompts of several agents by the names of their sections: "stateflow/hanoi".
+
+        dialect: None is the benchmark's. Raises FileNotFoundError, and PromptError for what has no
+        sections.
+        """
+        dialect = dialect or self.dialect
+        own = self._own_text(name)
+        if own is None:
+            return load_instructions(name, dialect, self._folder)
+        return parse_instructions(own, name, dialect)
+
+    @property
+    def _folder(self) -> Path | None:
+        return None if isinstance(self.prompts, Mapping | None) else Path(self.prompts)
+
+    def _own_text(self, name: str) -> str | None:
+        """The text of a prompt where `prompts` has texts; None where it is a file."""
         if not isinstance(self.prompts, Mapping) or name.endswith(".txt"):
-            folder = None if isinstance(self.prompts, Mapping | None) else Path(self.prompts)
-            return load_prompt(name, dialect, folder)
+            return None
         path = name if "/" in name else f"thread/{name}"
         if path not in self.prompts:
             known = ", ".join(self.prompts) or "none"
@@ -105,7 +136,7 @@ class Benchmark:
                 f"the benchmark {self.name!r} has no prompt {path!r}; it has: {known}. "
                 "Add it to `prompts`, or give the path of a .txt file"
             )
-        return parse_prompt(self.prompts[path], name, dialect)
+        return self.prompts[path]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ class Env(ABC):
     """One task of one environment, for one episode; make a new one for the next episode.
 
     name: the benchmark ("textcraft").
+    max_actions: after so many the episode is truncated; None where there is no such limit.
     task: what identifies the task within the benchmark, e.g. {"split": "test", "number": 12}.
     packages: those (by their names on the package index) whose version can change what an episode
         comes to; the trace says which were installed.
@@ -37,6 +38,7 @@ class Env(ABC):
     name: str
     task: dict[str, Any]
     packages: tuple[str, ...] = ()
+    max_actions: int | None = None
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.task.items())
@@ -55,6 +57,11 @@ class Env(ABC):
         """
         return {}
 
+    @property
+    def measures(self) -> dict[str, Any]:
+        """What the benchmark measures of an episode beside its reward: columns of a suite's row."""
+        return {}
+
     def sandbox(self) -> Sandbox | None:
         """A new sandbox with what the task's code needs; None where any will do."""
         return None
@@ -65,6 +72,17 @@ class Env(ABC):
         None where a task is solved by acting, or where the text holds no answer.
         """
         return None
+
+    def find_nearest(self, action: str) -> str:
+        """The valid action that is most like this text, where the environment knows which are."""
+        return action
+
+    def judge(self, text: str) -> bool:
+        """Whether what a trial said solves the task, by the answer that the benchmark knows.
+
+        For methods that try again (Reflexion). False where a task is solved by acting.
+        """
+        return False
 
     @abstractmethod
     def reset(self) -> str:

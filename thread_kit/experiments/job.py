@@ -5,23 +5,29 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from thread_kit.analysis.cut import find_budget
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.replay import ReplayError
 from thread_kit.envs.env import Env
+from thread_kit.experiments.budgets import CountsActions, apply_budget, budget_of, sources_of
+from thread_kit.experiments.extend import find_earlier, hand_over_trace
 from thread_kit.experiments.method import Method, Run
 from thread_kit.experiments.results_file import Key, canonical
 from thread_kit.experiments.resume import Interrupted
+from thread_kit.methods.adapt import claims_success, k_max
+from thread_kit.methods.stateflow import find_last_state
+from thread_kit.session.failures import describe_error
 from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Event
+from thread_kit.trace.events import Acted, Event, Restarted
 
 IDENTITY = ("name", "sha256", "adapter", "model")
 """Of what an engine says of itself, what makes it another model; not where or how fast it runs."""
@@ -32,7 +38,9 @@ class Job:
     """What to play. Travels to other processes, so all of it has to be picklable.
 
     environment(**task) makes the environment of an episode.
+    options: what was chosen instead of the budget of the method's paper, and sampling.
     done: the keys of the episodes that need not be played again.
+    earlier: rows of the same episode that go on where smaller budgets ended them.
     traces: the folder for them, or None.
     at_once: how many episodes shared the engine's batches (their seconds are not comparable).
     """
@@ -44,6 +52,7 @@ class Job:
     seed: int
     options: Mapping[str, Any]
     done: Collection[Key] = ()
+    earlier: Sequence[dict[str, Any]] = ()
     traces: Path | None = None
     at_once: int = 1
 
@@ -60,6 +69,9 @@ class RunningJob:
         self.is_done = False
         self.key = _key(job, {})
         self._solvable: bool | None = None
+        self._limits: dict[str, Any] = {}
+        self._row: dict[str, Any] | None = None  # an earlier one that no budget had ended
+        self._extends: dict[str, str] = {}
         self._engine = engine
         self._trace: Path | None = None
         self._interrupted: Interrupted | None = None
@@ -75,15 +87,23 @@ class RunningJob:
 
     def _open(self) -> None:
         self._run = self._start()
-        self.key = _key(self.job, self._run.episode.header)
+        self.key = self._key(self._limits)
         self.is_done = self.key in self.job.done
-        if self.is_done:
+        earlier = find_earlier(self.job.earlier, self._limits, self._key)
+        if earlier:
+            self._extends = {"extends": earlier["settings"]}
+        if earlier and not find_budget(earlier):  # it is what it would be with larger budgets
+            self._row = {**earlier, "settings": self.key.settings, **self._extends}
+            self._row |= {"limits": self._limits, "budget": self._sources()}
+        if self.is_done or self._row:
             self.close()
             return
         self._solvable = solvable(self.job.environment, self.job.task)
         if self.job.traces is not None:
             self.close()
             self._trace = self.job.traces / _file_name(self.key)
+            if earlier:
+                hand_over_trace(earlier, self._trace)
             self._interrupted = Interrupted(self._trace, self._engine)
             if not isinstance(self._run, Session):  # which alone can repeat a past
                 self._interrupted.forget()
@@ -95,7 +115,25 @@ class RunningJob:
         engine = past.engine(self._engine) if past else self._engine
         self._close_env()
         self._env = job.environment(**job.task)
-        return job.method(engine, self._env, seed=job.seed, path=self._trace, **job.options)
+        own = self._env.max_actions if isinstance(self._env, CountsActions) else None
+        budget = budget_of(job.method.name, self._env.name)
+        if "max_actions" in job.task:  # chosen for this task
+            budget.pop("actions", None)
+        options = apply_budget(budget, self._env, job.options)
+        run = job.method(engine, self._env, seed=job.seed, path=self._trace, **options)
+        self._limits = run.episode.header.get("limits") or {}
+        if isinstance(self._env, CountsActions) and self._env.max_actions != own:
+            self._limits = {**self._limits, "actions": self._env.max_actions}
+        return run
+
+    def _key(self, limits: Mapping[str, Any]) -> Key:
+        """The key with these limits, the settings being what they are otherwise."""
+        header = self._run.episode.header if self._run else {}
+        return _key(self.job, {**header, "limits": limits} if header else {})
+
+    def _sources(self) -> dict[str, str]:
+        name = self._run.episode.header.get("environment") if self._run else None
+        return sources_of(self._limits, budget_of(self.job.method.name, name or ""))
 
     def __iter__(self) -> Iterator[Event]:
         return self
@@ -113,10 +151,9 @@ class RunningJob:
             raise StopIteration from error
 
     def _next(self) -> Event:
-        try:
-            event = next(self._events)
-        except ReplayError:  # the past of an interrupted episode does not happen again
-            assert self._interrupted is not None
+        event = next(self._events)
+        if self._interrupted and self._run and isinstance(self._run.error, ReplayError):
+            self._run.close()  # the past of an interrupted episode does not happen again
             self._interrupted.forget()
             self._run = self._start()
             self._events = iter(self._run)
@@ -138,8 +175,16 @@ class RunningJob:
     def row(self) -> dict[str, Any]:
         """What came of the episode, for the results file. Tokens; JSON values only.
 
-        seconds: None if the episode was interrupted, since nobody knows them.
+        out_of_actions: the environment had taken its last action. budget: where each limit is from.
+        seconds: None if the episode was interrupted, since nobody knows them. extends: `settings`
+        of the row with smaller budgets that it went on from, if it did.
+        state: the last one of StateFlow's machine; None for other methods. trials: how many were
+        begun; where the task is solved, by the last of them.
+        claimed: what a method with executors finds of its own success. k_max: the levels that ADaPT
+        has used (ADaPT paper, sections 6.3 and F).
         """
+        if self._row:
+            return self._row
         job, episode = self.job, self._run.episode if self._run else Episode()
         used, header = episode.usage, episode.header
         went_on = self._interrupted is not None and self._interrupted.went_on
@@ -151,12 +196,15 @@ class RunningJob:
             "reward": episode.reward,
             "status": str(episode.status) if self._run else "not started",
             "detail": episode.detail,
-            "error": self.error,
+            "error": self.error or _describe_error(self._run.error if self._run else None),
+            "state": find_last_state(episode),
+            "trials": 1 + sum(isinstance(event, Restarted) for event in episode.events),
             "solvable": self._solvable,
             "threads": len(episode.threads),
             "depth": episode.depth,
             "mean_depth": fmean([thread.depth for thread in episode.threads.values()] or [0]),
             "actions": sum(len(thread.actions) for thread in episode.threads.values()),
+            "out_of_actions": _is_out_of_actions(episode),
             "calls": used.calls,
             "prompt_tokens": used.prompt,
             "reused": used.reused,
@@ -165,31 +213,59 @@ class RunningJob:
             "seconds": None if went_on else round(episode.seconds, 3),
             "at_once": job.at_once,
             "trace": f"{self._trace.parent.name}/{self._trace.name}" if self._trace else None,
-            "limits": header.get("limits"),
+            "limits": self._limits or None,
+            "budget": self._sources(),
             "temperature": header.get("sampling", {}).get("temperature"),
             "engine": header.get("model"),
+            **(self._env.measures if self._env else {}),
+            "others": _other_models(header) or None,
+            "claimed": claims_success(episode) if "program" in header else None,
+            "k_max": k_max(episode),
+            **self._extends,
         }
+
+
+def _is_out_of_actions(episode: Episode) -> bool:
+    """Whether the last action was answered by an environment that had reached its limit."""
+    last = next((event for event in reversed(episode.events) if isinstance(event, Acted)), None)
+    return last is not None and last.truncated
 
 
 def _key(job: Job, header: Mapping[str, Any]) -> Key:
     """The key of a job; without a header, that of one that could not be started."""
     prompts = settings = ""
     if header:
-        prompts = _hash(sorted(header.get("prompts") or {}))
-        model = header.get("model") or {}
-        engine = {name: model[name] for name in IDENTITY if name in model}
-        if engine.get("adapter"):  # the same one under another name is the same
-            engine["adapter"] = engine["adapter"]["sha256"]
+        prompts = hash_prompts(header.get("prompts") or {})
         values = {
-            "engine": engine,
+            "engine": _identify(header.get("model") or {}),
             "limits": header.get("limits"),
             "scope": header.get("scope"),
             "temperature": header.get("sampling", {}).get("temperature"),
         }
         if "program" in header:
             values["program"] = header["program"]
+        if others := _other_models(header):
+            values["others"] = {name: _identify(model) for name, model in others.items()}
         settings = _hash(values)
     return Key(job.method.name, job.model, prompts, settings, canonical(job.task), job.seed)
+
+
+def _identify(model: Mapping[str, Any]) -> dict[str, Any]:
+    engine = {name: model[name] for name in IDENTITY if name in model}
+    if engine.get("adapter"):  # the same one under another name is the same
+        engine["adapter"] = engine["adapter"]["sha256"]
+    return engine
+
+
+def _other_models(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The models beside the first one, by the few-shot prompts that they read."""
+    prompts = (header.get("prompts") or {}).values()
+    return {prompt["name"]: prompt["model"] for prompt in prompts if prompt.get("model")}
+
+
+def hash_prompts(hashes: Iterable[str]) -> str:
+    """What a row calls its few-shot prompts, by the hash of each."""
+    return _hash(sorted(hashes))
 
 
 def _hash(value: Any) -> str:
@@ -207,8 +283,8 @@ def _file_name(key: Key) -> str:
     return f"{words}-{_hash(key)[:8]}.jsonl"
 
 
-def _describe_error(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+def _describe_error(error: Exception | None) -> str:
+    return describe_error(error) if error else ""
 
 
 def solvable(environment: Callable[..., Env], task: Mapping[str, Any]) -> bool | None:

@@ -16,9 +16,15 @@ from thread_kit.trace.events import Event
 
 
 class Run(Protocol):
-    """One episode, as a session is: its events one by one, what came of them, a way to give up."""
+    """One episode, as a session is: its events one by one, what came of them, a way to give up.
+
+    error: what ended it by failing; None otherwise.
+    """
 
     episode: Episode
+
+    @property
+    def error(self) -> Exception | None: ...
 
     def __iter__(self) -> Iterator[Event]: ...
 
@@ -30,7 +36,8 @@ class Method(Protocol):
 
     name: tells the methods of a suite apart; it stands in tables and figures.
     seed: for what is drawn at random. path: where the trace is written, or None.
-    options: budgets and sampling, the same for every method of a suite.
+    options: sampling, and budgets: the method's own (`experiments/budgets.py`), or what a suite
+        says for all of its methods.
     """
 
     @property
@@ -58,6 +65,18 @@ class SessionMethod:
     ) -> Session:
         parameters = {**options, **self.fixed}
         return Session(engine, env, prompt=self.prompt, seed=seed, path=path, **parameters)
+
+
+class VisibleRewardMethod(SessionMethod):
+    """A method that reads the reward of each command; raises ValueError where none is to be had."""
+
+    def __call__(
+        self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any
+    ) -> Session:
+        if not hasattr(env, "show_reward"):
+            raise ValueError(f"the tasks of {env.name} have no reward to show after each action")
+        env.show_reward = True
+        return super().__call__(engine, env, seed=seed, path=path, **options)
 
 
 @dataclass(frozen=True)

@@ -5,34 +5,37 @@
 
 A method's prompts are prompts/METHOD/BENCHMARK.txt for its main thread and BENCHMARK-ROLE.txt for
 the others, or what the benchmark's own record has by these names. The executor is the same for all
-methods that have one (ADaPT paper, section 4.2): its prompt is ReAct's, or where the benchmark has
-executors the first of them.
+methods of the ADaPT paper (section 4.2): its prompt is ReAct's, or where the benchmark has
+executors the first of them; a method with another one says so in its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from thread_kit.dialect import QA_ASYNC
 from thread_kit.envs.benchmark import Benchmark
-from thread_kit.envs.registry import find_benchmark
+from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.experiments.ablations import (
     ABLATIONS,
     SEPARATE,
     load_ablation,
     make_taught_ablation,
 )
-from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.budgets import own_limit
+from thread_kit.experiments.method import SessionMethod, VisibleRewardMethod
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.decomp import decomp
+from thread_kit.methods.lats import lats
 from thread_kit.methods.nlep import nlep
 from thread_kit.methods.plan_and_execute import plan_and_execute
+from thread_kit.methods.plan_and_solve import plan_and_solve
 from thread_kit.methods.react import react
 from thread_kit.methods.reflexion import reflexion
-from thread_kit.methods.state_machines import MACHINES, SPLIT_MACHINES
+from thread_kit.methods.sf_chat import as_chat
+from thread_kit.methods.state_outputs import list_agents
 from thread_kit.methods.stateflow import Machine, stateflow
 from thread_kit.methods.tdag import tdag
 from thread_kit.methods.try_again import try_again
@@ -40,11 +43,12 @@ from thread_kit.program import thread_program
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.requests import Program
 
-EXECUTOR, ALONE = 20, 60
-"""Iterations of an executor, and of one that is the whole method (ADaPT paper, appendix A: ALFWorld
-and TextCraft)."""
+TEN = "10 states"
+"""ALFWorld's machine with three states more (StateFlow paper, appendix B.3)."""
 
-Builder = Callable[[Benchmark, str], SessionMethod]
+GOLD_ANSWER = "reflexion, gold answer"
+
+Builder = Callable[..., SessionMethod]
 """Of a benchmark, and of the name of the few-shot prompts that fit a task (`Env.examples`)."""
 
 
@@ -53,13 +57,25 @@ def _load_prompt(benchmark: Benchmark, path: str) -> Prompt:
     return benchmark.load_prompt(path, replace(benchmark.dialect, spawn=None))
 
 
-def _load_executor(benchmark: Benchmark, examples: str, role: str = "executor") -> Prompt:
-    """The prompt of an executor that is a part of a method."""
+SHARED, ATOMIC, BY_TYPE = "executor", "atomic", "by-type"
+"""The executors of the ADaPT paper on ALFWorld (section 6.2): atomic skills and two whole games
+("hybrid"), which all methods share; atomic skills alone; whole games of the task's type."""
+
+
+def _load_executor(benchmark: Benchmark, examples: str, role: str = SHARED) -> Prompt:
+    """The prompt of an executor."""
     own = role in benchmark.executors
     return _load_prompt(benchmark, f"adapt/{benchmark.name}-{role}" if own else f"react/{examples}")
 
 
-def _executor(benchmark: Benchmark, iterations: int) -> Program:
+def _named(method: str, role: str) -> str:
+    """A method's name, with its executor where that is not the shared one."""
+    return method if role == SHARED else f"{method}-{role}"
+
+
+def _executor(method: str, benchmark: Benchmark) -> Program:
+    """With the iterations that the method's paper gives one."""
+    iterations = own_limit(method, benchmark, "iterations")
     return partial(react, iterations=iterations, start=benchmark.start)
 
 
@@ -104,106 +120,221 @@ def _nlep(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 def _nlep_react(benchmark: Benchmark, examples: str) -> SessionMethod:
     prompt = _load_prompt(benchmark, f"nlep-react/{examples}")
-    return _method("nlep+react", _executor(benchmark, ALONE), prompt)
+    return _method("nlep+react", _executor("nlep+react", benchmark), prompt)
 
 
 def _react(benchmark: Benchmark, examples: str) -> SessionMethod:
     prompt = _load_prompt(benchmark, f"react/{examples}")
-    return _method("react", _executor(benchmark, ALONE), prompt)
+    return _method("react", _executor("react", benchmark), prompt)
+
+
+def _react_alone(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
+    """An executor of the ADaPT paper alone, with as many iterations as d_max of them."""
+    name = _named("react", "hybrid" if executor == SHARED else executor)
+    prompt = _load_executor(benchmark, examples, executor)
+    return _method(name, _executor(name, benchmark), prompt)
+
+
+def _react_refined(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """ReAct with examples that first look what there is (StateFlow paper, Tables 18 and 19)."""
+    prompt = _load_prompt(benchmark, f"react-refined/{examples}")
+    return _method("react, refined", _executor("react", benchmark), prompt)
 
 
 def _taught_react() -> SessionMethod:
     """Of a model that needs no examples: nothing is done before it begins."""
-    return _method("react", partial(react, iterations=ALONE), EMPTY)
+    iterations = own_limit("react", find_benchmark("textcraft"), "iterations")
+    return _method("react", partial(react, iterations=iterations), EMPTY)
 
 
-def _stateflow(benchmark: Benchmark, examples: str) -> SessionMethod:
-    program = _machine(examples, {**MACHINES, **benchmark.machines})
-    return _method("stateflow", program, _load_prompt(benchmark, f"stateflow/{examples}"))
+def _stateflow(
+    benchmark: Benchmark, examples: str, variant: str = "", without: Sequence[str] = ()
+) -> SessionMethod:
+    """variant: "-split" for the machine of ten states. without: states that are left out."""
+    program, prompts = _machine(benchmark, examples, variant, without)
+    parts = ["stateflow", *([TEN] if variant else []), *(f"no_{state}" for state in without)]
+    return _method(", ".join(parts), program, *prompts)
 
 
-def _machine(examples: str, machines: Mapping[str, Machine]) -> Program:
-    if examples not in machines:
-        raise ValueError(
-            f"nobody has written a state machine for {examples!r}; known: {', '.join(machines)}"
-        )
-    return partial(stateflow, machine=machines[examples], turns=ALONE)
+def _machine(
+    benchmark: Benchmark, examples: str, variant: str = "", without: Sequence[str] = ()
+) -> tuple[Program, tuple[Prompt, ...]]:
+    """StateFlow as a program, and its prompts: none for the main thread, then the agents'.
+
+    without: in small letters.
+    """
+    machine = _find_machine(benchmark, examples + variant)
+    names = {name.lower(): name for name in machine.states}
+    machine = machine.without(*(names.get(name, name) for name in without))
+    agents = _load_agents(benchmark, examples, variant, machine)
+    turns = own_limit("stateflow", benchmark, "turns")
+    program = partial(stateflow, machine=machine, agents=agents, turns=turns)
+    main = replace(EMPTY, dialect=replace(benchmark.dialect, spawn=None))
+    return program, (main, *agents.values())
 
 
-def _stateflow_split(benchmark: Benchmark, examples: str) -> SessionMethod:
-    program = _machine(examples, SPLIT_MACHINES)
-    prompt = _load_prompt(benchmark, f"stateflow/{examples}-split")
-    return _method("stateflow, 10 states", program, prompt)
+def _find_machine(benchmark: Benchmark, name: str) -> Machine:
+    if name not in benchmark.machines:
+        known = ", ".join(machine for other in BENCHMARKS.values() for machine in other.machines)
+        raise ValueError(f"nobody has written a state machine for {name!r}; known: {known}")
+    return benchmark.machines[name]
+
+
+def _load_agents(
+    benchmark: Benchmark, examples: str, variant: str, machine: Machine
+) -> dict[str, Prompt]:
+    """The prompt of each state's agent, a section of one file.
+
+    "[Process heat]" goes before "[Process]" for tasks of the type heat, and "[Solve without
+    Verify]" where Verify is left out. A variant's own file has what differs.
+    """
+    dialect = replace(benchmark.dialect, spawn=None)
+    sections = benchmark.load_instructions(f"stateflow/{benchmark.name}", dialect)
+    if variant:
+        sections |= benchmark.load_instructions(f"stateflow/{benchmark.name}{variant}", dialect)
+    kind = examples.removeprefix(benchmark.name).removeprefix("-")
+    agents = {}
+    for state in list_agents(machine):
+        names = [f"{state} without {left_out}" for left_out in machine.rerouted]
+        names += [f"{state} {kind}", state]
+        section = next((name for name in names if name in sections), None)
+        if section is None:
+            raise ValueError(
+                f"the prompt stateflow/{benchmark.name} has no section for the state {state!r}; "
+                f"it has: {', '.join(sections)}"
+            )
+        agents[state] = sections[section]
+    return agents
+
+
+def _sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> SessionMethod:
+    machine = as_chat(_find_machine(benchmark, examples + variant))
+    prompt = _load_prompt(benchmark, f"sf_chat/{examples}{variant}")
+    name = "sf_chat, 10 states" if variant else "sf_chat"
+    turns = own_limit("sf_chat", benchmark, "turns")
+    return _method(name, partial(stateflow, machine=machine, turns=turns), prompt)
 
 
 # Several trials
 
 
-def _try_again(benchmark: Benchmark, examples: str) -> SessionMethod:
+def _try_again(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
     program = partial(
-        try_again, trials=benchmark.max_depth, iterations=EXECUTOR, start=benchmark.start
+        try_again,
+        trials=own_limit("try again", benchmark, "trials"),
+        iterations=own_limit("try again", benchmark, "iterations"),
+        start=benchmark.start,
     )
-    return _method("try again", program, _load_prompt(benchmark, f"react/{examples}"))
+    name = "try again" if executor == SHARED else _named("try-again", executor)
+    prompt = _load_executor(benchmark, examples, executor)
+    return _method(name, program, prompt)
+
+
+def _try_again_rewarded(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """InterCode's: one trial, with the reward behind each command (StateFlow paper, A.3)."""
+    prompt = _load_prompt(benchmark, f"try-again-reward/{examples}")
+    program = _executor("react", benchmark)
+    method = _method("try again, visible reward", program, prompt)
+    return VisibleRewardMethod(method.name, prompt, method.fixed)
 
 
 def _reflect(
-    name: str, actor: Program, prompt: Prompt, benchmark: Benchmark, **fixed: Any
+    name: str,
+    actor: Program,
+    prompts: tuple[Prompt, ...],
+    benchmark: Benchmark,
+    scope: str = "",
 ) -> SessionMethod:
-    """Reflexion on top of an actor."""
+    """Reflexion on top of an actor. prompts: the actor's, its own first."""
+    trials = own_limit(name, benchmark, "trials")
     reflect = _load_prompt(benchmark, f"reflexion/{benchmark.name}")
-    program = partial(reflexion, actor=actor, reflect=reflect, trials=benchmark.max_depth)
-    method = _method(name, program, prompt, reflect)
-    return SessionMethod(name, prompt, {**method.fixed, **fixed})
+    program = partial(reflexion, actor=actor, reflect=reflect, trials=trials)
+    method = _method(name, program, *prompts, reflect)
+    return replace(method, fixed={**method.fixed, "scope": scope}) if scope else method
 
 
-def _reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
-    actor = "nlep-react" if benchmark.dialect.code else "react"
-    prompt = _load_prompt(benchmark, f"{actor}/{examples}")
-    return _reflect("reflexion", _executor(benchmark, EXECUTOR), prompt, benchmark)
+def _reflexion(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
+    if benchmark.dialect.code:
+        raise ValueError(
+            f"on {examples} a trial is judged by the gold answer; the method that says so is "
+            f"{GOLD_ANSWER!r}"
+        )
+    name, prompt = _named("reflexion", executor), _load_executor(benchmark, examples, executor)
+    return _reflect(name, _executor("reflexion", benchmark), (prompt,), benchmark)
+
+
+def _reflexion_by_gold_answer(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """Of questions: another trial where the answer is not the benchmark's (`Env.judge`)."""
+    prompt = _load_prompt(benchmark, f"nlep-react/{examples}")
+    return _reflect(GOLD_ANSWER, _executor("reflexion", benchmark), (prompt,), benchmark)
 
 
 def _stateflow_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
-    actor = _machine(examples, {**MACHINES, **benchmark.machines})
-    prompt = _load_prompt(benchmark, f"stateflow/{examples}")
-    return _reflect("stateflow+reflexion", actor, prompt, benchmark)
+    actor, prompts = _machine(benchmark, examples)
+    return _reflect("stateflow+reflexion", actor, prompts, benchmark)
 
 
 def _thread_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     if benchmark.dialect.code:
         raise ValueError(f"thread+reflexion is for tasks that are solved by acting, not {examples}")
     prompt = _load_prompt(benchmark, examples)
-    return _reflect("thread+reflexion", thread_program, prompt, benchmark, scope="exported")
+    return _reflect("thread+reflexion", thread_program, (prompt,), benchmark, "exported")
+
+
+def _lats(benchmark: Benchmark, examples: str) -> SessionMethod:
+    value = _load_prompt(benchmark, f"lats/{benchmark.name}-value")
+    reflect = _load_prompt(benchmark, f"reflexion/{benchmark.name}")
+    program = partial(
+        lats,
+        value=value,
+        reflect=reflect,
+        iterations=own_limit("lats", benchmark, "trials"),
+        max_depth=own_limit("lats", benchmark, "iterations"),
+        start=benchmark.start,
+    )
+    return _method("lats", program, _load_prompt(benchmark, f"react/{examples}"), value, reflect)
 
 
 # Plans
 
 
-def _plan_and_execute(benchmark: Benchmark, examples: str) -> SessionMethod:
-    executor = _load_executor(benchmark, examples)
+def _plan_and_execute(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
+    prompt = _load_executor(benchmark, examples, executor)
     program = partial(
         plan_and_execute,
-        executor=executor,
-        iterations=EXECUTOR,
+        executor=prompt,
+        iterations=own_limit("plan-and-execute", benchmark, "iterations"),
         start=benchmark.start,
         carry=benchmark.carry,
     )
     planner = _load_prompt(benchmark, f"plan_and_execute/{benchmark.name}")
-    return _method("plan-and-execute", program, planner, executor)
+    name = _named("plan-and-execute", executor)
+    return _method(name, program, planner, prompt)
 
 
-def _adapt(benchmark: Benchmark, examples: str, executor: str = "executor") -> SessionMethod:
-    """executor: of the three that the ADaPT paper compares on ALFWorld (section 6.2)."""
+def _plan_and_solve(benchmark: Benchmark, examples: str) -> SessionMethod:
+    prompt = _load_prompt(benchmark, f"plan_and_solve/{examples}")
+    program = partial(plan_and_solve, steps=own_limit("plan-and-solve", benchmark, "turns"))
+    return _method("plan-and-solve", program, prompt)
+
+
+def _adapt(
+    benchmark: Benchmark, examples: str, executor: str = SHARED, max_depth: int | None = None
+) -> SessionMethod:
+    """max_depth: d_max; None is the paper's for the benchmark."""
     planner = _load_prompt(benchmark, f"adapt/{benchmark.name}-planner")
     program = partial(
         adapt,
         planner=planner,
-        max_depth=benchmark.max_depth,
-        iterations=EXECUTOR,
+        max_depth=max_depth or own_limit("adapt", benchmark, "d_max"),
+        iterations=own_limit("adapt", benchmark, "iterations"),
         start=benchmark.start,
+        look=benchmark.look,
         carry=benchmark.carry,
     )
-    name = "adapt" if executor == "executor" else f"adapt, {executor}"
-    return _method(name, program, _load_executor(benchmark, examples, executor), planner)
+    name = f"adapt-d{max_depth}" if max_depth else _named("adapt", executor)
+    prompt = _load_executor(benchmark, examples, executor)
+    return _method(name, program, prompt, planner)
 
 
 def _decomp(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -220,7 +351,7 @@ def _tdag(benchmark: Benchmark, examples: str) -> SessionMethod:
         tdag,
         generator=generator,
         executor=executor,
-        iterations=EXECUTOR,
+        iterations=own_limit("tdag", benchmark, "iterations"),
         start=benchmark.start,
     )
     main = _load_prompt(benchmark, f"tdag/{benchmark.name}")
@@ -234,30 +365,47 @@ BUILDERS: dict[str, Builder] = {
     "plan-and-execute": _plan_and_execute,
     "adapt": _adapt,
     "stateflow": _stateflow,
+    "sf_chat": _sf_chat,
     "reflexion": _reflexion,
     "stateflow+reflexion": _stateflow_reflexion,
     "thread+reflexion": _thread_reflexion,
     "decomp": _decomp,
     "tdag": _tdag,
+    "lats": _lats,
+    **{f"adapt-d{depth}": partial(_adapt, max_depth=depth) for depth in (1, 2, 3)},
     **{name: partial(load_ablation, name) for name in ABLATIONS},
 }
-"""By the papers' names in small letters, so that published rows stand beside ours."""
+"""By the papers' names in small letters, so that published rows stand beside ours; ADaPT with d_max
+from 1 to 3 (section 6.1, Figure 4)."""
 
 
 VARIANTS: dict[str, Builder] = {
-    "adapt, atomic": partial(_adapt, executor="atomic"),
-    "adapt, by type": partial(_adapt, executor="by type"),
-    "stateflow, 10 states": _stateflow_split,
+    "react-hybrid": _react_alone,
+    "react-atomic": partial(_react_alone, executor=ATOMIC),
+    "adapt-atomic": partial(_adapt, executor=ATOMIC),
+    "react-by-type": partial(_react_alone, executor=BY_TYPE),
+    "plan-and-execute-by-type": partial(_plan_and_execute, executor=BY_TYPE),
+    "try-again-by-type": partial(_try_again, executor=BY_TYPE),
+    "reflexion-by-type": partial(_reflexion, executor=BY_TYPE),
+    "adapt-by-type": partial(_adapt, executor=BY_TYPE),
+    f"stateflow, {TEN}": partial(_stateflow, variant="-split"),
+    f"sf_chat, {TEN}": partial(_sf_chat, variant="-split"),
+    "plan-and-solve": _plan_and_solve,
+    "react, refined": _react_refined,
+    "try again, visible reward": _try_again_rewarded,
     "thread, task-general": _thread_general,
     "thread, async": _thread_async,
     "thread, lines": _thread_lines,
     "nlep": _nlep,
     "nlep+react": _nlep_react,
+    GOLD_ANSWER: _reflexion_by_gold_answer,
 }
-"""Those that only some benchmarks have (`Benchmark.methods`). On ALFWorld: other executors, a
-machine with more states, the same examples for tasks of all types (THREAD paper, appendix D). On
-questions about data: threads that need not wait (section 2.2), that ask for one figure a line (this
-kit's own), and programs (section 4.4)."""
+"""Those that only some benchmarks have (`Benchmark.methods`). On ALFWorld: the executors of ADaPT
+paper alone, and its methods with other ones (Figure 5, Table 6); a machine with more states; the
+same examples for tasks of all types (THREAD paper, appendix D). On InterCode: the baselines of the
+StateFlow paper (section 4.1, A.3). On questions about data: threads that need not wait (THREAD
+paper, section 2.2), that ask for one figure a line (this kit's own), programs (section 4.4), and
+trials that are told whether they are right."""
 
 
 TAUGHT: dict[str, Callable[[], SessionMethod]] = {
@@ -268,11 +416,53 @@ TAUGHT: dict[str, Callable[[], SessionMethod]] = {
 """Those that an adapter can teach a model, which then needs no examples; and ablations of them."""
 
 
-def load_method(name: str, benchmark: str | Benchmark, *, taught: bool = False) -> SessionMethod:
+def load_planners(benchmark: Benchmark) -> list[Prompt]:
+    """The prompts of the planners of ADaPT and of Plan-and-Execute (`engines/by_prompt.py`).
+
+    Raises FileNotFoundError where a benchmark has none.
+    """
+    paths = f"adapt/{benchmark.name}-planner", f"plan_and_execute/{benchmark.name}"
+    return [_load_prompt(benchmark, path) for path in paths]
+
+
+WITH_STATES = ("stateflow", f"stateflow, {TEN}")
+LEFT_OUT = ", no_"
+"""Names a state of StateFlow's machine that is left out: "stateflow, no_verify" (StateFlow paper,
+Figure 4 and Table 7)."""
+
+
+def list_methods() -> list[str]:
+    """The names of all methods, of whatever benchmark they are."""
+    machines = (item for benchmark in BENCHMARKS.values() for item in benchmark.machines.items())
+    left_out = (
+        f"stateflow{f', {TEN}' if name.endswith('-split') else ''}{LEFT_OUT}{state.lower()}"
+        for name, machine in machines
+        for state in machine.optional
+    )
+    return [*BUILDERS, *VARIANTS, *dict.fromkeys(left_out)]
+
+
+def has_trials(name: str) -> bool:
+    """Whether a method gives the task to its actor again and again."""
+    return name.endswith("reflexion") or name == "try again"
+
+
+def _with_trials(method: SessionMethod, trials: int) -> SessionMethod:
+    """The method with another number of trials; raises ValueError where it makes only one."""
+    program = method.fixed.get("program")
+    if trials < 1 or not isinstance(program, partial) or "trials" not in program.keywords:
+        raise ValueError(f"{method.name!r} cannot have {trials} trials; Reflexion can, 1 or more")
+    return replace(method, fixed={**method.fixed, "program": partial(program, trials=trials)})
+
+
+def load_method(
+    name: str, benchmark: str | Benchmark, *, taught: bool = False, trials: int | None = None
+) -> SessionMethod:
     """A method with its prompts for a benchmark; with none if the model was taught the method.
 
     benchmark: its record; or its name, or that of the few-shot prompts of one of its task types
         ("alfworld-heat", see `Env.examples`).
+    trials: of Reflexion and Try Again; None takes those of their papers.
     Raises ValueError for an unknown name, or where a benchmark lacks what the method needs;
     FileNotFoundError for a prompt that nobody has written.
     """
@@ -285,7 +475,12 @@ def load_method(name: str, benchmark: str | Benchmark, *, taught: bool = False) 
             raise ValueError(f"no adapter teaches {name!r}; those taught: {', '.join(TAUGHT)}")
         return TAUGHT[name]()
     builders = BUILDERS | {variant: VARIANTS[variant] for variant in benchmark.methods}
-    if name not in builders:
+    whole, *left_out = name.split(LEFT_OUT)
+    if whole not in builders or (left_out and whole not in WITH_STATES):
         known = ", ".join(builders)
         raise ValueError(f"there is no method {name!r} on {examples}; known: {known}")
-    return builders[name](benchmark, examples)
+    build = builders[whole]
+    method = (
+        build(benchmark, examples, without=left_out) if left_out else build(benchmark, examples)
+    )
+    return method if trials is None else _with_trials(method, trials)

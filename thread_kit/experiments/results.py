@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import pandas as pd
 
+from thread_kit.analysis.cut import find_budget
 from thread_kit.analysis.statistics import success
 from thread_kit.experiments.results_file import canonical, read_results
 
@@ -34,12 +35,12 @@ class Results:
     def frame(self) -> pd.DataFrame:
         """One row an episode. `task` is JSON text; its parts (split, number ...) are columns too.
 
-        limits and engine are JSON text.
+        limits, budget and engine are JSON text.
         """
-        texts = ("task", "limits", "engine")
+        texts = ("task", "limits", "budget", "engine")
         return pd.DataFrame(
             [
-                {**row, **{name: canonical(row[name]) for name in texts}}
+                {**row, **{name: canonical(row[name]) for name in texts if name in row}}
                 | {part: value for part, value in row["task"].items() if part not in row}
                 for row in self.rows
             ]
@@ -61,6 +62,8 @@ class Results:
         solved = sum(row["solved"] for row in self.rows)
         broken = [row["error"] for row in self.rows if row["error"]]
         more = f", {len(broken)} broke down, the first with {broken[0]}" if broken else ""
+        if cut := sum(bool(find_budget(row)) and not row["solved"] for row in self.rows):
+            more = f", {cut} cut by a budget{more}"
         return f"Results({len(self.rows)} episodes, {solved} solved{more})"
 
     def _repr_html_(self) -> str:

@@ -55,9 +55,19 @@ _COLUMNS: dict[str, type | tuple[type, ...]] = {
 """What every row has, whichever version wrote it."""
 
 
+RENAMED = {
+    "stateflow": "sf_chat",
+    "stateflow, 10 states": "sf_chat, 10 states",
+    "stateflow+reflexion": "sf_chat+reflexion",
+}
+"""What methods were called before: what was StateFlow had its instructions in the history, which is
+SF_Chat (StateFlow paper, appendix A.3)."""
+
+
 def read_results(path: str | Path) -> list[dict[str, Any]]:
     """The rows of a results file, each once; of an episode that is being written, none.
 
+    A row of before, whose method has another name now, says the old one, too (`was`).
     Raises FileNotFoundError, or ResultsFileError naming the line that is no row, or that has the
     same episode as an earlier one with another outcome.
     """
@@ -67,7 +77,9 @@ def read_results(path: str | Path) -> list[dict[str, Any]]:
     rows: dict[Key, dict[str, Any]] = {}
 
     def take(row: Any) -> None:
-        if rows.setdefault(_check_row(row), row) != row:
+        _check_row(row)
+        row = _rename(row)
+        if rows.setdefault(Key.of(row), row) != row:
             raise ValueError(
                 "an earlier line has this episode with another outcome; delete one of the two"
             )
@@ -76,12 +88,19 @@ def read_results(path: str | Path) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _check_row(row: Any) -> Key:
-    """The key of a row; raises TypeError for what is none, KeyError for a column that it lacks."""
+def _rename(row: dict[str, Any]) -> dict[str, Any]:
+    """A row under the name that its method has now; such rows have no column `state` yet."""
+    if row["method"] not in RENAMED or "state" in row:
+        return row
+    return {**row, "method": RENAMED[row["method"]], "was": row["method"]}
+
+
+def _check_row(row: Any) -> None:
+    """Raises TypeError for what is no row, KeyError for a column that it lacks."""
     for name, kind in _COLUMNS.items():
         if not isinstance(row[name], kind) or (kind is int and isinstance(row[name], bool)):
             raise TypeError(f"{name} is {row[name]!r:.60}")
-    return Key.of(row)
+    Key.of(row)
 
 
 class ResultsFile:

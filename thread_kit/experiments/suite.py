@@ -21,6 +21,7 @@ from tqdm.auto import tqdm
 
 from thread_kit.engines.engine import Engine
 from thread_kit.envs.env import Env
+from thread_kit.experiments.extend import find_replaced
 from thread_kit.experiments.job import Job, RunningJob
 from thread_kit.experiments.method import Method
 from thread_kit.experiments.results import Results
@@ -45,7 +46,9 @@ class Suite:
     traces: keep the trace of every episode, in a folder beside the file. An episode that was killed
         goes on from its trace, and asks the model for nothing twice; without one it begins anew.
         To play all anew, delete the folder together with the file.
-    options: for every method (`calls`, `new_tokens`, `temperature` ...): all have the same budget.
+    options: for every method (`calls`, `new_tokens`, `temperature` ...). Where they say nothing of
+        `calls`, `new_tokens` and the environment's `actions`, a method has the budget of its paper
+        (`experiments/budgets.py`). Each row has its limits, and where they are from.
 
     Raises ValueError for an empty or a double part.
     """
@@ -87,6 +90,7 @@ class Suite:
         at_once: int = 1,
         executor: Executor | None = None,
         retry: bool = False,
+        extend: bool = False,
         progress: bool = True,
     ) -> Results:
         """Play what the file lacks; the results of this suite, those of earlier runs included.
@@ -97,6 +101,9 @@ class Suite:
             of one process share it): a ProcessPoolExecutor that spawns, or a Dask client's
             `get_executor()`. The suite has to be picklable then.
         retry: play again what broke down with an error. (Otherwise it counts as not solved.)
+        extend: take over what the file has of the same episodes with smaller budgets (calls,
+            tokens, seconds, actions): those that no budget ended as they are, the others go on from
+            their traces, or begin anew where there is none. The new rows take the old ones' place.
 
         An episode that breaks down is a row with its error. Raises ResultsFileError if another
         suite is writing to the file, ValueError if an executor cannot be given what it needs, and
@@ -107,11 +114,27 @@ class Suite:
         with ResultsFile(self.path) as file:
             if retry:
                 file.drop(lambda row: bool(row["error"]))
-            mine = self._play_all(file, at_once, executor, progress)
+            earlier = [*file.rows] if extend else []
+            mine = self._play_all(file, earlier, at_once, executor, progress)
+            self._drop_replaced(file)
             return Results([row for row in file.rows if Key.of(row) in mine])
 
+    def _drop_replaced(self, file: ResultsFile) -> None:
+        """Take out the rows whose place others have taken, and their traces."""
+        replaced = find_replaced(file.rows)
+        traces = {row["trace"] for row in file.rows if Key.of(row) in replaced} - {None}
+        if replaced & {Key.of(row) for row in file.rows}:
+            file.drop(lambda row: Key.of(row) in replaced)
+        for trace in traces - {row["trace"] for row in file.rows}:
+            (self.path.parent / trace).unlink(missing_ok=True)
+
     def _play_all(
-        self, file: ResultsFile, at_once: int, executor: Executor | None, progress: bool
+        self,
+        file: ResultsFile,
+        earlier: Sequence[dict[str, Any]],
+        at_once: int,
+        executor: Executor | None,
+        progress: bool,
     ) -> set[Key]:
         """Play, write and show; the keys of all episodes of this suite."""
         done = {Key.of(row): bool(row["solved"]) for row in file.rows}
@@ -120,7 +143,7 @@ class Suite:
         # smoothing=0: the time left comes from the mean of all that was played in this run.
         options = {"smoothing": 0, "miniters": 1, "disable": not progress}
         with tqdm(total=len(self), unit="episode", **options) as bar:
-            for key, row in self._episodes(done, at_once, executor):
+            for key, row in self._episodes(done, earlier, at_once, executor):
                 mine.add(key)
                 if row is not None:
                     file.append(row)
@@ -137,12 +160,20 @@ class Suite:
         return mine
 
     def _episodes(
-        self, done: Collection[Key], at_once: int, executor: Executor | None
+        self,
+        done: Collection[Key],
+        earlier: Sequence[dict[str, Any]],
+        at_once: int,
+        executor: Executor | None,
     ) -> Iterator[Played]:
         """The key of each episode when it is over, and its row unless it was there before."""
         by_job = defaultdict(set)
         for key in done:
             by_job[key.method, key.model, key.task, key.seed].add(key)
+        earlier_by_job = defaultdict(list)
+        for row in earlier:
+            key = Key.of(row)
+            earlier_by_job[key.method, key.model, key.task, key.seed].append(row)
         for model, source in self.models.items():
             jobs = [
                 Job(
@@ -153,6 +184,7 @@ class Suite:
                     seed,
                     self.options,
                     frozenset(by_job[method.name, model, canonical(task), seed]),
+                    earlier_by_job[method.name, model, canonical(task), seed],
                     self._traces,
                     at_once,
                 )

@@ -11,7 +11,8 @@
 
 A thread is one call of ADAPT: its own text is the executor's, its children are the planner and the
 sub-tasks. Success is what the executor says of itself, never the environment's reward (section
-3.1).
+3.1). Where the environment itself is over, everything is: an executor that has won has succeeded,
+and no planner is asked any more.
 """
 
 from __future__ import annotations
@@ -21,11 +22,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from thread_kit.methods.common import ask, completed, last_step, subtask, verdict, write_reply
+from thread_kit.methods.common import (
+    START,
+    Progress,
+    ask,
+    completed,
+    subtask,
+    until_verdict,
+    verdict,
+    with_break,
+    write_reply,
+)
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
-from thread_kit.requests import Finished, NewThread, Request, Status, Steps
+from thread_kit.requests import Act, Finished, NewThread, Request, Restore, Status, Steps
+from thread_kit.trace.episode import Episode
 
 
 def adapt(
@@ -35,47 +47,89 @@ def adapt(
     max_depth: int = 4,
     iterations: int = 20,
     start: tuple[str, ...] = (),
+    look: str = "",
     carry: bool = False,
-    known: str = "",
+    progress: Progress = START,
     k: int = 1,
 ) -> Steps:
     """ADAPT(T, k), where T is the thread's context and its prompt is the executor's.
 
     planner: the planner's prompt. max_depth: d_max; the paper's is 4 on TextCraft, 3 elsewhere.
     iterations, start: as in `react`, for each executor.
-    carry: the last action of a sub-task that succeeded is the first thing that the next executors
-        read (appendix A, ALFWorld); known: that action, from above.
+    look: an action that shows the planner where it is (appendix A, WebShop: the page).
+    carry: each executor begins where the last one that succeeded has left the environment, and the
+        last action of that one is the first thing that it reads (appendix A, ALFWorld): what failed
+        is undone. progress: of those before, from above.
     k: the level of this thread.
     """
     # completed = executor(T)
+    if carry:
+        yield Restore(progress.actions)
+    known = progress.known if carry else ""
     executed = yield from react(thread, iterations=iterations, start=start, known=known)
     success = executed.status.is_end and completed(executed.printed or "")
+    progress = progress.after(executed, success)
     Y = executed.sequence
     # if k > d_max then return False: each sub-task would, so none has to be planned.
-    if success or k >= max_depth:
-        known = last_step(Y) if success and carry else known
-        return replace(executed, variables={"known": known}, printed=verdict(success))
+    if success or progress.won is not None or k >= max_depth:
+        return replace(executed, variables={"progress": progress}, printed=verdict(success))
 
     # P, logic = planner(T)
-    Y, text, _ = yield from ask(
-        thread, Y, "plan", thread.context, program=write_reply, prompt=planner
-    )
+    context = thread.context
+    if look:
+        if carry:
+            yield Restore(progress.actions)
+        Y += thread.instruction(with_break(Y, f"> {look} {thread.dialect.listen}"))
+        seen = (yield Act(look)).strip()
+        Y += thread.observed(seen)
+        context = f"{seen}\n{context}"
+    Y, text, _ = yield from ask(thread, Y, "plan", context, program=write_reply, prompt=planner)
     plan = parse_plan(text)
     if plan is None:
-        return Finished(Y, Status.ENDED, {"known": known}, verdict(False))
+        return Finished(Y, Status.ENDED, {"progress": progress}, verdict(False))
 
-    child = partial(adapt, planner=planner, max_depth=max_depth, carry=carry, k=k + 1)
+    child = partial(adapt, planner=planner, max_depth=max_depth, look=look, carry=carry, k=k + 1)
 
     def attempt(step: int) -> Generator[Request, Any, bool]:
-        nonlocal Y, known
+        nonlocal Y, progress
+        if progress.won is not None:
+            return progress.won
         task = plan.steps[step]
         context = subtask(thread.context, task)
-        program = partial(child, iterations=iterations, start=start, known=known)
+        program = partial(child, iterations=iterations, start=start, progress=progress)
         Y, text, finished = yield from ask(thread, Y, task, context, program=program)
-        if completed(text):
-            known = finished.variables.get("known", known)
+        progress = finished.variables.get("progress", progress)  # none of one that was cut
         return completed(text)
 
     # O = {ADAPT(T_sub, k + 1) | T_sub in P}; completed = logic(O)
     success = yield from combine(plan.logic, attempt)
-    return Finished(Y, Status.ENDED, {"known": known}, verdict(success))
+    return Finished(Y, Status.ENDED, {"progress": progress}, verdict(success))
+
+
+# What a trace tells of these methods
+
+
+def k_max(episode: Episode) -> int | None:
+    """The deepest level of ADAPT that an episode has used (section 6.3, Table 3); 1 of ReAct.
+
+    None for other methods.
+    """
+    program = episode.header.get("program")
+    facts = program if isinstance(program, dict) else {"name": program}
+    if facts["name"] not in ("adapt", "react"):
+        return None
+    prompts = episode.header.get("prompts", {})
+    planners = {sha for sha, prompt in prompts.items() if prompt["name"] == facts.get("planner")}
+    own = (thread for thread in episode.threads.values() if thread.prompt not in planners)
+    return 1 + max((thread.depth for thread in own), default=0)
+
+
+def claims_success(episode: Episode) -> bool:
+    """What a method with executors finds of its own success (section 3.1, appendix F).
+
+    The last verdict in the main thread: AND and OR stop at the step that decides them. Where the
+    environment has won, nobody asks.
+    """
+    spans = episode.threads[0].sequence.spans if episode.threads else ()
+    said = spans[-1].text.removesuffix(episode.dialect.end) if spans else ""
+    return episode.reward == 1 or completed(until_verdict(said) or said)

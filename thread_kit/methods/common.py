@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from thread_kit.dialect import Dialect, Stop
@@ -41,6 +43,41 @@ def completed(text: str) -> bool:
 def verdict(success: bool) -> str:
     """What an executor says of itself."""
     return COMPLETED if success else FAILED
+
+
+_VERDICT = re.compile(r"^.*\btask (?:completed|failed)\b\W*$", re.MULTILINE | re.IGNORECASE)
+
+
+def until_verdict(text: str) -> str:
+    """A text up to the first line that ends with a verdict on itself; "" where none does."""
+    found = _VERDICT.search(text)
+    return text[: found.end()].strip() if found else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What executors hand on in a method of several (ADaPT paper, appendix A).
+
+    actions: of those that succeeded, in order; known: the last of them and what was observed, as
+        steps stand in a thread. Failures hand nothing on.
+    won: whether the environment's task is won, once it is over; None before.
+    """
+
+    actions: tuple[str, ...] = ()
+    known: str = ""
+    won: bool | None = None
+
+    def after(self, executor: Finished, success: bool) -> Progress:
+        """With what an executor (`methods/react.py`) has done."""
+        won = executor.variables.get("won")
+        if not success:
+            return replace(self, won=won)
+        actions = (*self.actions, *executor.variables.get("actions", ()))
+        return Progress(actions, last_step(executor.sequence), won)
+
+
+START = Progress()
+"""Before the first executor."""
 
 
 Answer = Generator[Request, Any, tuple[Sequence, str, Finished]]

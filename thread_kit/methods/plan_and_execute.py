@@ -14,7 +14,7 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
-from thread_kit.methods.common import ask, completed, last_step, own_text, subtask, verdict
+from thread_kit.methods.common import START, ask, completed, own_text, subtask, verdict
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
@@ -25,6 +25,7 @@ from thread_kit.requests import (
     Generated,
     NewThread,
     Request,
+    Restore,
     Status,
     Steps,
 )
@@ -44,7 +45,7 @@ def plan_and_execute(
     executor: its prompt. iterations, start: as in `react`, for each step. carry: as in `adapt`, so
     that the executors of both know the same.
     """
-    known = ""
+    progress = START
     # P, logic = planner(T)
     generated: Generated = yield Generate(Sequence())
     Y = Sequence((generated.span,))
@@ -54,13 +55,17 @@ def plan_and_execute(
         return Finished(Y, status, {}, verdict(False))
 
     def attempt(step: int) -> Generator[Request, Any, bool]:
-        nonlocal Y, known
+        nonlocal Y, progress
+        if progress.won is not None:
+            return progress.won
+        if carry:
+            yield Restore(progress.actions)
         task = plan.steps[step]
         context = subtask(thread.context, task)
+        known = progress.known if carry else ""
         program = partial(react, iterations=iterations, start=start, known=known)
         Y, text, child = yield from ask(thread, Y, task, context, program=program, prompt=executor)
-        if carry and completed(text):
-            known = last_step(child.sequence)
+        progress = progress.after(child, completed(text))
         return completed(text)
 
     # O = {executor(T_sub) | T_sub in P}; return logic(O)

@@ -6,22 +6,33 @@
       if Y is over then return Y
       Y = Y + E(action)
 
-It is also the executor of the ADaPT paper (section 3.1), which all methods there share: its last
-line judges whether the task is completed. There it has 20 iterations on TextCraft and on ALFWorld,
-and 60 as a method of its own (appendix A). An iteration is a call of the model here, with as many
-thoughts as it likes before the action; the paper counts a thought as one, too.
+It is also the executor of the ADaPT paper (section 3.1), which all methods there share: it is over
+where it says "Task completed!" or "Task failed!" of itself, or where the environment is over. There
+it has 20 iterations on TextCraft and on ALFWorld, and 60 as a method of its own (appendix A). A
+thought is an iteration as an action is, though one call of the model may write several.
 
 In a dialect of code the text is a program with thoughts in it, and an action shows what a line of
-it prints: that is NLEP+ReAct (THREAD paper, section 4.4).
+it prints: that is NLEP+ReAct (THREAD paper, section 4.4). An iteration is a call there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from thread_kit.dialect import Dialect
 from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.common import Code, own_text
-from thread_kit.requests import ENDS, Act, Finished, Generate, Generated, NewThread, Status, Steps
+from thread_kit.methods.common import Code, own_text, until_verdict, verdict
+from thread_kit.requests import (
+    ENDS,
+    Act,
+    Finished,
+    Generate,
+    Generated,
+    NewThread,
+    Observation,
+    Status,
+    Steps,
+)
 from thread_kit.sequence import Sequence
 
 NO_ACTION = "This is no action; an action is a line that starts with '> '."
@@ -35,34 +46,55 @@ def react(
     known: str = "",
     temperature: float | None = None,
 ) -> Steps:
-    """Think and act until the model ends its text; returns its last words.
+    """Think and act until the model, or the environment, is done; returns its last words.
 
-    iterations: calls of the model at most. start: actions that are taken before the first of them
+    iterations: thoughts and actions at most. start: actions that are taken before the first of them
     (ADaPT paper, appendix A: the inventory). known: steps of another thread that stand at the start
     of this one. temperature: None is the episode's.
+
+    The variables of what it returns: `actions`, all that it took, and `won`, as in `Progress`.
     """
     dialect = thread.dialect
     Y = Sequence()
+    taken: list[str] = []
     if known:
         Y += thread.instruction(known)
     for action in start:
         Y += thread.instruction(f"> {action} {dialect.listen}")
         Y += thread.observed((yield Act(action)).strip())
+        taken.append(action)
 
     code = Code()
-    for _ in range(iterations):
+    used = 0
+    while used < iterations:
         # Y = Y + LLM(q + c + Y)
         generated: Generated = yield Generate(Y, temperature)
         Y += generated.span
+        written = dialect.bare(generated.span.text.removesuffix(dialect.end))
+        used += _count_iterations(written, dialect)
         yield from code.run(Y, generated.stop, dialect)
-        if generated.stop in ENDS:
-            # if Y is over then return Y
-            words = own_text(Sequence((generated.span,)), dialect)
+        # if Y is over then return Y
+        judged = "" if dialect.code else until_verdict(written)
+        if judged or generated.stop in ENDS:
+            words = judged or own_text(Sequence((generated.span,)), dialect)
             printed = "\n".join(filter(None, [code.printed, words]))
-            return Finished(Y, ENDS[generated.stop], {}, printed)
+            status = Status.ENDED if judged else ENDS[generated.stop]
+            return Finished(Y, status, {"actions": tuple(taken)}, printed)
         # Y = Y + E(action)
         if Y.last_line_is_own and dialect.is_action(Y.last_line):
-            Y += thread.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())
+            action = xi_after_mark(Y, {}, dialect)
+            observation: Observation = yield Act(action)
+            Y += thread.observed(observation.strip())
+            taken.append(action)
+            if observation.is_over:
+                won = observation.reward == 1
+                variables = {"actions": tuple(taken), "won": won}
+                return Finished(Y, Status.ENDED, variables, verdict(won))
         else:
             Y += thread.instruction(dialect.closed(NO_ACTION))
-    return Finished(Y, Status.OUT_OF_CALLS, {})
+    return Finished(Y, Status.OUT_OF_CALLS, {"actions": tuple(taken)})
+
+
+def _count_iterations(written: str, dialect: Dialect) -> int:
+    """The lines that a call wrote, each of which the ADaPT paper asks for by a call."""
+    return 1 if dialect.code else max(1, sum(bool(line.strip()) for line in written.split("\n")))

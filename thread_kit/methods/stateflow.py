@@ -8,224 +8,217 @@
       return s, G* if counter >= M
     return s, G*
 
-G*, the context history, is the thread's sequence behind its context Q. An output function w is a
-prompter, which adds a static prompt (`Prompter`), a call of the model (`respond`, `Agent`), or of a
-tool (`execute`, `ToolCall`). The transition function delta matches strings (`StringMatching`) or
-asks a model (`ModelCheck`); both are of section 3.2 there.
+G*, the context history, is `History`; output functions w are in `state_outputs.py`, the transition
+function delta is in `state_transitions.py`. Each state's model is an agent with an instruction of
+its own, which the others do not see (sections 3.1 and 4.1 there): they share what was replied and
+observed. In the variant SF_Chat (`sf_chat.py`) the instructions stay in the history of one model.
 
-In the paper each state's model has its own instruction, which the others do not see: that is
-`Agent`. Its variant SF_Chat (appendix A.2) puts the state's instruction into the history and goes
-on with one model: `Prompter`, then `respond`. Nothing is evaluated twice then.
+A machine is written in its benchmark's folder (`envs/alfworld/machine.py`), and the prompts of its
+agents are the sections of one file (prompts/stateflow/alfworld.txt):
+
+    SQL = Machine(
+        {
+            "Init": State((ToolCall("SHOW TABLES"),), go_to("Observe")),
+            "Observe": State((Agent(), execute), go_to("Solve"), instead="Solve"),
+            "Solve": State(
+                (Agent(), execute),
+                StringMatching({"^Error": "Error"}, "Solve", actions={"(?i)^select": "Verify"}),
+            ),
+            ...
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.common import Answer, ask, with_break, write_reply
-from thread_kit.methods.react import NO_ACTION
 from thread_kit.prompts import Prompt
-from thread_kit.requests import (
-    ENDS,
-    Act,
-    Finished,
-    Generate,
-    Generated,
-    NewThread,
-    Request,
-    Status,
-    Steps,
-)
-from thread_kit.sequence import Provenance, Sequence
+from thread_kit.requests import Finished, NewThread, Observation, Request, Status, Steps
+from thread_kit.sequence import Provenance, Sequence, Span
 
-Writing = Generator[Request, Any, Sequence]
+if TYPE_CHECKING:
+    from thread_kit.trace.episode import Episode
 
-Output = Callable[[NewThread, Sequence], Writing]
-"""w: from the history, the history with this output."""
 
-Deciding = Generator[Request, Any, tuple[Sequence, str]]
+@dataclass(slots=True)
+class History:
+    """G*, and what of it the output functions and transitions ask for.
 
-Transition = Callable[[NewThread, Sequence], Deciding]
-"""delta(s, ...): from the history, the history (asking adds to it) and the next state's name."""
+    Y: the thread's sequence, with all that happened. text: the messages in it, as agents read them;
+    the names of the states are none. message: the one that decides: what was observed, None if what
+    the model wrote was no action; of a state that does not act, what the model wrote. action: the
+    one that was executed for it, or "". replies: all that models wrote. names: what patterns
+    call by a name. is_over: the environment says that the task is solved, or failed for good.
+    """
+
+    thread: NewThread
+    agents: Mapping[str, Prompt]
+    state: str
+    Y: Sequence = field(default_factory=Sequence)
+    text: str = ""
+    message: str | None = None
+    action: str = ""
+    replies: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    is_over: bool = False
+
+    def add(self, span: Span, *, is_heard: bool = True) -> None:
+        """A message, or a part of one; what is not heard stands in the trace alone."""
+        self.Y += span
+        if is_heard:
+            self.text += span.text
+
+    def begin_line(self) -> None:
+        """Let what comes next stand on a line of its own."""
+        if self.Y.text and not self.Y.text.endswith("\n"):
+            self.add(self.thread.instruction("\n"))
+
+    def add_reply(self, text: str) -> None:
+        """A model has written this: it decides, unless it is an action."""
+        self.replies.append(text)
+        self.message, self.action = text, ""
+
+    def observe(self, action: str, observation: Observation | None) -> None:
+        """What came of an action decides; None: there was none."""
+        self.message, self.action = observation, action
+        self.is_over = observation is not None and observation.is_over
+
+    def repeats(self, times: int | None) -> bool:
+        """Whether the last replies are the same, so many times."""
+        last = self.replies[-times:] if times else []
+        return len(last) == times and len(set(last)) == 1
+
+
+Output = Callable[[History], Generator[Request, Any, None]]
+"""w: puts its output into the history."""
+
+Transition = Callable[[History], Generator[Request, Any, str]]
+"""delta(s, ...): from the history, the next state's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is done on entering a state, and where it goes on."""
+    """What is done on entering a state, and where it goes on.
+
+    instead: the state that transitions lead to where this one is left out; None if it cannot be.
+    chat: the instruction of the state in SF_Chat.
+    """
 
     outputs: tuple[Output, ...]
     next: Transition
+    instead: str | None = None
+    chat: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
     """S, s0, F, delta and the outputs of a StateFlow model.
 
+    final: of these, the first is where the end of the task leads, whatever the state: the
+    environment has said that it is over, or a model has written the same `repeats` times in a row
+    (StateFlow paper, appendix B.1; None: it may). rerouted: states that are left out.
     Raises ValueError if the start is no state.
     """
 
     states: Mapping[str, State]
     start: str = "Init"
     final: tuple[str, ...] = ("End",)
+    repeats: int | None = None
+    rerouted: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.start not in self.states:
+        if self.resolve(self.start) not in self.states:
             raise ValueError(f"the machine starts in {self.start!r}, which is none of its states")
 
+    def resolve(self, name: str) -> str:
+        """The state that a transition to this one leads to."""
+        for _ in self.rerouted:  # one that is left out can lead to another such one
+            name = self.rerouted.get(name, name)
+        return name
 
-class _Cut(Exception):  # noqa: N818 (no error: a budget)
-    """The model was cut in the middle of a reply."""
+    @property
+    def optional(self) -> dict[str, str]:
+        """The states that can be left out, each with the one that takes its place."""
+        return {name: state.instead for name, state in self.states.items() if state.instead}
 
-    def __init__(self, Y: Sequence, status: Status) -> None:
+    def without(self, *names: str) -> Machine:
+        """The machine with these states left out (StateFlow paper, section 4.1, Figure 4).
+
+        Transitions to them lead where they say `instead`. Raises ValueError for a state that there
+        is not, or that cannot be left out.
+        """
+        rerouted = dict(self.rerouted)
+        for name in names:
+            if name not in self.optional:
+                known = ", ".join(self.optional) or "none"
+                raise ValueError(f"the state {name!r} cannot be left out; those that can: {known}")
+            rerouted[name] = self.optional[name]
+        states = {name: state for name, state in self.states.items() if name not in names}
+        return replace(self, states=states, rerouted=rerouted)
+
+
+class Cut(Exception):  # noqa: N818 (no error: a budget)
+    """A model was cut in the middle of a reply, which ends the machine."""
+
+    def __init__(self, status: Status) -> None:
         super().__init__(status)
-        self.Y, self.status = Y, status
+        self.status = status
 
 
-def stateflow(thread: NewThread, *, machine: Machine, turns: int = 60) -> Steps:
+def stateflow(
+    thread: NewThread,
+    *,
+    machine: Machine,
+    agents: Mapping[str, Prompt] | None = None,
+    turns: int = 60,
+) -> Steps:
     """Run a machine from its start to one of its final states; returns that state's name.
 
-    turns: transitions at most (M); the paper allows 50 rounds on ALFWorld and 10 on InterCode.
+    agents: by state, the prompt of its agent. turns: transitions at most (M); the paper allows 50
+    rounds on ALFWorld and 10 on InterCode, which their environments count.
     Raises ValueError for a transition to a state that there is not.
     """
     # G* = Q; s = s0
-    Y, state = Sequence(), machine.start
+    history = History(thread, agents or {}, machine.resolve(machine.start))
     counter = 0
     # while s is not in F do
-    while state not in machine.final:
-        if state not in machine.states:
-            raise ValueError(f"the machine went to {state!r}, which is none of its states")
+    while history.state not in machine.final:
+        if history.state not in machine.states:
+            raise ValueError(f"the machine went to {history.state!r}, which is none of its states")
         if counter >= turns:
-            return Finished(Y, Status.OUT_OF_CALLS, {})
+            return Finished(history.Y, Status.OUT_OF_CALLS, {})
         try:
             # for w in s.outputs do G* = G* + w(G*)
-            for output in machine.states[state].outputs:
-                Y = yield from output(thread, Y)
+            for output in machine.states[history.state].outputs:
+                yield from output(history)
             # s = delta(s, G*)
-            Y, state = yield from machine.states[state].next(thread, Y)
-        except _Cut as cut:
-            return Finished(cut.Y, cut.status, {})
+            if history.is_over or history.repeats(machine.repeats):
+                history.state = machine.final[0]
+            else:
+                following = yield from machine.states[history.state].next(history)
+                history.state = machine.resolve(following)
+        except Cut as cut:
+            return Finished(history.Y, cut.status, {})
         counter += 1
-    return Finished(Y, Status.ENDED, {}, state)
+    return Finished(history.Y, Status.ENDED, {}, history.state)
 
 
-# Output functions
+_TAG = re.compile(r"\s*\[(\w+(?: \w+)?)\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Prompter:
-    """P: a static prompt, on a line of its own."""
+def find_last_state(episode: Episode) -> str | None:
+    """The state in which a machine was at the end of an episode (StateFlow paper, Table 8).
 
-    text: str
-
-    def __call__(self, thread: NewThread, Y: Sequence) -> Writing:
-        yield from ()
-        return Y + thread.instruction(with_break(Y, f"{self.text}\n"))
-
-
-def respond(thread: NewThread, Y: Sequence) -> Writing:
-    """M: the model goes on with the history, to its next mark."""
-    generated: Generated = yield Generate(Y)
-    Y += generated.span
-    if generated.stop in ENDS and not ENDS[generated.stop].is_end:
-        raise _Cut(Y, ENDS[generated.stop])
-    return Y
-
-
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """M_i: a model with its own prompt reads the whole history and gives the next message."""
-
-    prompt: Prompt
-
-    def __call__(self, thread: NewThread, Y: Sequence) -> Writing:
-        role = f"[{self.prompt.name}]"
-        Y, text, _ = yield from _ask_model(thread, Y, role, "", self.prompt)
-        return Y + thread.instruction(f"{text} {thread.dialect.listen}")
-
-
-def execute(thread: NewThread, Y: Sequence) -> Writing:
-    """E: takes the action that is the last line; says so where it is none."""
-    if not thread.dialect.is_action(Y.last_line):
-        return Y + thread.instruction(thread.dialect.closed(NO_ACTION))
-    observation: str = yield Act(xi_after_mark(Y, {}, thread.dialect))
-    return Y + thread.observed(observation.strip())
-
-
-def acknowledge(thread: NewThread, Y: Sequence) -> Writing:
-    """Close a line of the model that is not executed, so that it can go on."""
-    yield from ()
-    listens = Y.text.endswith(thread.dialect.listen)
-    return Y + thread.instruction(thread.dialect.closed("OK.")) if listens else Y
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """E: the same action whenever the state is entered."""
-
-    action: str
-
-    def __call__(self, thread: NewThread, Y: Sequence) -> Writing:
-        Y += thread.instruction(with_break(Y, f"> {self.action} {thread.dialect.listen}"))
-        observation: str = yield Act(self.action)
-        return Y + thread.observed(observation.strip())
-
-
-# Transitions
-
-
-@dataclass(frozen=True, slots=True)
-class StringMatching:
-    """By string: the state of the first pattern (a regular expression) that the last message has.
-
-    The last message is what was observed last, or what the model wrote if nothing was since.
+    None for other methods. Of several trials it is the last one's.
     """
-
-    patterns: Mapping[str, str]
-    otherwise: str
-
-    def __call__(self, thread: NewThread, Y: Sequence) -> Deciding:
-        yield from ()
-        text = last_message(Y)
-        states = (state for pattern, state in self.patterns.items() if re.search(pattern, text))
-        return Y, next(states, self.otherwise)
-
-
-def go_to(state: str) -> StringMatching:
-    """ToolCall to the same state."""
-    return StringMatching({}, state)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCheck:
-    """By model: it reads the history and the question; the state of the first answer it gives.
-
-    prompt: of the model that is asked. Capital letters of its answer do not matter.
-    """
-
-    question: str
-    answers: Mapping[str, str]
-    otherwise: str
-    prompt: Prompt
-
-    def __call__(self, thread: NewThread, Y: Sequence) -> Deciding:
-        Y, text, _ = yield from _ask_model(thread, Y, self.question, self.question, self.prompt)
-        reply = text.casefold()
-        states = (state for answer, state in self.answers.items() if answer.casefold() in reply)
-        return Y, next(states, self.otherwise)
-
-
-def _ask_model(thread: NewThread, Y: Sequence, line: str, question: str, prompt: Prompt) -> Answer:
-    history = "\n".join(filter(None, [thread.context, Y.text.rstrip(), question]))
-    return (yield from ask(thread, Y, line, history, program=write_reply, prompt=prompt))
-
-
-def last_message(Y: Sequence) -> str:
-    """What was observed last, or what the model wrote if nothing was since; "" at the start."""
-    for span in reversed(Y.spans):
-        if span.provenance is not Provenance.INSTRUCTION:
-            return span.text
-    return ""
+    programs = [episode.header.get("program")]
+    programs += [program.get("actor") for program in programs if isinstance(program, dict)]
+    if "stateflow" not in [p.get("name") for p in programs if isinstance(p, dict)]:
+        return None
+    for thread in reversed(episode.threads.values()):
+        for span in reversed(thread.sequence.spans):
+            if span.provenance is Provenance.INSTRUCTION and (tag := _TAG.match(span.text)):
+                return tag[1]
+    return None

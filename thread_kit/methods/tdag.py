@@ -65,6 +65,8 @@ def tdag(
             thread, Y, "agent", context, program=write_reply, prompt=generator
         )
         # r_i = agent(t_i)
-        context = f"{about}\n{context}"
-        Y, _, _ = yield from ask(thread, Y, "result", context, program=agent, prompt=executor)
+        asked = f"{about}\n{context}"
+        Y, text, child = yield from ask(thread, Y, "result", asked, program=agent, prompt=executor)
+        if "won" in child.variables:  # the environment is over
+            return Finished(Y, Status.ENDED, {}, text)
     return Finished(Y, Status.OUT_OF_CALLS, {})

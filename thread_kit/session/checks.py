@@ -30,7 +30,7 @@ def check_parts(
     for prompt in known:
         if not isinstance(prompt, Prompt):
             raise ValueError(f"prompt={prompt!r} is no prompt; load one: tk.load_prompt(...)")
-    dialects = {prompt.dialect for prompt in known if prompt.examples}
+    dialects = {prompt.dialect for prompt in known if prompt.text}
     if len(dialects | ({dialect} if dialect else set())) > 1:
         raise ValueError(
             "the prompts and the session speak different dialects, so the examples would show "
@@ -58,10 +58,10 @@ def check_futures(dialect: Dialect, scope: str) -> None:
     """
     if dialect.spawn is None:
         return
-    if scope == "none":
+    if scope in ("none", "own"):
         raise ValueError(
-            f"a child spawned by {dialect.spawn!r} gives its text to a variable, and there are "
-            "none (scope='none'); leave them on, or take a dialect without a spawn mark"
+            f"a child spawned by {dialect.spawn!r} gives its text to a variable of its parent, and "
+            f"scope={scope!r} has none; leave them on, or take a dialect without a spawn mark"
         )
     if scope == "shared":
         raise ValueError(

@@ -63,16 +63,22 @@ def plan_fork(
 
     Raises ValueError for what cannot be changed there.
     """
+    # 1. What is changed, where a person said so.
     starts: dict[Place, CallStart] = {}
-    if at is None:
-        at, starts = _broken_off(episode)
-    at = _place(episode, at, observation, returned)
+    is_over = at is not None and not _is_broken_off(episode)
+    end, open_calls = (len(episode.events), {}) if is_over else _broken_off(episode)
+    goes_on = at is None
+    at = _place(episode, end if at is None else at, observation, returned)
     edits = _edits(episode, at, context, observation, returned, variables)
     same_tokens = _same_tokens(episode, engine)
     if token is not None or text or forbid_spawn:
         call, start, more = _cut(episode, at, engine, token or 0, text, forbid_spawn, same_tokens)
         starts[call] = start
         edits += more
+
+    # 2. Where it goes on: how an episode broke off is no past that could be repeated.
+    if goes_on or at > end:
+        at, starts = _place(episode, end), {**open_calls, **starts}
     origin = {"of": fingerprint(episode, at), "event": at, "token": token or 0}
     replay = Replay(episode, at, edits, starts, same_tokens, origin)
     settings = _settings(episode, replay, recorded or {}, options)
@@ -115,13 +121,18 @@ _BROKEN_OFF = (
 )
 
 
+def _is_broken_off(episode: Episode) -> bool:
+    """It was ended from outside, and did not come to its end."""
+    return episode.status in _BROKEN_OFF
+
+
 def _broken_off(episode: Episode) -> tuple[int, dict[Place, CallStart]]:
     """The end of what happened before an episode was ended from outside, and its open calls."""
     events, starts = episode.events, {}
     at = len(events)
     if episode.status.is_live:  # a torn trace, or a session that is paused
         return at, {}
-    if episode.status not in _BROKEN_OFF:
+    if not _is_broken_off(episode):
         raise ValueError(
             f"the episode came to its end ({episode.status}); give the number of the event to "
             f"fork at, 0 to {at - 2}"
@@ -141,7 +152,9 @@ def _broken_off(episode: Episode) -> tuple[int, dict[Place, CallStart]]:
     return at, starts
 
 
-def _place(episode: Episode, at: int, observation: str | None, returned: str | None) -> int:
+def _place(
+    episode: Episode, at: int, observation: str | None = None, returned: str | None = None
+) -> int:
     """The number of the first event that the change of event `at` makes different."""
     last = len(episode.events) - (0 if episode.status.is_live else 1)
     if not 0 <= at <= last:
@@ -229,8 +242,9 @@ def _cut(
                 "keep fewer tokens"
             )
         text = written[: stop[0]].decode("utf-8", "replace")[len(kept) :]
-    tokens = span.tokens[:token] if same_tokens else engine.tokenize(kept)
-    new = engine.tokenize(text)
+    tokenize = engine.tokenizer(episode.threads[event.thread].prompt)
+    tokens = span.tokens[:token] if same_tokens else tokenize(kept)
+    new = tokenize(text)
     if len(tokens) != token:
         lengths = spread(len(kept), len(tokens))
     given = Span(Provenance.GENERATED, kept + text, tokens + new)
@@ -284,12 +298,15 @@ def _edits(
 
 def _same_tokens(episode: Episode, engine: Engine) -> bool:
     """Does this engine spell texts as the recorded one did?"""
-    prompts = episode.header.get("prompts", {}).values()
-    pairs = [(p["text"], p["tokens"], True) for p in prompts if p["tokens"]]
+    prompts = episode.header.get("prompts", {}).items()
+    pairs = [(sha, p["text"], p["tokens"], True) for sha, p in prompts if p["tokens"]]
     main = episode.threads.get(0)
     if main:
-        pairs.append((main.context.text, main.context.tokens, not pairs))
-    return all(engine.tokenize(text, first=first) == tuple(t) for text, t, first in pairs)
+        pairs.append((main.prompt, main.context.text, main.context.tokens, not pairs))
+    return all(
+        engine.tokenizer(sha)(text, first=first) == tuple(tokens)
+        for sha, text, tokens, first in pairs
+    )
 
 
 def _settings(
@@ -348,7 +365,10 @@ def _roles(
 def _prompt(sha: str, stored: dict[str, Any], dialect: Dialect) -> Prompt:
     if not stored["text"]:
         return EMPTY
-    prompt = parse_prompt(stored["text"], stored["name"], dialect)
+    if stored["text"].startswith("Prompt:\n"):
+        prompt = parse_prompt(stored["text"], stored["name"], dialect)
+    else:
+        prompt = Prompt(stored["name"], (), dialect, stored["text"])
     if prompt.sha256 != sha:
         raise ValueError(f"the prompt {stored['name']!r} of the trace does not have its own hash")
     return prompt

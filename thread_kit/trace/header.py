@@ -36,15 +36,18 @@ def make_header(
     fork: Mapping[str, Any] | None = None,
     logprobs: bool = False,
     packages: Iterable[str] = (),
+    others: Callable[[str], Mapping[str, Any] | None] = lambda sha256: None,
 ) -> dict[str, Any]:
     """The header of a new trace, as it reads back from the file.
 
     model: what the engine says of itself. environment, task: None without an environment.
     prompts: each few-shot prompt with its tokens, the main thread's first.
-    exchange: phi, psi, xi and abstract. scope: "exported", "shared" or "none".
+    exchange: phi, psi, xi and abstract. scope: "exported", "shared",
+        "own" or "none".
     limits: calls, tokens, levels, seconds; None is no limit. sampling: temperature and seed.
     program: what the main thread runs; None is THREAD. fork: where the past comes from.
-    packages: whose versions matter to the environment.
+    packages: whose versions matter to the environment. others: of a prompt's hash the model that
+        reads it, where that is another one.
     """
     marks = {name: getattr(dialect, name) for name in Dialect.__slots__}
     header: dict[str, Any] = {
@@ -53,7 +56,12 @@ def make_header(
         "environment": environment,
         "task": task,
         "prompts": {
-            prompt.sha256: {"name": prompt.name, "text": prompt.text, "tokens": tokens}
+            prompt.sha256: {
+                "name": prompt.name,
+                "text": prompt.text,
+                "tokens": tokens,
+                **({"model": other} if (other := others(prompt.sha256)) else {}),
+            }
             for prompt, tokens in prompts
         },
         "dialect": {name: mark for name, mark in marks.items() if mark not in (None, False)},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thread_kit.envs.alfworld.env import SPLITS, AlfWorld, tasks
+from thread_kit.envs.alfworld.machine import MACHINES
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.errors.rules import AlfWorldRules
 
@@ -22,11 +23,17 @@ ALFWORLD = Benchmark(
     arguments=lambda task: {"split": task.split, "game": task.name},
     choose=choose_game,
     rules={"nearest": "take what is no action for the admissible one most like it (StateFlow)"},
-    methods=("adapt, atomic", "adapt, by type", "stateflow, 10 states", "thread, task-general"),
+    methods=(
+        *("react-hybrid", "react-atomic", "adapt-atomic"),
+        *("react-by-type", "plan-and-execute-by-type", "try-again-by-type", "reflexion-by-type"),
+        *("adapt-by-type", "stateflow, 10 states", "sf_chat, 10 states"),
+        "thread, task-general",
+    ),
     # ADaPT paper, section 6.2: atomic skills and two whole games (hybrid), or the skills only.
     executors=("executor", "atomic"),
     carry=True,  # appendix A
     handlers=("find", "make", "put", "use"),
+    machines=MACHINES,
     error_rules=AlfWorldRules,
     adapters={"smollm2-135m": "thread-alfworld-135m"},
     published="ALFWorld",

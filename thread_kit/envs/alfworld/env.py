@@ -198,6 +198,10 @@ class AlfWorld(Env):
         """Whether the goal is reached."""
         return self._won
 
+    def find_nearest(self, action: str) -> str:
+        """The admissible action that is most like this, by BLEU (StateFlow paper, section 4.2)."""
+        return find_nearest(action.strip(), self._admissible)
+
     def reset(self) -> str:
         """Start the game; returns the room and the task, the context of the main thread.
 
@@ -231,7 +235,7 @@ class AlfWorld(Env):
         assert self._process is not None
         action = action.strip()
         if self.nearest:
-            action = find_nearest(action, self._admissible)
+            action = self.find_nearest(action)
         reply = self._process.ask(do="step", action=action)
         self._actions += 1
         self._won = reply["won"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.textcraft.env import SPLITS, TextCraft, tasks
+from thread_kit.envs.textcraft.machine import MACHINE
 from thread_kit.errors.rules import TextCraftRules
 
 TEXTCRAFT = Benchmark(
@@ -13,8 +14,8 @@ TEXTCRAFT = Benchmark(
     splits=tuple(SPLITS),
     arguments=lambda task: {"split": task.split, "number": task.number},
     start=("inventory",),
-    max_depth=4,
     handlers=("get", "make"),
+    machines={"textcraft": MACHINE},
     error_rules=TextCraftRules,
     adapters={"smollm2-135m": "thread-textcraft-135m"},
     published="TextCraft",

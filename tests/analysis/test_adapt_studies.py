@@ -1,0 +1,70 @@
+"""ADaPT's own studies: depth by recipe, and the success heuristic against the reward."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from thread_kit.analysis.adapt_studies import by_recipe_depth, claims_figure, compare_claims
+from thread_kit.envs.textcraft.env import tasks
+
+
+def row(method: str, number: int, solved: bool, k_max: int | None, claimed: bool | None) -> dict:
+    return {
+        "method": method,
+        "model": "m",
+        "split": "test",
+        "number": number,
+        "seed": 0,
+        "solved": solved,
+        "k_max": k_max,
+        "claimed": claimed,
+        "error": "",
+        "task": str(number),
+        **dict.fromkeys(("calls", "evaluated", "generated", "seconds"), 1),
+    }
+
+
+def numbers(depth: int) -> list[int]:
+    return [task.number for task in tasks("test") if task.depth == depth]
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    two, three = numbers(2), numbers(3)
+    return pd.DataFrame(
+        [
+            row("adapt", two[0], True, 1, True),
+            row("adapt", two[1], True, 2, True),
+            row("adapt", two[2], False, 4, True),
+            row("adapt", three[0], True, 3, True),
+            row("react", two[0], True, 1, False),
+            row("react", three[0], False, 1, False),
+            row("thread", two[0], True, None, None),
+        ]
+    )
+
+
+def test_k_max_is_the_mean_of_what_was_used_to_succeed(frame):
+    table = by_recipe_depth(frame).set_index(["method", "recipe_depth"])
+    assert table.loc[("adapt", 2), "k_max"] == 1.5
+    assert table.loc[("adapt", 2), "rate"] == pytest.approx(2 / 3)
+    assert table.loc[("adapt", 3), "k_max"] == 3
+    assert table.loc[("react", 2), "k_max"] == 1
+    assert pd.isna(table.loc[("react", 3), "k_max"])
+    assert pd.isna(table.loc[("thread", 2), "k_max"])
+
+
+def test_claims_stand_beside_rewards(frame):
+    table = compare_claims(frame).set_index("method")
+    assert list(table.index) == ["adapt", "react"]
+    assert table.loc["adapt", ["n", "claimed", "solved", "over", "under"]].tolist() == [
+        *(4, 1.0, 0.75, 0.25, 0.0)
+    ]
+    assert table.loc["react", ["claimed", "under"]].tolist() == [0.0, 0.5]
+
+
+def test_the_figure_has_a_bar_for_each(frame):
+    figure = claims_figure(frame)
+    assert [list(trace.y) for trace in figure.data] == [[100, 0], [75, 50]]
+    assert list(figure.data[0].x) == ["adapt, m", "react, m"]

@@ -1,0 +1,85 @@
+"""Failures by the state in which they end, and success by trial."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from thread_kit.analysis.ending_states import count_ending_states, published_ending_states
+from thread_kit.analysis.trials import success_by_trial
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.experiments.method_registry import load_method
+from thread_kit.experiments.suite import Suite
+
+
+def rows(*episodes: tuple[str, str | None, bool, int]) -> pd.DataFrame:
+    columns = ["method", "state", "solved", "trials"]
+    return pd.DataFrame(episodes, columns=columns).assign(model="m")
+
+
+def test_failures_are_counted_by_their_last_state():
+    frame = rows(
+        ("stateflow", "Put", False, 1),
+        ("stateflow", "Pick", False, 1),
+        ("stateflow", "Pick", False, 1),
+        ("stateflow", "Put", True, 1),
+        ("stateflow, 10 states", "Find", False, 1),
+        ("react", None, False, 1),
+    )
+    table = count_ending_states(frame)
+    assert list(table.columns) == ["method", "model", "Pick", "Find", "Put", "failures"]
+    assert table.values.tolist() == [
+        ["stateflow", "m", 2, 0, 1, 3],
+        ["stateflow, 10 states", "m", 0, 1, 0, 1],
+    ]
+
+
+def test_rows_of_other_methods_have_no_states():
+    for frame in (
+        rows(("react", None, False, 1)),
+        rows(("react", None, True, 1)).drop(columns="state"),
+    ):
+        with pytest.raises(ValueError, match="play the method 'stateflow'"):
+            count_ending_states(frame)
+
+
+def test_the_published_table_has_the_same_form():
+    table = published_ending_states().set_index("method")
+    assert table.loc["StateFlow (7-state)", "Pick/Find"] == 15
+    assert table.loc["StateFlow (10-state)", "Error"] == 2
+    states = table.drop(columns=["model", "failures"])
+    assert (states.sum(axis="columns") == table["failures"]).all()
+
+
+def test_success_grows_with_the_trials():
+    frame = rows(*[("reflexion", None, n < 3, n + 1 if n < 3 else 4) for n in range(4)])
+    table = success_by_trial(frame, 6)
+    assert list(table["rate"]) == [0.25, 0.5, 0.75, 0.75, 0.75, 0.75]
+    assert (table["low"] < table["rate"]).all()
+    assert len(success_by_trial(frame)) == 4
+
+
+def test_a_row_says_the_last_state_and_the_trials(tmp_path):
+    def speak(text: str) -> str:
+        return "no idea #END#"
+
+    methods = [load_method(name, "textcraft", trials=trials) for name, trials in PLAYED]
+    suite = Suite(
+        tmp_path / "r.jsonl",
+        methods=methods,
+        models={"m": ScriptedEngine(speak)},
+        environment=TextCraft,
+        tasks=[{"split": "dev", "number": 47}],
+    )
+    results = suite.run(progress=False)
+    by_method = {row["method"]: (row["state"], row["trials"]) for row in results}
+    assert by_method == {
+        "stateflow": ("Error", 1),
+        "stateflow+reflexion": ("Error", 2),
+        "react": (None, 1),
+    }
+    assert count_ending_states(results.frame)["failures"].tolist() == [1, 1]
+
+
+PLAYED = [("stateflow", None), ("stateflow+reflexion", 2), ("react", None)]

@@ -1,0 +1,193 @@
+"""Budgets: the table of the papers' numbers, and what a suite makes of it."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+import pytest
+from helpers.suites import THREAD, speak, suite, tasks
+
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.env import Env, Step
+from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.experiments.budgets import OF_SESSION, Limit, apply_budget, budget_of, sources_of
+from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.method_registry import BUILDERS, VARIANTS
+from thread_kit.paths import resource
+
+with resource("data/budgets.csv").open(encoding="utf-8", newline="") as file:
+    ROWS = list(csv.DictReader(file))
+
+
+class Yard(Env):
+    """One may look around, so often."""
+
+    name = "alfworld"
+
+    def __init__(self, max_actions: int | None = 50) -> None:
+        self.task: dict[str, object] = {}
+        self.max_actions, self.taken = max_actions, 0
+
+    def reset(self) -> str:
+        return "Look around."
+
+    def step(self, action: str) -> Step:
+        self.taken += 1
+        return Step("Grass.", 0.0, False, self.taken == self.max_actions, {})
+
+    def again(self) -> Env:
+        return Yard(self.max_actions)
+
+    def oracle(self) -> None:
+        return None
+
+
+def look_around(text: str) -> str:
+    return "#END#" if text.count("=>") == 60 else "> look =>"
+
+
+# The table
+
+
+def test_each_limit_is_printed_once_and_says_where():
+    places = [(row["method"], row["benchmark"], row["unit"]) for row in ROWS]
+    assert len(set(places)) == len(places)
+    units = {"calls", "new_tokens", "actions", "iterations", "trials", "turns", "d_max"}
+    assert {unit for _, _, unit in places} == units
+    for row in ROWS:
+        assert re.fullmatch(r"[1-9]\d*|", row["value"]), row
+        assert re.match(r"(THREAD|ADaPT|StateFlow), |this kit", row["source"]), row
+        assert row["value"] or row["unit"] in ("calls", "actions"), "others are never without"
+
+
+def test_every_method_has_a_budget_on_every_benchmark_of_the_papers():
+    for method in BUILDERS | VARIANTS:
+        for benchmark in BENCHMARKS:
+            budget = budget_of(method, benchmark)
+            assert {"calls", "new_tokens"} <= set(budget), (method, benchmark)
+
+
+@pytest.mark.parametrize(
+    ("method", "benchmark", "unit", "value"),
+    [
+        # THREAD, released code
+        ("thread", "textcraft", "calls", 200),
+        ("thread", "alfworld-heat", "new_tokens", 800),
+        ("thread, lines", "icu", "new_tokens", 1000),
+        ("thread, no variables", "alfworld", "actions", 50),
+        # ADaPT, appendix A and section 4.2
+        ("adapt", "textcraft", "iterations", 20),
+        ("adapt, by type", "alfworld-look", "d_max", 3),
+        ("adapt", "textcraft", "d_max", 4),
+        ("adapt", "webshop", "iterations", 15),
+        ("adapt", "alfworld", "actions", None),
+        ("react", "textcraft", "iterations", 60),
+        ("react", "webshop", "iterations", 45),
+        ("try again", "textcraft", "trials", 4),
+        ("reflexion", "alfworld", "trials", 3),
+        # StateFlow, sections 4.1 and 4.2, appendix B.1
+        ("stateflow, 10 states", "alfworld", "turns", 50),
+        ("stateflow+reflexion", "alfworld", "trials", 6),
+        ("stateflow", "sql", "turns", 10),
+        ("react", "bash", "actions", 10),
+    ],
+)
+def test_the_papers_numbers(method, benchmark, unit, value):
+    assert budget_of(method, benchmark)[unit].value == value
+
+
+def test_a_benchmark_of_ones_own_has_none():
+    assert budget_of("thread", "hanoi") == budget_of("mine", "hanoi-long") == {}
+    assert budget_of("mine", "textcraft")["calls"] == Limit(200, "this kit, as THREAD")
+
+
+# What a suite makes of it
+
+
+def test_what_is_chosen_comes_before_the_table():
+    yard, budget = Yard(), budget_of("thread", "alfworld")
+    assert apply_budget(budget, yard, {}) == {"calls": 200, "new_tokens": 800}
+    chosen = {"calls": None, "actions": 7, "temperature": 0.5}
+    options = apply_budget(budget, yard, chosen)
+    assert options == {"calls": None, "new_tokens": 800, "temperature": 0.5}
+    assert yard.max_actions == 7
+    assert chosen["actions"] == 7
+    assert set(options) - {"temperature"} <= set(OF_SESSION)
+    apply_budget(budget_of("adapt", "alfworld"), yard, {})
+    assert yard.max_actions is None
+    said = sources_of({"calls": 200, "new_tokens": 40, "depth": 30}, budget)
+    assert said == {"calls": "THREAD, released code", "new_tokens": "chosen"}
+
+
+@pytest.mark.parametrize("actions", [0, -1, 5])
+def test_actions_are_limited_where_they_are_counted(actions):
+    class Endless(Yard):
+        def __init__(self):
+            super().__init__()
+            del self.max_actions
+
+    with pytest.raises(ValueError, match=f"actions is {actions}; give 1 or more"):
+        apply_budget({}, Endless() if actions > 0 else Yard(), {"actions": actions})
+
+
+def play(tmp_path, method: str, **changed):
+    given = {
+        "methods": [SessionMethod(method, THREAD.prompt, THREAD.fixed)],
+        "models": {"scripted": ScriptedEngine(look_around)},
+        "environment": Yard,
+        "tasks": [{}],
+    }
+    (row,) = suite(tmp_path / "r.jsonl", **{**given, **changed}).run(progress=False)
+    return row
+
+
+def test_a_row_says_its_limits_and_where_they_are_from(tmp_path):
+    row = play(tmp_path, "thread")
+    assert (row["limits"]["calls"], row["limits"]["new_tokens"]) == (200, 800)
+    assert row["budget"] == {
+        "calls": "THREAD, released code",
+        "new_tokens": "THREAD, released code",
+    }
+    (chosen,) = suite(
+        tmp_path / "s.jsonl", methods=[THREAD], tasks=tasks(40), options={"calls": 150}
+    ).run(progress=False)
+    assert chosen["limits"]["calls"] == 150
+    assert chosen["budget"] == {"calls": "chosen", "new_tokens": "THREAD, released code"}
+
+
+@pytest.mark.parametrize(
+    ("method", "changed", "actions", "out"),
+    [
+        ("thread", {}, 50, True),
+        ("adapt", {}, 60, False),
+        ("adapt", {"options": {"actions": 12}}, 12, True),
+        ("adapt", {"tasks": [{"max_actions": 20}]}, 20, True),
+    ],
+    ids=["of the paper", "none", "chosen", "of the task"],
+)
+def test_the_limit_on_actions_is_the_methods_unless_it_was_chosen(
+    tmp_path, method, changed, actions, out
+):
+    row = play(tmp_path, method, **changed)
+    assert (row["actions"], row["out_of_actions"]) == (actions, out)
+
+
+def test_another_limit_on_actions_makes_another_episode(tmp_path):
+    settings = [
+        play(tmp_path, "thread", options=options)["settings"]
+        for options in ({}, {"actions": 50}, {"actions": 51})
+    ]
+    assert settings[0] == settings[1] != settings[2]
+
+
+def test_the_defaults_of_before_are_still_the_same_episode(tmp_path):
+    """THREAD on TextCraft was always played with the paper's budget."""
+    path, given = tmp_path / "r.jsonl", {"methods": [THREAD], "tasks": tasks(40)}
+    first = suite(path, **given).run(progress=False)
+    engine = ScriptedEngine(speak)
+    options = {"calls": 200, "new_tokens": 1000}
+    models = {"oracle": engine}
+    again = suite(path, **given, options=options, models=models).run(progress=False)
+    assert again.rows == first.rows
+    assert engine.seen == []

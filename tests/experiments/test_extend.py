@@ -1,0 +1,164 @@
+"""Extend: a file whose episodes a smaller budget ended goes on with a larger one."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+from helpers.suites import SHOWN, THREAD, speak, suite, tasks
+
+from thread_kit.__main__ import main
+from thread_kit.engines.models import EMBEDDED, load_model
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.experiments.results_file import Key, read_results
+from thread_kit.trace.episode import Episode
+
+FEW = 8
+"""Calls with which one of the three tasks is ended unsolved, and two are not."""
+
+WHERE = ("settings", "limits", "budget", "extends", "trace", "seconds", "reused", "evaluated")
+"""What a row that went on and one that was played at once may differ in."""
+
+
+def outcomes(rows):
+    kept = [{name: row[name] for name in row if name not in WHERE} for row in rows]
+    return sorted(kept, key=lambda row: (row["method"], json.dumps(row["task"])))
+
+
+def few(path, **changed):
+    given = {"traces": True, "tasks": tasks(40, 47, 18), "options": {"calls": FEW}}
+    return suite(path, **{**given, **changed})
+
+
+def test_only_what_the_budget_ended_goes_on_and_from_its_trace(tmp_path):
+    path = tmp_path / "r.jsonl"
+    before = few(path).run(progress=False).rows
+    assert [row["status"] for row in before] == ["ended"] * 4 + ["out of calls"] * 2
+    engine = ScriptedEngine(speak)
+    extended = few(path, options={"calls": 200}, models={"oracle": engine})
+    rows = extended.run(extend=True, progress=False).rows
+    whole = few(tmp_path / "whole.jsonl", options={"calls": 200}).run(progress=False).rows
+    assert outcomes(rows) == outcomes(whole)
+    assert [row["settings"] for row in rows] == [row["settings"] for row in whole]
+    assert {row["limits"]["calls"] for row in rows} == {200}
+    assert all(row["solved"] for row in rows)
+    # The model was asked for no call that the file had already.
+    assert len(engine.seen) == sum(row["calls"] for row in whole[4:]) - 2 * FEW
+    # The file holds each episode once, and a trace for each.
+    assert read_results(path) == rows
+    assert {row["extends"] for row in rows} == {row["settings"] for row in before}
+    names = {(tmp_path / row["trace"]).name for row in rows}
+    assert {file.name for file in (tmp_path / "r-traces").iterdir()} == names
+    assert all(Episode.load(tmp_path / row["trace"]).reward == 1 for row in rows)
+    # Run again, it has nothing to do.
+    again = few(path, options={"calls": 200}, models={"oracle": ScriptedEngine([])})
+    assert again.run(extend=True, progress=False).rows == rows
+
+
+def test_without_traces_what_was_ended_begins_anew(tmp_path):
+    path = tmp_path / "r.jsonl"
+    few(path, traces=False).run(progress=False)
+    engine = ScriptedEngine(speak)
+    given = {"options": {"calls": 200}, "models": {"oracle": engine}, "traces": False}
+    rows = few(path, **given).run(extend=True, progress=False).rows
+    assert read_results(path) == rows
+    assert all(row["solved"] for row in rows)
+    assert len(engine.seen) == sum(row["calls"] for row in rows[4:])
+
+
+def test_it_goes_on_several_times_and_in_other_threads(tmp_path):
+    path = tmp_path / "r.jsonl"
+    few(path).run(progress=False)
+    with ThreadPoolExecutor(2) as executor:
+        for calls in (12, 16, None):
+            rows = few(path, options={"calls": calls}).run(
+                extend=True, executor=executor, progress=False
+            )
+            assert len(rows) == len(read_results(path)) == 6
+            assert {row["limits"]["calls"] for row in rows} == {calls}
+    whole = few(tmp_path / "whole.jsonl", options={"calls": None}).run(progress=False)
+    assert outcomes(rows.rows) == outcomes(whole.rows)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"options": {"calls": FEW - 1}},
+        {"options": {"calls": 200, "new_tokens": 900}},
+        {"options": {"calls": 200, "temperature": 0.5}},
+        {"options": {"calls": 200}, "seeds": [1]},
+        {"options": {"calls": 200}, "models": {"oracle": ScriptedEngine(speak, name="another")}},
+    ],
+    ids=["fewer", "tokens a call", "temperature", "seed", "engine"],
+)
+def test_what_is_another_episode_is_played_beside_the_old_ones(tmp_path, changed):
+    path = tmp_path / "r.jsonl"
+    given = {"methods": [THREAD], "tasks": tasks(18)}
+    (before,) = few(path, **given).run(progress=False).rows
+    (row,) = few(path, **given, **changed).run(extend=True, progress=False).rows
+    assert "extends" not in row
+    assert read_results(path) == [before, row]
+
+
+def test_it_is_not_done_unless_it_is_asked_for(tmp_path):
+    path = tmp_path / "r.jsonl"
+    given = {"methods": [SHOWN], "tasks": tasks(18)}
+    few(path, **given).run(progress=False)
+    few(path, **given, options={"calls": 200}).run(progress=False)
+    assert [row["limits"]["calls"] for row in read_results(path)] == [FEW, 200]
+
+
+def test_a_kill_between_playing_and_dropping_loses_nothing(tmp_path):
+    path = tmp_path / "r.jsonl"
+    before = few(path).run(progress=False).rows
+    after = few(path, options={"calls": 200}).run(extend=True, progress=False).rows
+    lines = [json.dumps(row) + "\n" for row in before + after[:5]]
+    path.write_text("".join(lines))  # the last one was in flight
+    (tmp_path / after[5]["trace"]).unlink()
+    rows = few(path, options={"calls": 200}).run(extend=True, progress=False).rows
+    assert rows[:5] == after[:5]
+    assert outcomes(rows) == outcomes(after)
+    assert len({Key.of(row) for row in read_results(path)}) == len(read_results(path)) == 6
+
+
+@pytest.mark.model
+def test_the_embedded_model_goes_on_where_it_was_cut(tmp_path):
+    def small(path, calls):
+        return suite(
+            path,
+            models={EMBEDDED: partial(load_model, cpu_threads=1)},
+            methods=[THREAD],
+            tasks=tasks(40, 47),
+            traces=True,
+            options={"calls": calls, "new_tokens": 100},
+        )
+
+    path = tmp_path / "r.jsonl"
+    cut = small(path, 4).run(progress=False)
+    assert {row["status"] for row in cut} == {"out of calls"}
+    rows = small(path, 20).run(extend=True, at_once=2, progress=False).rows
+    whole = small(tmp_path / "whole.jsonl", 20).run(at_once=2, progress=False).rows
+    names = ("solved", "status", "calls", "generated", "threads", "settings")
+    assert [[row[name] for name in names] for row in rows] == [
+        [row[name] for name in names] for row in whole
+    ]
+    assert all(row["solved"] for row in rows)
+
+
+@pytest.mark.model
+def test_the_command_line_extends_a_file(tmp_path, capsys):
+    out = tmp_path / "r.jsonl"
+    command = ["suite", "--split", "dev", "--tasks", "1", "--new-tokens", "120", "--traces"]
+    assert main([*command, "--calls", "1", "--out", str(out)]) == 0
+    assert "1 cut by a budget" in capsys.readouterr().out
+    assert main([*command, "--calls", "2", "--extend", "--out", str(out)]) == 0
+    (row,) = read_results(out)
+    assert (row["calls"], row["limits"]["calls"]) == (2, 2)
+
+
+def test_the_command_line_refuses_a_limit_that_is_none(tmp_path, capsys):
+    command = ["suite", "--tasks", "1", "--actions", "0", "--out", str(tmp_path / "r.jsonl")]
+    assert main(command) == 2
+    assert "actions is 0; give 1 or more" in capsys.readouterr().err

@@ -1,0 +1,82 @@
+"""ADaPT's own studies, of a suite's results: depth by recipe, and the success heuristic.
+
+Tables and one figure over `Results.frame`, a row an episode, as in `analysis/statistics.py`. For
+rows of before, which lack the columns, `claims_success` and `k_max` (`methods/adapt.py`) read them
+off the traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from thread_kit.analysis.statistics import success
+from thread_kit.envs.textcraft.env import tasks
+from thread_kit.views.palette import NEUTRAL, SERIES
+from thread_kit.views.plot import dress
+
+
+def by_recipe_depth(frame: pd.DataFrame) -> pd.DataFrame:
+    """Success and k_max by depth of the recipe, of official TextCraft (ADaPT paper, Table 3).
+
+    k_max: the mean over solved episodes, missing where none is solved or the method has no levels.
+    """
+    depths = {
+        (split, task.number): task.depth for split in set(frame["split"]) for task in tasks(split)
+    }
+    places = zip(frame["split"], frame["number"], strict=True)
+    frame = frame.assign(recipe_depth=[depths[place] for place in places])
+    by = ["method", "model", "recipe_depth"]
+    k_max = frame[frame["solved"]].groupby(by)["k_max"].apply(_mean).rename("k_max").reset_index()
+    table = success(frame, by).merge(k_max, on=by, how="left")
+    return table.sort_values(by, ignore_index=True)
+
+
+def compare_claims(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.DataFrame:
+    """What methods find of their own success, and the environment's reward (appendix F).
+
+    claimed, solved: shares of n episodes; over, under: of those claimed that are not solved, and
+    those solved that are not claimed. Methods that judge nothing are left out.
+    """
+    frame = frame[frame["claimed"].notna()]
+    claimed, solved = frame["claimed"].astype(bool), frame["solved"].astype(bool)
+    marked = frame.assign(
+        claimed=claimed, solved=solved, over=claimed & ~solved, under=solved & ~claimed
+    )
+    groups = marked.groupby(list(by), sort=False)
+    shares = groups[["claimed", "solved", "over", "under"]].mean()
+    shares.insert(0, "n", groups.size())
+    return shares.reset_index()
+
+
+def claims_figure(frame: pd.DataFrame) -> go.Figure:
+    """Success as methods judge it beside the environment's reward (ADaPT paper, Figure 12)."""
+    table = compare_claims(frame)
+    names = [f"{row.method}, {row.model}" for row in table.itertuples()]
+    figure = go.Figure()
+    looks = (
+        ("claimed", "judged by the model", SERIES[0][0], "/"),
+        ("solved", "the environment's reward", SERIES[1][0], ""),
+    )
+    for column, label, colour, pattern in looks:
+        figure.add_trace(
+            go.Bar(
+                x=names,
+                y=100 * table[column],
+                name=label,
+                customdata=table["n"],
+                marker={"color": colour, "pattern": {"shape": pattern}, "line": {"width": 0}},
+                hovertemplate="%{y:.1f}% of %{customdata}<extra>" + label + "</extra>",
+            )
+        )
+    dress(figure, "Success: the model's own heuristic and the environment's reward")
+    figure.update_layout(height=360, barmode="group", showlegend=True)
+    figure.update_xaxes(showgrid=False, linecolor=NEUTRAL)
+    figure.update_yaxes(title="episodes (%)", range=[0, 105])
+    return figure
+
+
+def _mean(values: pd.Series) -> float:
+    return float(pd.to_numeric(values).mean())

@@ -1,0 +1,57 @@
+"""Which episodes a budget ended: where there are many, a rate says what the budget was, too.
+
+Covered: the budgets of an episode (calls, tokens, seconds, the environment's actions), one call's
+tokens, and iterations of a method's own loop where they end the main thread. Not covered: a budget
+that ends a part of an episode (ADaPT's executors, a child thread), which the method answers to, and
+the model's context, which is no budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from thread_kit.requests import Status
+
+BUDGETS = {
+    Status.OUT_OF_CALLS: "calls",
+    Status.OUT_OF_TOKENS: "tokens",
+    Status.OUT_OF_TIME: "seconds",
+    Status.TRUNCATED: "tokens a call",
+}
+"""The statuses of an episode that a budget ended, and the budget."""
+
+ACTIONS = {"alfworld": 50}
+"""The limits on actions that were not recorded when a row's `out_of_actions` was not."""
+
+
+def find_budget(row: Mapping[str, Any]) -> str:
+    """The budget that ended an episode, by its row of results; "" if none did.
+
+    "actions" where the environment had taken its last one; of a row that does not say so, where it
+    has as many as the environment's limit was.
+    """
+    out_of_actions = row.get("out_of_actions")
+    if out_of_actions is None or pd.isna(out_of_actions):  # a row from before it was recorded
+        most = ACTIONS.get(row.get("environment", ""))
+        out_of_actions = most is not None and not row["solved"] and row.get("actions", 0) >= most
+    if out_of_actions:
+        return "actions"
+    return BUDGETS.get(row.get("status", ""), "")
+
+
+def is_cut(frame: pd.DataFrame) -> pd.Series:
+    """For each episode of a frame with `status`: whether a budget ended it before it was solved.
+
+    With a larger budget the share of tasks solved is at least what it is, and at most that of
+    solved and cut ones together.
+    """
+    ended = [bool(find_budget(row)) for row in frame.to_dict("records")]
+    return pd.Series(ended, frame.index, dtype=bool) & ~frame["solved"].astype(bool)
+
+
+def count_cut(frame: pd.DataFrame) -> dict[str, int]:
+    """{"cut": how many episodes a budget ended unsolved}; empty where no status says so."""
+    return {"cut": int(is_cut(frame).sum())} if "status" in frame else {}

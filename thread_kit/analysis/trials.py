@@ -1,0 +1,24 @@
+"""Success by trial: Reflexion's curve (StateFlow paper, Figure 6)."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from thread_kit.analysis.statistics import wilson
+
+
+def success_by_trial(ours: pd.DataFrame, trials: int | None = None) -> pd.DataFrame:
+    """The share of tasks that were solved within so many trials, with Wilson's interval (95%).
+
+    ours: a suite's frame, one row an episode. trials: how far the curve goes; None: to the most
+    that an episode had. One row for each method, model and trial.
+    """
+    most = trials or int(ours["trials"].max())
+    rows = []
+    for (method, model), group in ours.groupby(["method", "model"], sort=False):
+        for trial in range(1, most + 1):
+            solved = int((group["solved"].astype(bool) & (group["trials"] <= trial)).sum())
+            low, high = wilson(solved, len(group))
+            row = {"method": method, "model": model, "trial": trial, "n": len(group)}
+            rows.append({**row, "rate": solved / len(group), "low": low, "high": high})
+    return pd.DataFrame(rows)

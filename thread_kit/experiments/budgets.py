@@ -1,0 +1,113 @@
+"""What the papers let an episode cost, by method and benchmark (data/budgets.csv).
+
+    budget_of("adapt", "textcraft")["iterations"]  # Limit(value=20, source="ADaPT, appendix A")
+
+`calls`, `new_tokens`, `tokens` and `seconds` are a session's, `actions` the environment's; a method
+whose own loop has a budget reads `iterations`, `trials`, `d_max` or `turns` here when it is made.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.env import Env
+from thread_kit.paths import resource
+
+OF_SESSION = ("calls", "new_tokens", "tokens", "seconds")
+"""The budgets that are parameters of a `Session`."""
+
+
+CHOSEN = "chosen"
+"""In a row, the source of a limit that was not the paper's."""
+
+
+class Limit(NamedTuple):
+    """value: at most so many; None is no limit. source: the paper and its section, or who says."""
+
+    value: int | None
+    source: str
+
+
+Budget = Mapping[str, Limit]
+"""By unit: calls, actions, turns, iterations, trials, d_max; new_tokens a call."""
+
+
+def budget_of(method: str, benchmark: str) -> dict[str, Limit]:
+    """The budget of a method on a benchmark; a variant ("adapt-atomic") has its method's.
+
+    benchmark: its name, or that of few-shot prompts ("alfworld-heat"). Empty for a benchmark that
+    the table has not: a session's own defaults hold there.
+    """
+    table = _read()
+    name = method.partition(",")[0].replace(" ", "-")
+    while (any_method := table.get(("*", benchmark))) is None and "-" in benchmark:
+        benchmark = benchmark.rpartition("-")[0]
+    while (name, benchmark) not in table and "-" in name:
+        name = name.rpartition("-")[0]
+    return {**(any_method or {}), **table.get((name, benchmark), {})}
+
+
+def own_limit(method: str, benchmark: Benchmark, unit: str) -> int:
+    """A budget of a method's own loop: iterations, trials, d_max, turns.
+
+    Where the table has no line: 20 iterations, d_max times as many where ReAct is the whole method
+    (ADaPT, section 4.2 and appendix A), the record's d_max, as many trials, and 60 turns. Raises
+    KeyError for another unit.
+    """
+    deep = Limit(benchmark.max_depth, "ADaPT, section 4.2")
+    alone = benchmark.max_depth if method.startswith(("react", "nlep")) else 1
+    iterations = Limit(20 * alone, "ADaPT, section 4.2 and appendix A")
+    defaults = {"iterations": iterations, "d_max": deep, "trials": deep}
+    defaults["turns"] = Limit(60, "this kit")
+    value = {**defaults, **budget_of(method, benchmark.name)}[unit].value
+    assert value is not None  # only a session's budgets can be without limit
+    return value
+
+
+@cache
+def _read() -> dict[tuple[str, str], dict[str, Limit]]:
+    table: dict[tuple[str, str], dict[str, Limit]] = {}
+    with resource("data/budgets.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            limit = Limit(int(row["value"]) if row["value"] else None, row["source"])
+            name = row["method"].replace(" ", "-")
+            table.setdefault((name, row["benchmark"]), {})[row["unit"]] = limit
+    return table
+
+
+@runtime_checkable
+class CountsActions(Protocol):
+    """An environment that ends an episode after so many actions; None is no limit."""
+
+    max_actions: int | None
+
+
+def apply_budget(budget: Budget, env: Env, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a session: those of a budget, or what was chosen instead.
+
+    `actions` go to the environment. Raises ValueError where they are chosen below 1, or for an
+    environment that counts none.
+    """
+    chosen = dict(options)
+    actions = chosen.pop("actions", None)
+    if actions is not None and (actions < 1 or not isinstance(env, CountsActions)):
+        raise ValueError(f"actions is {actions}; give 1 or more, and only where they are counted")
+    if isinstance(env, CountsActions) and (actions or "actions" in budget):
+        env.max_actions = actions or budget["actions"].value
+    return {name: budget[name].value for name in OF_SESSION if name in budget} | chosen
+
+
+def sources_of(used: Mapping[str, Any], budget: Budget) -> dict[str, str]:
+    """Where each limit that an episode had is from: a paper, or "chosen" where it is another one.
+
+    used: by unit, as in the row of an episode. A unit that the budget has not is left out.
+    """
+    return {
+        unit: limit.source if used[unit] == limit.value else CHOSEN
+        for unit, limit in budget.items()
+        if unit in used
+    }

@@ -1,0 +1,130 @@
+"""Output functions of StateFlow (section 3.1 there): what a state does, one after the other.
+
+A model (`Agent`), the environment (`Execute`, `ToolCall`), or a static prompt (`Prompter`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+from thread_kit.exchange import psi_print, unless_replaced, xi_after_mark
+from thread_kit.methods.common import with_break, write_reply
+from thread_kit.methods.react import NO_ACTION
+from thread_kit.methods.stateflow import Cut, History, Machine
+from thread_kit.prompts import Prompt
+from thread_kit.requests import Act, Define, Finished, Observation, Request, Show, Spawn
+from thread_kit.sequence import Provenance, Sequence, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """M_i: a model with its own prompt reads the whole history and gives the next message.
+
+    prompt: None is the one that belongs to the state. is_heard: whether the other agents read it.
+    """
+
+    prompt: Prompt | None = None
+    is_heard: bool = True
+
+    def __call__(self, history: History) -> Generator[Request, Any, None]:
+        thread, prompt = history.thread, self.prompt or history.agents.get(history.state)
+        if prompt is None:
+            raise ValueError(f"the state {history.state!r} has no prompt for its agent")
+        history.begin_line()
+        history.add(thread.instruction(f"[{history.state}] "), is_heard=False)
+        yield Show(history.Y)
+        context = "\n".join(filter(None, [thread.context, history.text.strip()]))
+        finished: Finished = yield Spawn(context, program=write_reply, prompt=prompt)
+        if not finished.status.is_end and finished.instead is None:
+            raise Cut(finished.status)
+        reply = unless_replaced(psi_print)(finished)
+        yield Define({})
+        span = Span(Provenance.RETURNED, reply, thread.tokenize(reply))
+        history.add(span, is_heard=self.is_heard)
+        yield Show(history.Y)
+        history.add_reply(reply)
+
+
+def list_agents(machine: Machine) -> tuple[str, ...]:
+    """The states whose agent has the prompt of its state (`History.agents`)."""
+    return tuple(
+        name
+        for name, state in machine.states.items()
+        if any(isinstance(output, Agent) and not output.prompt for output in state.outputs)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Prompter:
+    """P: a static prompt, on a line of its own."""
+
+    text: str
+
+    def __call__(self, history: History) -> Generator[Request, Any, None]:
+        yield from ()
+        history.add(history.thread.instruction(with_break(history.Y, f"{self.text}\n")))
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """E: takes the action that is the last line of the reply; says so where it is none.
+
+    nearest: whatever the last line is, the environment takes it for the valid action that is most
+    like it (StateFlow paper, section 4.2).
+    """
+
+    nearest: bool = False
+
+    def __call__(self, history: History) -> Generator[Request, Any, None]:
+        thread, dialect = history.thread, history.thread.dialect
+        if not history.Y.text.endswith(dialect.listen):
+            history.add(thread.instruction(f" {dialect.listen}"))
+        line = history.replies[-1].rpartition("\n")[2] if history.replies else ""
+        marked = dialect.is_action(line)
+        if not marked and not (self.nearest and line.strip()):
+            history.observe("", None)
+            history.add(thread.instruction(dialect.closed(NO_ACTION)))
+            return
+        spoken = Sequence((thread.instruction(line),))
+        action = xi_after_mark(spoken, {}, dialect) if marked else line.strip()
+        observation: Observation = yield Act(action, nearest=self.nearest)
+        history.observe(action, observation)
+        history.add(thread.observed(observation.strip()))
+
+
+execute = Execute()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """E: the same action whenever the state is entered."""
+
+    action: str
+
+    def __call__(self, history: History) -> Generator[Request, Any, None]:
+        thread = history.thread
+        history.begin_line()
+        history.add(thread.instruction(f"> {self.action} {thread.dialect.listen}"))
+        observation: Observation = yield Act(self.action)
+        history.observe(self.action, observation)
+        history.add(thread.observed(observation.strip()))
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """Gives the last reply a name, by which patterns call it: "Object of interest: mug." is mug.
+
+    (StateFlow paper, section 4.2: the object is named by a call of its own.)
+    """
+
+    name: str
+
+    def __call__(self, history: History) -> Generator[Request, Any, None]:
+        yield from ()
+        lines = [line for line in history.replies[-1].splitlines() if line.strip()]
+        value = lines[-1].rpartition(":")[2] if lines else ""
+        words = re.findall(r"\w+", value.casefold())
+        history.names[self.name] = words[-1] if words else ""
