@@ -83,7 +83,7 @@ def test_every_ablation_is_there_for_every_type_of_alfworld(name, kind):
 
 @pytest.mark.parametrize("examples", ["textcraft", "alfworld-heat"])
 def test_the_command_line_knows_the_ablations(examples):
-    options = argparse.Namespace(methods=list(ABLATIONS), adapter="none")
+    options = argparse.Namespace(methods=list(ABLATIONS), adapter="none", trials=None)
     made = build_methods(options, None, None, examples)
     assert [method.name for method in made] == list(ABLATIONS)
 
