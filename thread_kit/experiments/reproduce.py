@@ -9,7 +9,7 @@ not played again, whichever item it was played for: there is one file of results
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -34,6 +34,7 @@ def reproduce(
     model: str | Mapping[str, Engine | Loader] | None = None,
     *,
     planner: str | Mapping[str, Engine | Loader] | None = None,
+    only: Sequence[str] = (),
     tasks: int | None = None,
     temperature: float = 0.0,
     rules: Sequence[str] = (),
@@ -45,7 +46,8 @@ def reproduce(
 
     paper, item: as `python -m thread_kit reproduce` lists them. model: a name, or names with
     engines or with functions that load them. planner: another one for the planner of ADaPT and
-    Plan-and-Execute (ADaPT paper, Table 4). tasks: so many of each benchmark, evenly spread; None:
+    Plan-and-Execute (ADaPT paper, Table 4). only: the kit's names of benchmarks and methods, where
+    not all of the item's are to be played. tasks: so many of each benchmark, evenly spread; None:
     as many as the paper has. temperature: at 0 repeated runs would be the same, and one is played.
     rules: of the benchmarks that have them (`Benchmark.rules`). folder: of results and traces.
 
@@ -57,6 +59,7 @@ def reproduce(
             found,
             _name_models(model),
             _name_models(planner) if planner is not None else {},
+            only=only,
             tasks=tasks,
             seeds=found.runs if temperature > 0 else 1,
             rules=rules,
@@ -83,6 +86,7 @@ def _play(
     models: Mapping[str, Engine | Loader],
     planners: Mapping[str, Engine | Loader],
     *,
+    only: Sequence[str],
     tasks: int | None,
     seeds: int,
     rules: Sequence[str],
@@ -92,15 +96,11 @@ def _play(
     progress: bool,
 ) -> None:
     """Run or resume a suite for each benchmark of an item that is registered."""
-    benchmarks = [own for own in item.find_benchmarks() if item.find_split(own)]
-    if not item.study or not benchmarks:
-        lacks = f"no {' and no '.join(item.benchmarks)} here" if item.study else "it has no numbers"
-        raise ValueError(f"{item.label} cannot be played: {lacks}")
-    for benchmark in benchmarks:
+    for benchmark in _choose_benchmarks(item, only):
         chosen = _list_tasks(item, benchmark, tasks, rules)
         Suite(
             folder / f"{benchmark.name}.jsonl",
-            methods=_load_methods(item, benchmark, chosen[0]),
+            methods=_load_methods(item, benchmark, chosen[0], set(only) & set(item.methods)),
             models=_pair(models, planners, benchmark),
             environment=benchmark.environment,
             tasks=chosen,
@@ -108,6 +108,22 @@ def _play(
             traces=True,
             options={"temperature": temperature},
         ).run(at_once=at_once, progress=progress)
+
+
+def _choose_benchmarks(item: PaperItem, only: Sequence[str]) -> list[Benchmark]:
+    """Those of the item that are here and have its split, or of these the ones in `only`.
+
+    Raises ValueError where there is none, or `only` has what the item has not.
+    """
+    benchmarks = [own for own in item.find_benchmarks() if item.find_split(own)]
+    if not item.study or not benchmarks:
+        lacks = f"no {' and no '.join(item.benchmarks)} here" if item.study else "it has no numbers"
+        raise ValueError(f"{item.label} cannot be played: {lacks}")
+    names = [own.name for own in benchmarks]
+    if unknown := [name for name in only if name not in (*names, *item.methods)]:
+        known = ", ".join((*names, *item.known_methods()))
+        raise ValueError(f"{item.label} has no {unknown[0]!r}; it has: {known}")
+    return [own for own in benchmarks if own.name in only or not {*names} & {*only}]
 
 
 def _list_tasks(
@@ -125,12 +141,17 @@ def _list_tasks(
 
 
 def _load_methods(
-    item: PaperItem, benchmark: Benchmark, task: Mapping[str, object]
+    item: PaperItem, benchmark: Benchmark, task: Mapping[str, object], only: Collection[str]
 ) -> list[Method]:
-    """The item's methods that this benchmark has, few-shot; raises ValueError if it has none."""
-    examples = benchmark.environment(**task).examples
+    """The item's methods that this benchmark has, few-shot; raises ValueError if it has none.
+
+    only: none is all of them.
+    """
+    env = benchmark.environment(**task)
+    examples = env.examples
+    env.close()
     methods: list[Method] = []
-    for name in item.known_methods():
+    for name in (known for known in item.known_methods() if not only or known in only):
         make = partial(load_method, name)
         try:
             make(examples)
