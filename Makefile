@@ -10,6 +10,8 @@ VENV   ?= .venv
 LAB    ?= 01_first_episode.ipynb
 DEMO   ?= --env textcraft --split test --task 110 --out runs/demo.jsonl
 BENCH  ?=
+SEED   ?= 1
+EPISODES ?= 1000
 JOBS   ?= 2
 
 PY  := $(VENV)/bin/python
@@ -25,14 +27,18 @@ export CMAKE_BUILD_PARALLEL_LEVEL
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lab test demo bench docs lint clean
+.PHONY: help setup lab test demo bench chaos docs lint clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' Makefile
 
 setup: $(VENV)/.ready ## make the virtual environment; does nothing when nothing changed
 
+# JupyterLab would ask about its news, over the buttons of a widget.
 lab: setup ## open JupyterLab on the first notebook
+	@mkdir -p $(VENV)/share/jupyter/lab/settings
+	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' \
+	  > $(VENV)/share/jupyter/lab/settings/overrides.json
 	$(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) \
 	  --ServerApp.root_dir=$(CURDIR)/notebooks --LabApp.default_url=/lab/tree/$(LAB) --LabApp.news_url=
 
@@ -49,6 +55,9 @@ demo: setup ## run one episode with the embedded model and show its tree
 bench: setup ## measure what the kit claims about speed and tokens
 	$(PY) -m thread_kit.bench $(BENCH)
 	$(PY) -m thread_kit.bench.player
+
+chaos: setup ## try to break it: hostile models, kills, full disks (SEED=1 EPISODES=1000)
+	PYTHONPATH=tests $(PY) -m chaos --seed $(SEED) --episodes $(EPISODES)
 
 docs: $(VENV)/.extras ## build the reference of every module in build/reference; check all links
 	$(PY) -W error -W "ignore:Error parsing type annotation" -m pdoc --no-show-source \
@@ -110,7 +119,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt $(VENV)/.llama-cpp
 # planner is compiled, and what builds the reference. Those who do none of it do without.
 $(VENV)/.extras: $(VENV)/.ready
 	@echo "Installing the extras: torch to train an adapter, ALFWorld's engine (compiled, a minute or two)"
-	$(PIP) install -c constraints.txt -e ".[test,distill,alfworld,statistics,docs]"
+	$(PIP) install -c constraints.txt -e ".[test,distill,alfworld,mariadb,statistics,docs]"
 	@touch $@
 
 FORCE:

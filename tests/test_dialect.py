@@ -34,6 +34,12 @@ def cut(text: bytes, places: list[int]) -> list[bytes]:
     return [text[a:b] for a, b in pairwise(edges)]
 
 
+def test_an_observation_of_several_lines_stands_on_lines_of_its_own():
+    assert AGENT.observed("Got 1 coal") == "Got 1 coal<=\n"
+    assert AGENT.observed("[Back]\n$15.95") == "\n[Back]\n$15.95\n<=\n"
+    assert QA.observed("\n# a  b\n# 1  2\n# ") == "\n# a  b\n# 1  2\n# <="
+
+
 @thorough
 @given(texts, stops, st.integers(1, 12))
 def test_find_stop_is_the_first_that_the_new_bytes_complete(text, stops, new):

@@ -4,32 +4,54 @@ import re
 from dataclasses import replace
 
 import pytest
+from helpers.proofs import drop_shown_in_kind
 
 from thread_kit.envs.textcraft.env import TextCraft, tasks
-from thread_kit.envs.textcraft.planner import solve
+from thread_kit.experiments.method_registry import load_method
 from thread_kit.paths import resource
 from thread_kit.prompt_check import check_prompt
 from thread_kit.prompts import Example, Prompt, load_prompt
 
+TRYING = r"whether I can get (\d+) ([^\n]+)\. =>$"
+
 
 def gather(context: str, env: TextCraft) -> dict[str, object]:
-    """What a thread with this context would do: get the items, by the oracle's own way."""
-    count, item = re.fullmatch(r"I need to get (\d+) (.+)\. =>", context).groups()
-    if env.step(f"get {count} {item}").observation.startswith("Got"):
-        return {"count": int(count), "item": item}
-    names = [re.match(r"craft \d+ (.+) using", c)[1] for c in env.commands]
-    item = min([name for name in names if item in name], key=len)
-    for _ in range(int(count)):  # each run of the oracle's way makes at least one
-        for action in solve(item, env.commands):
-            env.step(action)
-    return {"count": int(count), "item": item}
+    """What a thread with this context would do: try to get what it is asked for."""
+    count, item = re.search(TRYING, context).groups()
+    env.step(f"get {count} {item}")
+    return {}
 
 
-def test_the_textcraft_prompt_is_proved_in_the_real_environment():
-    number = next(t.number for t in tasks("train") if t.goal == "note block")
+@pytest.mark.parametrize(
+    "method",
+    ["thread", "thread, no variables", "thread, whole sequence", "thread, as observed"],
+)
+def test_a_textcraft_prompt_is_proved_in_the_real_environment(method):
+    number = next(t.number for t in tasks("train") if t.goal == "shield")
     env = TextCraft("train", number)
     env.reset()
-    assert check_prompt(load_prompt("textcraft"), env, gather) == []
+    made = load_method(method, "textcraft")
+    problems = check_prompt(made.prompt, env, gather, **made.fixed)
+    assert drop_shown_in_kind(problems, made.prompt, [TRYING]) == []
+    assert env.step("inventory").observation == "The task is over."
+
+
+def test_the_textcraft_prompt_has_the_threads_and_the_counts_of_the_paper():
+    """G.5: what makes an item, and what tries to get one, are threads of their own."""
+    prompt = load_prompt("textcraft")
+    making = [e for e in prompt.examples if e.context.startswith("I have to run this command")]
+    trying = [e for e in prompt.examples if e.context.startswith("I have to find out whether")]
+    assert (len(prompt.examples), len(making), len(trying)) == (5, 2, 2)
+    assert all(example.response.count("\n> get ") == 1 for example in trying)
+    for example in making:
+        assert "\n> get " not in example.response
+        runs = int(
+            re.search(r"rounded up, which is (\d+)\.\nruns = \1$", example.response, re.M)[1]
+        )
+        assert f"I run the command {runs} time" in example.response
+        numbered = [f"Run {n} of {runs}:\n> craft " for n in range(1, runs + 1)]
+        assert [example.response.count(line) for line in numbered] == [1] * runs
+        assert example.response.count("\n> craft ") == runs
 
 
 def test_the_small_textcraft_prompt_is_proved_in_the_real_environment():

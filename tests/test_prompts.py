@@ -45,7 +45,7 @@ def test_line_endings_of_windows_make_no_difference(prompt):
 def test_the_shipped_prompt_parses_and_its_text_is_its_own():
     prompt = load_prompt("textcraft")
     assert prompt.name == "textcraft"
-    assert len(prompt.examples) == 6
+    assert len(prompt.examples) == 5
     again = parse_prompt(prompt.text, "textcraft")
     assert again == prompt
     assert again.text == prompt.text

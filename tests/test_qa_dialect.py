@@ -10,7 +10,7 @@ from thread_kit import code_lines
 from thread_kit.code_lines import blocks, parsed, uses
 from thread_kit.dialect import QA, QA_ASYNC, as_comment
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.exchange import phi_own_line, xi_code
+from thread_kit.exchange import exchange_of, phi_own_line, phi_whole_line, xi_code
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.session.session import Session
 from thread_kit.trace.events import Acted, ExecutedLine, Observed
@@ -211,16 +211,28 @@ def test_the_line_goes_on_behind_what_came_back_and_listens_again():
         "In 2018, the slope in A is =>0.5<= and in B is =>1.5<=.\n"
     )
     assert episode.threads[1].title == "In 2018, the slope in A is"
-    assert episode.threads[2].title == "In 2018, the slope in A is ... and in B is"
+    assert episode.threads[2].title == "In 2018, the slope in A is =>0.5<= and in B is"
 
 
-@pytest.mark.parametrize(("dialect", "at_once"), [(QA, 1), (QA_ASYNC, 3)])
-def test_the_children_of_a_line_are_asked_the_same_waited_for_or_not(dialect, at_once):
+def test_the_mark_may_stand_on_a_line_of_its_own_below_what_is_asked():
+    """THREAD paper, G.1, first lines: the child's context is the line above."""
+    episode = run("Here is a table, for A:\n\n=>", "print(0.5)\n#END#", "\n#END#")
+    assert QA.asked(episode.threads[1].context.text) == "Here is a table, for A: =>"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "second", "at_once"),
+    [
+        (QA, "Slope in A =>0.5<= and in B =>", 1),
+        (QA_ASYNC, "Slope in A ... and in B =>", 3),
+    ],
+)
+def test_a_child_reads_what_its_elder_returned_unless_nobody_waits(dialect, second, at_once):
     mark = dialect.spawn or dialect.listen
     replies = {
         "Which is larger?": [f"Slope in A {mark}", f" and in B {mark}", ".\n#END#"],
         "Slope in A =>": ["print(0.5)\n#END#"],
-        "Slope in A ... and in B =>": ["print(1.5)\n#END#"],
+        second: ["print(1.5)\n#END#"],
     }
 
     def speak(seen: str) -> str:
@@ -233,16 +245,29 @@ def test_the_children_of_a_line_are_asked_the_same_waited_for_or_not(dialect, at
         for _ in session:
             running.append(len(engine._running))
     children = session.episode.threads[1], session.episode.threads[2]
-    assert [child.title for child in children] == ["Slope in A", "Slope in A ... and in B"]
+    asked = [QA.asked(child.context.text) for child in children]
+    assert asked == ["Slope in A =>", second]
     assert not any(replies.values())
     assert max(running) == at_once
+
+
+def test_an_async_child_asks_the_same_waited_for_or_not():
+    """Joined or not, it is the line as the thread itself wrote it."""
+    spans = [Span(Provenance.GENERATED, "A ~>", ()), Span(Provenance.REFERENCE, "{t1}<=", ())]
+    joined = [Span(Provenance.GENERATED, "A =>", ()), Span(Provenance.RETURNED, "5<=", ())]
+    more = Span(Provenance.GENERATED, " and B ~>", ())
+    for some in (spans, joined):
+        assert phi_own_line(Sequence((*some, more)), {}, QA_ASYNC) == "A ... and B =>"
 
 
 def test_phi_keeps_the_line_whole_and_instantiates_it():
     spans = [(Provenance.GENERATED, "x\nFor {a}, A is =>"), (Provenance.RETURNED, "{a}\n5<=")]
     spans += [(Provenance.GENERATED, ", B is =>")]
     sequence = Sequence(tuple(Span(kind, text, ()) for kind, text in spans))
-    assert phi_own_line(sequence, {"a": "1, 2"}, QA) == "For 1, 2, A is ..., B is =>"
+    assert phi_own_line(sequence, {"a": "1, 2"}, QA_ASYNC) == "For 1, 2, A is ..., B is =>"
+    assert exchange_of(QA)["phi"] is phi_whole_line
+    assert exchange_of(QA_ASYNC)["phi"] is phi_own_line
+    assert phi_whole_line(sequence, {"a": "1, 2"}, QA) == "5<=, B is =>"
 
 
 def test_only_code_is_recorded_as_executed():

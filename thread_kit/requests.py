@@ -161,7 +161,7 @@ class Restart:
     """Request: the environment from its start, for another trial.
 
     text: what the trial has said. The reply is the context of the task; None where the task is
-    solved or `text` answers it, so that nothing is left to try, or where there is no environment.
+    solved, also by the answer in `text`, or where there is no environment.
     """
 
     text: str = ""
@@ -228,16 +228,13 @@ class NewThread:
 
     def observed(self, text: str) -> Span:
         """An observation, behind an action that listens."""
-        text = as_comment(text, {}) if self.dialect.code else text
-        return self._closed(Provenance.OBSERVED, text)
+        text = self.dialect.observed(as_comment(text, {}) if self.dialect.code else text)
+        return Span(Provenance.OBSERVED, text, self.tokenize(text))
 
     def returned(self, text: str) -> Span:
         """What a child gave, behind a line that listens."""
-        return self._closed(Provenance.RETURNED, text)
-
-    def _closed(self, provenance: Provenance, text: str) -> Span:
         text = self.dialect.closed(text)
-        return Span(provenance, text, self.tokenize(text))
+        return Span(Provenance.RETURNED, text, self.tokenize(text))
 
 
 Program = Callable[[NewThread], Steps]

@@ -135,7 +135,7 @@ def thread(
             # Y = Y + E(xi(Y))
             observation: str = yield Act((yield from instantiated(xi)))
             text = abstract(observation.strip(), Known(variables, own))
-            Y += span(Provenance.OBSERVED, dialect.closed(text))
+            Y += span(Provenance.OBSERVED, dialect.observed(text))
         elif generated.stop is Stop.SPAWN:
             # Y = Y + {t1}, which is psi(THREAD(phi(Y), [])) one day
             context = yield from instantiated(phi)

@@ -177,3 +177,37 @@ def test_a_suite_has_another_model_for_the_planner(tmp_path, capsys, monkeypatch
     assert row["others"]["adapt/textcraft-planner"]["name"] == "planner"
     assert (row["k_max"], row["claimed"], row["solved"]) == (2, True, False)
     assert "executor, planner planner" in capsys.readouterr().out
+
+
+def test_a_page_is_written_beside_its_trace_or_where_one_says(trace, capsys, tmp_path):
+    assert main(["page", str(trace)]) == 0
+    page = trace.with_suffix(".html")
+    assert capsys.readouterr().out.strip() == str(page)
+    assert "9 emerald" in page.read_text("utf-8")
+    assert main(["page", str(trace), "--out", str(tmp_path / "other.html")]) == 0
+    assert "9 emerald" in (tmp_path / "other.html").read_text("utf-8")
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    from importlib.metadata import version
+
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.strip() == f"thread-kit {version('thread-kit')}"
+
+
+@pytest.mark.parametrize("command", ["run", "suite"])
+def test_help_says_what_an_option_is_when_it_is_not_given(capsys, command):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "KV cache size (default: 8192)" in text
+    assert "0 is greedy (default: 0.0)" in text
+    assert "None)" not in text
+    assert "False)" not in text
+
+
+def test_an_error_of_suite_is_not_hidden_below_a_list_of_methods(capsys):
+    with pytest.raises(SystemExit):
+        main(["suite", "--tasks", "many", "--out", "x.jsonl"])
+    assert len(capsys.readouterr().err.splitlines()) < 15

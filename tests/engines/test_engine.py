@@ -100,8 +100,8 @@ def test_a_session_does_not_wait_for_a_person_whose_engine_is_closed():
     assert asked.wait(60)
     engine.close()
     engine.close()
-    with pytest.raises(EngineError, match="is closed"):
-        worker.wait(60)
+    assert "is closed" in worker.wait(60).detail
+    assert isinstance(worker.error, EngineError)
     assert not worker.is_running
 
 
@@ -111,5 +111,5 @@ def test_a_session_does_not_wait_for_a_script_that_is_closed():
     while not engine._running:
         next(session)
     engine.close()
-    with pytest.raises(EngineError, match="is closed"):
-        session.run(progress=False)
+    assert "is closed" in session.run(progress=False).detail
+    assert isinstance(session.error, EngineError)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
+from helpers.proofs import drop_shown_in_kind
 
 from thread_kit.dialect import REFERENCE
 from thread_kit.engines.scripted import ScriptedEngine
@@ -15,6 +16,7 @@ from thread_kit.envs.alfworld.benchmark import ALFWORLD
 from thread_kit.envs.alfworld.env import AlfWorld
 from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.env import Env, Step
+from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.prompt_check import check_prompt, speak_examples
 from thread_kit.prompts import Example, Prompt, load_prompt
@@ -29,7 +31,11 @@ SHOWN = {
     "look": ("look-107", "look-102"),
     "pick2": ("pick2-100", "pick2-101"),
 }
-"""The games that the examples are from: the first of each type for THREAD, both for the others."""
+"""The games that the examples are from, two of each type."""
+
+THREAD_SHOWN = {**SHOWN, "clean": ("clean-101", "clean-109")}  # a bathroom and a kitchen
+
+PROVED_ABLATIONS = ["thread, no variables", "thread, whole sequence", "thread, as observed"]
 
 needs_engine = pytest.mark.alfworld
 
@@ -42,18 +48,102 @@ def thread_prompt(name: str) -> Prompt:
     return load_prompt(f"alfworld-{name}")
 
 
-def check_place(context: str, env: AlfWorld) -> dict[str, object]:
-    """What a thread with this context would do: look there, and take what it is asked for."""
-    asked = re.fullmatch(r"I need to check the (.+) for (?:the|another) (.+)\. =>", context)
-    assert asked, context
-    place, obj = asked.groups()
+def act_for_child(context: str, env: Env) -> dict[str, object]:
+    """What a thread with this context would do, for those that no example shows to the word."""
+    for pattern, act in ACTS.items():
+        if asked := re.search(pattern, context):
+            return act(env, *asked.groups())
+    raise AssertionError(context)
+
+
+def visit(env: Env, place: str) -> str:
     seen = env.step(f"go to {place}").observation
     if seen == f"The {place} is closed.":
         seen = env.step(f"open {place}").observation
-    if not (there := re.search(rf"\ba ({obj} \d+)", seen)):
+    return seen
+
+
+def take_at(env: Env, place: str, obj: str) -> dict[str, object]:
+    if not (there := re.search(rf"\ba ({obj} \d+)", visit(env, place))):
         return {}
     env.step(f"take {there[1]} from {place}")
     return {"item": there[1], "place": place}
+
+
+def take_somewhere(env: InTurn, obj: str) -> dict[str, object]:
+    return next(found for place in env.places if (found := take_at(env, place, obj)))
+
+
+def use_at(env: Env, obj: str, place: str) -> dict[str, object]:
+    if not (there := re.search(rf"\ba ({obj} \d+)", visit(env, place))):
+        return {}
+    env.step(f"use {there[1]}")
+    return {"lamp": there[1], "place": place}
+
+
+def use_somewhere(env: InTurn, obj: str) -> dict[str, object]:
+    return next(found for place in env.places if (found := use_at(env, obj, place)))
+
+
+def treat(env: Env, verb: str, item: str, tool: str) -> dict[str, object]:
+    env.step(f"go to {tool}")
+    env.step(f"{verb} {item} with {tool}")
+    return {"item": item}
+
+
+def put_in(env: Env, item: str, target: str) -> dict[str, object]:
+    visit(env, target)
+    env.step(f"put {item} in/on {target}")
+    return {"item": item, "target": target}
+
+
+ACTS = {
+    r"check the (.+) for (?:the|another) (\w+)\. =>$": take_at,
+    r"look for (?:the|another) (\w+) (?:in .+ )?and take it\. =>$": take_somewhere,
+    r"look for the (\w+) (?:in .+ )?and switch it on\. =>$": use_somewhere,
+    r"find the (\w+) at the (.+) and switch it on\. =>$": use_at,
+    r"(clean|heat|cool) the (.+) (?:at|with) the (.+)\. =>$": treat,
+    r"put the (.+) in the (.+)\. =>$": put_in,
+}
+
+
+class InTurn(Env):
+    """Two games, one after the other: the second begins when the first is won."""
+
+    name = "alfworld"
+
+    def __init__(self, *names: str):
+        self.task = {}
+        self.left = list(names)
+        self.won = 0
+        self.begin()
+
+    def begin(self) -> None:
+        self.game = AlfWorld("generated", self.left.pop(0), max_actions=None)
+        self.game.reset()
+
+    @property
+    def places(self) -> list[str]:
+        if self.game.won:
+            self.begin()
+        target = self.game.goal.rstrip(".").rpartition(" ")[2]
+        return [p for p in self.game.variables["places"] if not p.startswith(target)]
+
+    def step(self, action: str) -> Step:
+        if self.game.won:
+            self.begin()
+        step = self.game.step(action)
+        self.won += step.terminated
+        return step
+
+    def reset(self) -> str:
+        raise NotImplementedError
+
+    def again(self) -> Env:
+        raise NotImplementedError
+
+    def oracle(self) -> None:
+        return None
 
 
 # THREAD
@@ -61,12 +151,24 @@ def check_place(context: str, env: AlfWorld) -> dict[str, object]:
 
 @needs_engine
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_thread_prompt_is_proved_in_a_generated_game(kind):
-    prompt = thread_prompt(kind)
-    env = AlfWorld("generated", SHOWN[kind][0])
-    assert prompt.examples[0].context == env.reset()
-    assert check_prompt(prompt, env, check_place) == []
-    assert env.won
+@pytest.mark.parametrize("method", ["thread", *PROVED_ABLATIONS])
+def test_a_thread_prompt_is_proved_in_two_generated_games(method, kind):
+    made = load_method(method, f"alfworld-{kind}")
+    env = InTurn(*THREAD_SHOWN[kind])
+    problems = check_prompt(made.prompt, env, act_for_child, **made.fixed)
+    assert drop_shown_in_kind(problems, made.prompt, ACTS) == []
+    assert env.won == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["thread", *PROVED_ABLATIONS])
+def test_a_thread_prompt_shows_two_rooms_and_the_way_back_from_a_mistake(method, kind):
+    prompt = load_method(method, f"alfworld-{kind}").prompt
+    rooms = [e.context for e in prompt.examples if e.context.startswith("You are in")]
+    assert len(set(rooms)) == 2
+    assert prompt.text.count("=>Nothing happens.<=") == 1
+    others = [e for e in prompt.examples if e.context not in rooms]
+    assert all("My part is to " in e.response for e in others)
 
 
 @needs_engine
@@ -105,6 +207,18 @@ def test_the_task_general_pair_asks_for_what_the_others_show_and_for_nothing_els
         assert any(re.fullmatch(form, context) for context in contexts), form
     for context in contexts:
         assert any(re.fullmatch(form, context) for form in asked), context
+
+
+@needs_engine
+def test_the_task_general_pair_wins_a_game_that_it_shows():
+    method = load_method("thread, task-general", "alfworld-clean")
+    main = method.fixed["main_prompt"]
+    env = AlfWorld("generated", SHOWN["clean"][0])
+    episode = play(method.name, "clean", env, speak_examples([main, method.prompt]))
+    assert env.won
+    prompts = [thread.prompt for thread in episode.threads.values()]
+    assert prompts == [main.sha256] + [method.prompt.sha256] * (len(prompts) - 1)
+    assert load_method(method.name, "alfworld-look").fixed == method.fixed
 
 
 # The other methods
@@ -271,7 +385,7 @@ def executor(planned: set[str], places: dict[str, str]) -> Callable[[str], str]:
         verb = verb.removesuffix(" the")
         done = steps(Y)
         last = done[-1][1] if done else ""
-        if re.match(rf"You (pick|{verb}|turn)", last) and last.split()[1] == ACTS.get(verb, verb):
+        if re.match(rf"You (pick|{verb}|turn)", last) and last.split()[1] == SAID.get(verb, verb):
             return "Task completed!\n#END#"
         there = re.search(rf"\b{thing} \d", last if verb in ("take", "use") else Y)
         if last.endswith("is closed.") and verb in ("take", "put", "use"):
@@ -286,7 +400,7 @@ def executor(planned: set[str], places: dict[str, str]) -> Callable[[str], str]:
     return speak
 
 
-ACTS = {"take": "pick", "use": "turn"}
+SAID = {"take": "pick", "use": "turn"}
 
 TWO = {
     "put two": ["find and take a mug", "put the mug in cabinet", "find and take another mug"],
@@ -472,7 +586,7 @@ def executor_of(name: str, kind: str) -> tuple[str, int]:
     keywords = method.fixed["program"].keywords
     actor = keywords.get("actor")
     prompt = keywords.get("executor", method.prompt)
-    assert method.own_limits
+    assert budget_of(name, "alfworld")["actions"].value is None
     return prompt.name, (actor.keywords if actor else keywords)["iterations"]
 
 
@@ -485,7 +599,6 @@ def test_the_methods_of_the_adapt_paper_share_one_executor(kind):
         assert executor_of(name, kind) == (f"react/alfworld-{kind}", 60 if "react" in name else 20)
     for name in ("react-atomic", "adapt-atomic"):
         assert executor_of(name, kind)[0] == "adapt/alfworld-atomic"
-    assert not load_method("react", f"alfworld-{kind}").own_limits  # of THREAD paper, Table 1
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])

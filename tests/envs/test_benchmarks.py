@@ -93,6 +93,7 @@ def test_every_folder_with_an_environment_to_play_has_a_record_in_the_registry()
     """qa is what two of them share."""
     folders = {path.parent.name for path in ENVS.glob("*/env.py")} - {"qa"}
     assert folders == {path.parent.name for path in ENVS.glob("*/benchmark.py")}
+    folders = {folder.removeprefix("intercode_") for folder in folders}
     assert folders == {benchmark.name for benchmark in OWN} == set(BENCHMARKS)
 
 

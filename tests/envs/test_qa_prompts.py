@@ -2,68 +2,136 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
+from helpers.question_prompts import THREADS, make_questions, make_rules
 
 from thread_kit.dialect import QA, QA_ASYNC
-from thread_kit.envs.datacommons.env import DataCommonsQA
-from thread_kit.envs.icu.env import IcuQA
-from thread_kit.envs.icu.stays import write_synthetic_stays
-from thread_kit.paths import resource
+from thread_kit.envs.qa.kinds import read_question
+from thread_kit.exchange import phi_full_sequence
 from thread_kit.prompt_check import check_prompt
 from thread_kit.prompts import Prompt, load_prompt, parse_prompt
 
-# The questions of the examples: of the training split, and about patients who never were.
-DATACOMMONS, ICU = (15, 13, 20), (3, 6, 9, 12)
-
 pytestmark = [pytest.mark.jail, pytest.mark.statistics]
+
+BOTH = ("datacommons", "icu")
 
 
 @pytest.fixture(scope="module")
-def envs(tmp_path_factory):
-    stays = write_synthetic_stays(tmp_path_factory.mktemp("stays"))
-    return {
-        "datacommons": [DataCommonsQA("train", number) for number in DATACOMMONS],
-        "icu": [IcuQA(stays, number) for number in ICU],
-    }
+def questions():
+    """The questions of the examples, by their text."""
+    return {name: {env.reset(): env for env in make_questions(name)} for name in BOTH}
 
 
-def load(kind: str, name: str) -> Prompt:
-    dialect = QA_ASYNC if name.endswith("-async") else QA
-    if kind == "thread":
-        return load_prompt(name, dialect)
-    text = resource(f"prompts/{kind}/{name}.txt").read_text("utf-8")
-    return parse_prompt(text, f"{kind}/{name}", dialect)
+def load(path: str) -> Prompt:
+    return load_prompt(path, QA_ASYNC if path.endswith("-async") else QA)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("thread", "datacommons"),
-        ("thread", "datacommons-async"),
-        ("thread", "datacommons-lines"),
-        ("thread", "icu"),
-        ("thread", "icu-async"),
-        ("thread", "icu-lines"),
-        ("nlep", "datacommons"),
-        ("nlep", "icu"),
-        ("nlep-react", "datacommons"),
-        ("nlep-react", "icu"),
-    ],
-)
-def test_what_a_prompt_shows_is_what_happens_and_its_answers_are_right(envs, kind, name):
-    prompt = load(kind, name)
-    some = envs[name.partition("-")[0]]
-    assert check_prompt(prompt, some[0]) == []
-    questions = {env.reset(): env for env in some}
-    asked = [example for example in prompt.examples if example.context in questions]
+def take_part(prompt: Prompt, start: int, step: int) -> Prompt:
+    """Every so manieth main example, each with the children that stand below it."""
+    groups: list[list] = []
+    for example in prompt.examples:
+        is_child = example.context.rstrip().endswith(prompt.dialect.listen)
+        if is_child:
+            groups[-1].append(example)
+        else:
+            groups.append([example])
+    examples = tuple(example for group in groups[start::step] for example in group)
+    return replace(prompt, examples=examples)
+
+
+PARTS = [(f"thread/{name}", start, 4) for name in BOTH for start in range(4)]
+PARTS += [
+    (f"thread/{name}{form}", start, 8)
+    for name in BOTH
+    for start, form in enumerate(THREADS)
+    if form
+]
+PARTS += [(f"{method}/{name}", 0, 1) for name in BOTH for method in ("nlep", "nlep-react")]
+
+
+@pytest.mark.parametrize(("path", "start", "step"), PARTS)
+def test_what_a_prompt_shows_is_what_happens_and_its_answers_are_right(
+    questions, path, start, step
+):
+    """THREAD's own prompt whole, in four parts; of its variants, a part each."""
+    prompt = take_part(load(path), start, step)
+    benchmark, _, form = path.partition("/")[2].partition("-")
+    envs = questions[benchmark]
+    (first, *_) = envs.values()
+    options = THREADS[f"-{form}" if form else ""]
+    rules = {name: options[name] for name in ("lines", "variables", "dialect") if name in options}
+    session = {name: options[name] for name in ("phi", "scope") if name in options}
+    first = first.again()
+    first.reset()
+    speak = make_rules(first, **rules)
+    assert check_prompt(prompt, first, speak=speak, **session) == []
+    asked = [example for example in prompt.examples if example.context in envs]
     assert len(asked) >= 2
-    for example in asked:
-        env = questions[example.context]
-        if kind != "nlep":  # there the answer is printed, and not in the text
+    if not path.startswith("nlep/"):  # there the answer is printed, and not in the text
+        for example in asked:
+            env = envs[example.context].again()
             assert env.step(env.answer(example.response)).reward == 1.0
 
 
-def test_a_prompt_that_shows_another_value_is_found_out(envs):
-    text = load("nlep-react", "icu").text.replace("=>14 21.0714", "=>15 21.0714")
-    (problem,) = check_prompt(parse_prompt(text, "wrong", QA), envs["icu"][0])
-    assert "what comes back is '14 21.0714<='" in problem
+@pytest.mark.parametrize("benchmark", BOTH)
+def test_all_methods_show_the_same_questions_one_of_each_kind(questions, benchmark):
+    kinds = {make_rules(env).kind.name for env in questions[benchmark].values()}
+    assert len(kinds) == len(questions[benchmark]) == {"datacommons": 21, "icu": 16}[benchmark]
+    paths = [f"thread/{benchmark}{form}" for form in THREADS]
+    paths += [f"{method}/{benchmark}" for method in ("nlep", "nlep-react", "decomp")]
+    for path in paths:
+        shown = [one.context for one in load(path).examples if "ion: " in one.context]
+        shown = [context for context in shown if not context.endswith("=>")]
+        assert shown == list(questions[benchmark]), path
+
+
+@pytest.mark.parametrize("benchmark", BOTH)
+@pytest.mark.parametrize("method", ["thread", "nlep", "nlep-react", "decomp"])
+def test_all_methods_conclude_in_a_sentence_before_they_answer(questions, benchmark, method):
+    for example in load(f"{method}/{benchmark}").examples:
+        if example.context not in questions[benchmark]:
+            continue
+        env = questions[benchmark][example.context]
+        kind, fields = read_question(env.question.text, [make_rules(env).kind])
+        answer = "{answer}" if method == "nlep" else env.question.answer
+        line = example.response.split("\n")[-3]
+        assert kind.conclusion.format(answer=answer, **fields) in line
+
+
+@pytest.mark.parametrize("benchmark", BOTH)
+def test_all_threads_but_main_ones_bind_the_names_of_what_they_are_about_first(benchmark):
+    for example in load(f"thread/{benchmark}").examples:
+        if example.context.endswith("=>"):
+            assert re.match(r"\w+ = ", example.response)
+            assert "\nvariable = " in example.response
+
+
+@pytest.mark.parametrize("benchmark", BOTH)
+def test_without_variables_all_that_passes_between_threads_is_text(benchmark):
+    prompt = load(f"thread/{benchmark}-no-variables")
+    assert not re.search(r"\{\w+\}", prompt.text.replace("columns={'value'", ""))
+    for example in prompt.examples:
+        assert not re.match(r"\w+ = '", example.response)
+    tables = [e for e in prompt.examples if e.context.startswith("Here is a table")]
+    assert tables
+    assert all(", is =>/scratch/" in example.response for example in tables)
+
+
+@pytest.mark.parametrize("benchmark", BOTH)
+def test_with_the_whole_sequence_a_context_has_all_lines_of_its_parent(benchmark):
+    contexts = [e.context for e in load(f"thread/{benchmark}-whole-sequence").examples]
+    measures = [c for c in contexts if c.rpartition("\n")[2].startswith("By the data in")]
+    assert measures
+    assert all(context.startswith("Here is a table") for context in measures)
+    assert THREADS["-whole-sequence"]["phi"] is phi_full_sequence
+
+
+def test_a_prompt_that_shows_another_value_is_found_out(questions):
+    prompt = take_part(load("nlep-react/icu"), 0, 99)
+    text = prompt.text.replace("=>[101.0, 97.0]", "=>[101.0, 97.5]")
+    (first, *_) = questions["icu"].values()
+    (problem,) = check_prompt(parse_prompt(text, "wrong", QA), first.again())
+    assert "what comes back is '[101.0, 97.0]<='" in problem

@@ -333,6 +333,18 @@ def test_a_reviewer_sees_the_failed_episodes_one_after_the_other(tmp_path):
     assert repr(Reviewer("ben", EPISODES, path=path)) == "Reviewer('ben', 0 of 2 reviewed)"
 
 
+def test_a_verdict_is_kept_where_there_is_no_folder_yet_and_a_failure_to_keep_it_is_shown(tmp_path):
+    reviewer = Reviewer("anna", EPISODES, path=tmp_path / "runs" / "r.jsonl")
+    reviewer.save.click()
+    assert len(read_reviews(reviewer.path)) == 1
+    (tmp_path / "file").touch()
+    reviewer.path = tmp_path / "file" / "r.jsonl"
+    reviewer.save.click()
+    shown = reviewer.children[-1].children[1].value
+    assert 'role="alert"' in shown
+    assert "r.jsonl" in shown or "file" in shown
+
+
 def test_a_reviewer_may_see_what_the_rules_propose(tmp_path):
     reviewer = Reviewer("anna", EPISODES, path=tmp_path / "r.jsonl", proposals=True)
     assert reviewer.type.value is ErrorType.INVALID_ACTION

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import pickle
 
 import pytest
 from helpers.programs import world
+from helpers.proofs import speak_with_ingot
 
 from thread_kit.__main__ import main
+from thread_kit.cli.suite import build_methods
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
+from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.experiments.ablations import (
     ABLATIONS,
     SEPARATE,
@@ -18,38 +23,21 @@ from thread_kit.experiments.ablations import (
     split_prompt,
 )
 from thread_kit.experiments.method_registry import TAUGHT, load_method
-from thread_kit.prompt_check import speak_examples
 from thread_kit.prompts import load_prompt
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Observed
 
-ONE = "I need to get 2 oak logs. =>"
-REDSTONE = "I need to get 1 redstone. =>"
 
-
-def speak_with_redstone(prompts):
-    """The examples; the redstone, which THREAD's prompt shows to nobody, is got like the logs."""
-    examples = speak_examples(prompts)
-
-    def speak(text: str) -> str:
-        context, mark, said = text.rpartition("\n\nResponse:\n")
-        if REDSTONE not in context[-len(REDSTONE) :]:
-            return examples(text)
-        text = (
-            context.removesuffix(REDSTONE) + ONE + mark + said.replace("1 redstone", "2 oak logs")
-        )
-        return examples(text).replace("2 oak logs", "1 redstone")
-
-    return speak
+def shield() -> TextCraft:
+    """The task of the few-shot examples."""
+    commands = load_prompt("textcraft").examples[0].context.split("\n")[1:-1]
+    return TextCraft.custom("shield", commands)
 
 
 def run(name: str) -> Episode:
     method = load_method(name, "textcraft")
-    shown = [method.fixed.get("main_prompt", method.prompt), method.prompt]
-    whole = method.prompt.name.endswith(("whole-sequence", "no-variables", "as-observed"))
-    speak = (speak_examples if whole else speak_with_redstone)(shown)
-    env = world()
-    return method(ScriptedEngine(speak), env, seed=0, path=None).run(progress=False)
+    speak = speak_with_ingot([method.fixed.get("main_prompt", method.prompt), method.prompt])
+    return method(ScriptedEngine(speak), shield(), seed=0, path=None).run(progress=False)
 
 
 PLAYABLE = [name for name in ABLATIONS if name not in ("thread, depth 2", "thread, shared scope")]
@@ -68,6 +56,36 @@ def test_without_variables_nothing_is_executed():
     episode = run("thread, no variables")
     assert episode.header["scope"] == "none"
     assert not any(one.variables for one in episode.threads.values())
+    assert "{" not in "".join(one.sequence.text for one in episode.threads.values())
+
+
+def test_without_variables_the_threads_are_those_of_thread():
+    """The paper takes the variables away (E.2) and leaves the recursion."""
+    whole, without = run("thread, as observed"), run("thread, no variables")
+    assert [t.parent for t in whole.threads.values()] == [
+        t.parent for t in without.threads.values()
+    ]
+    assert max(thread.depth for thread in without.threads.values()) == 3
+    actions = [[a.action for t in e.threads.values() for a in t.actions] for e in (whole, without)]
+    assert actions[0] == actions[1]
+
+
+@pytest.mark.parametrize("name", ABLATIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_ablation_is_there_for_every_type_of_alfworld(name, kind):
+    method = load_method(name, f"alfworld-{kind}")
+    shown = load_method("thread", f"alfworld-{kind}").prompt.examples
+    main = method.fixed["main_prompt"].examples if name == SEPARATE else ()
+    assert len((*main, *method.prompt.examples)) == len(shown)
+    mains = [e.context for e in shown if e.context.startswith("You are in")]
+    assert [e.context for e in (main or method.prompt.examples)][:2] == mains
+
+
+@pytest.mark.parametrize("examples", ["textcraft", "alfworld-heat"])
+def test_the_command_line_knows_the_ablations(examples):
+    options = argparse.Namespace(methods=list(ABLATIONS), adapter="none")
+    made = build_methods(options, None, None, examples)
+    assert [method.name for method in made] == list(ABLATIONS)
 
 
 def test_with_the_whole_sequence_a_child_reads_all_that_its_parent_wrote():

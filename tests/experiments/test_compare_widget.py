@@ -7,6 +7,7 @@ from helpers.checker import check
 from helpers.programs import NO, YES, Lock
 from helpers.suites import speak
 
+from thread_kit.engines.engine import EngineError
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.experiments.ablations import ABLATIONS
@@ -56,6 +57,35 @@ def test_playing_again_begins_anew():
     second = seen.wait().episodes["thread"]
     assert first is not second
     assert str(first) == str(second)
+
+
+def test_what_keeps_the_button_from_playing_is_shown_and_does_not_stay(monkeypatch):
+    seen = switches()
+
+    def fail(*arguments, **options):
+        raise EngineError("the model is closed; load it again")
+
+    note = seen.children[1]
+    with monkeypatch.context() as patch:
+        patch.setitem(seen._methods, "thread", fail)
+        seen.button.click()
+    assert 'role="alert"' in note.value
+    assert "EngineError: the model is closed; load it again" in note.value
+    seen.button.click()
+    assert "alert" not in note.value
+    assert len(seen.wait().episodes) == 2
+
+
+def test_playing_again_after_an_episode_that_failed_begins_anew(monkeypatch):
+    seen = switches()
+    with monkeypatch.context() as patch:
+        patch.setattr(seen._engine, "step", lambda: 1 / 0)
+        seen.button.click()
+        for player in seen._shown.values():
+            with pytest.raises(ZeroDivisionError):
+                player.wait()
+    seen.button.click()
+    assert [episode.reward for episode in seen.wait().episodes.values()] == [1, 1]
 
 
 def test_the_same_method_on_both_sides_is_played_once():

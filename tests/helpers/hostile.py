@@ -11,6 +11,10 @@ import json
 
 from hypothesis import strategies as st
 
+from thread_kit.code_lines import is_variable_name
+from thread_kit.sandbox.jail.limits import ERROR_CHARACTERS
+from thread_kit.sandbox.sandbox import SandboxResult
+
 BUILTINS = ["locals", "repr", "str", "dict", "print", "len", "open", "ZeroDivisionError", "globals"]
 ODD_NAMES = [
     *("class", "None", "print", "__debug__", "__builtins__", "_", "_x", "t1", "lambda", "match"),
@@ -43,23 +47,23 @@ names = st.one_of(
 )
 identifiers = names.filter(str.isidentifier)
 
+TEXTS = ["{x}", "{class}", "{²}", "{t1}", "{}", "\0", "\\ud800", "\u2028", "<=", "=>"]
 texts = st.one_of(
     st.text(max_size=8),
-    st.sampled_from(["{x}", "{class}", "{²}", "{t1}", "{}", "\0", "\\ud800", "\u2028", "<=", "=>"]),
+    st.sampled_from(TEXTS),
     names.map("{{{}}}".format),
 )
+VALUES = [
+    *("1", "[]", "{}", "()", "{1}", "None", "1e999", "-1e999", "float('nan')", "10**4299"),
+    *("10**5000", "'a' * 90_000", "[0] * 30_000", "'a' * 10**8", "9**9**9", "[[]] * 9_000"),
+    *("'\\ud800'", "['\\udfff']", "'\\x00'", "b'\\xff'", "range(9)", "locals", "...", "1j"),
+    *("lambda: {'class': 1}", "lambda *a: [1]", "lambda *a: {'²': 1, (1, 2): [3]}"),
+    *("{('n%d' % i) * 900: i for i in range(900)}", "[[[[[[[[[]]]]]]]]]", "print", "open"),
+    *("f'{1:>100000}'", "'{x}' * 1_000", "(i for i in range(9))", "{1: {2: {3: {1, 2}}}}"),
+]
 values = st.one_of(
     texts.map(repr),
-    st.sampled_from(
-        [
-            *("1", "[]", "{}", "()", "{1}", "None", "1e999", "-1e999", "float('nan')", "10**4299"),
-            *("10**5000", "'a' * 90_000", "[0] * 30_000", "'a' * 10**8", "9**9**9", "[[]] * 9_000"),
-            *("'\\ud800'", "['\\udfff']", "'\\x00'", "b'\\xff'", "range(9)", "locals", "...", "1j"),
-            *("lambda: {'class': 1}", "lambda *a: [1]", "lambda *a: {'²': 1, (1, 2): [3]}"),
-            *("{('n%d' % i) * 900: i for i in range(900)}", "[[[[[[[[[]]]]]]]]]", "print", "open"),
-            *("f'{1:>100000}'", "'{x}' * 1_000", "(i for i in range(9))", "{1: {2: {3: {1, 2}}}}"),
-        ]
-    ),
+    st.sampled_from(VALUES),
     st.integers(1, 400).map(lambda depth: "[" * depth + "]" * depth),
     st.integers(100, 30_000).map(
         lambda depth: f"__import__('functools').reduce(lambda v, _: [v], range({depth}), 0)"
@@ -68,6 +72,11 @@ values = st.one_of(
 HOSTILE_CLASS = "type('C', (), {{'__repr__': lambda self: {}}})()"
 values |= values.map(HOSTILE_CLASS.format)
 
+LINES = [
+    *("while True: print('x' * 1000)", "raise SystemExit", "raise KeyboardInterrupt"),
+    *("print(*['x' * 10**6] * 30)", "x = x = x", "del x", "f = lambda: f()", "f()"),
+    *("print('\\ud800')", "print('\\x00\\x1b[2J')", "exit()", "import sys; sys.exit(0)"),
+]
 lines = st.one_of(
     st.builds("{} = {}".format, names, values),
     st.builds("globals()[{!r}] = {}".format, names, values),
@@ -78,13 +87,7 @@ lines = st.one_of(
     st.builds("import math as {}".format, identifiers),
     st.builds("exec({!r})".format, st.builds("{} = {}".format, names, values)),
     st.builds("({} := {})".format, identifiers, values),
-    st.sampled_from(
-        [
-            *("while True: print('x' * 1000)", "raise SystemExit", "raise KeyboardInterrupt"),
-            *("print(*['x' * 10**6] * 30)", "x = x = x", "del x", "f = lambda: f()", "f()"),
-            *("print('\\ud800')", "print('\\x00\\x1b[2J')", "exit()", "import sys; sys.exit(0)"),
-        ]
-    ),
+    st.sampled_from(LINES),
     st.text(max_size=12),
 )
 blocks = st.lists(lines, min_size=1, max_size=4).map("\n".join)
@@ -177,3 +180,28 @@ forgeries = st.one_of(
         ),
     ),
 )
+
+# What must hold of a sandbox
+
+LIMITS = {"print_characters": 2_000, "variables_characters": 50_000, "state_bytes": 2**19}
+
+
+def must_hold(result: SandboxResult, before: bytes | None) -> None:
+    """What is true of every result, whatever the code did."""
+    note = "... [] more characters were printed and cut"
+    assert len(result.printed) <= LIMITS["print_characters"] + len(note) + 30
+    result.printed.encode()
+    assert len((result.error or "").encode()) <= 4 * ERROR_CHARACTERS + 3
+    if result.variables is None:
+        assert result.state is before
+        assert result.error
+        assert not result.pictures
+        return
+    size = sum(len(name) + len(text) for name, text in result.variables.items())
+    assert size <= LIMITS["variables_characters"]
+    for name, text in result.variables.items():
+        assert is_variable_name(name)
+        text.encode()
+    assert len(result.state or b"") <= LIMITS["state_bytes"] + 100
+    assert len(result.pictures) <= 4
+    assert all(len(picture) <= 2**20 for picture in result.pictures.values())

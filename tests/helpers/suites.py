@@ -51,6 +51,22 @@ def deadly(steps: int) -> ScriptedEngine:
     return Deadly(steps)
 
 
+class Endless(ScriptedEngine):
+    """Writes for ever."""
+
+    def __init__(self):
+        super().__init__(speak)
+
+    def step(self):
+        return []
+
+
+def endless() -> ScriptedEngine:
+    """Leaves a file that says which process has loaded it."""
+    Path(os.environ["LOADED"], f"loaded-{os.getpid()}").touch()
+    return Endless()
+
+
 def unloadable() -> ScriptedEngine:
     raise OSError("the model's file is gone")
 

@@ -459,8 +459,9 @@ class Dice(House):
 
 
 def test_an_environment_that_does_not_repeat_itself_is_named():
-    with pytest.raises(RuntimeError, match="deterministic"):
-        play(an_adapt(max_depth=2, carry=True), by_title(SCATTERED), env=Dice())
+    episode = play(an_adapt(max_depth=2, carry=True), by_title(SCATTERED), env=Dice())
+    assert episode.status is Status.FAILED
+    assert "deterministic" in episode.detail
 
 
 def test_where_the_environment_is_over_no_planner_and_no_other_step_is_asked():
@@ -576,8 +577,9 @@ def test_a_person_can_change_what_a_child_returns_to_a_program():
 
 
 def test_a_prompt_that_the_session_was_not_given_is_named():
-    with pytest.raises(ValueError, match="planner"):
-        play(an_adapt(), [NO, NO], prompts=[])
+    episode = play(an_adapt(), [NO, NO], prompts=[])
+    assert episode.status is Status.FAILED
+    assert re.match("ValueError: a thread was spawned with .*planner", episode.detail)
 
 
 def test_a_program_and_the_parameters_of_thread_exclude_each_other():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from helpers.question_prompts import TRIALS, make_questions, make_rules, play_decomp
 
 from thread_kit.__main__ import main
 from thread_kit.dialect import AGENT, QA, QA_ASYNC
@@ -23,11 +24,14 @@ from thread_kit.methods.nlep import nlep
 from thread_kit.methods.react import react
 from thread_kit.methods.reflexion import HEADING
 from thread_kit.prompt_check import speak_examples
+from thread_kit.prompts import PromptError
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.trace.events import Acted, Observed, Restarted
 
-METHODS = ("thread", "decomp", "reflexion", *DATACOMMONS.methods)
+METHODS = ("thread", "decomp", *DATACOMMONS.methods)
+GOLD = "reflexion, gold answer"
+QA_ABLATIONS = ("thread, no variables", "thread, whole sequence", "thread, separate prompt")
 THREADS = ("thread", "thread, async", "thread, lines")
 BOTH = ("datacommons", "icu")
 
@@ -35,19 +39,15 @@ pytestmark = [pytest.mark.jail, pytest.mark.statistics]
 
 
 @pytest.fixture(scope="module")
-def examples(tmp_path_factory):
+def examples():
     """The questions of the prompts' examples."""
-    stays = write_synthetic_stays(tmp_path_factory.mktemp("stays"))
-    return {
-        "datacommons": [DataCommonsQA("train", number) for number in (15, 13, 20)],
-        "icu": [IcuQA(stays, number) for number in (3, 6, 9, 12)],
-    }
+    return {name: make_questions(name) for name in BOTH}
 
 
 @pytest.fixture
-def question(examples):
+def question():
     """From 1982 to 1986, was the rate of robberies increasing faster in Arizona or ...?"""
-    return examples["datacommons"][0].again()
+    return DataCommonsQA("train", 15)
 
 
 def play(name, benchmark, speak, env):
@@ -85,14 +85,17 @@ def test_nlep_react_sees_what_a_line_prints_and_its_code_is_run_once(question):
 @pytest.mark.parametrize(
     ("replies", "trials"),
     [
-        (["Final Answer: New Jersey\n#END#"], 1),  # wrong, but nobody may tell it so
+        (["Final Answer: Arizona\n#END#"], 1),
+        (["Final Answer: New Jersey\n#END#", "Look.#END#", "Final Answer: Arizona\n#END#"], 2),
         (["No idea.\n#END#", "Look.#END#", "Final Answer: Arizona\n#END#"], 2),
         (["No.\n#END#", "Look.#END#", "print('Final Answer: Arizona')\n#END#"], 2),
         (["No.\n#END#", "Look.#END#", "No.\n#END#", "Look up.#END#", "No.\n#END#"], 3),
     ],
 )
-def test_reflexion_tries_again_as_long_as_there_is_no_answer(question, replies, trials):
-    episode = play("reflexion", "datacommons", replies, question)
+def test_reflexion_tries_again_as_long_as_the_answer_is_not_the_gold_answer(
+    question, replies, trials
+):
+    episode = play(GOLD, "datacommons", replies, question)
     restarted = [event for event in episode.events if isinstance(event, Restarted)]
     assert len(restarted) == trials - 1
     assert [HEADING in one.context.text for one in episode.threads.values()].count(
@@ -100,7 +103,18 @@ def test_reflexion_tries_again_as_long_as_there_is_no_answer(question, replies, 
     ) == trials - 1
     answered = [event for event in episode.events if isinstance(event, Acted)]
     assert bool(answered) is ("Answer" in replies[-1])
-    assert episode.reward == {1: 0.0, 2: 1.0, 3: None}[trials]
+    assert episode.reward == {1: 1.0, 2: 1.0, 3: None}[trials]
+
+
+def test_reflexion_that_is_told_right_from_wrong_says_so_in_its_name():
+    with pytest.raises(ValueError, match=r"judged by the gold answer; .* 'reflexion, gold answer'"):
+        load_method("reflexion", "icu")
+    assert load_method(GOLD, "icu").name == GOLD
+
+
+def test_observations_of_questions_keep_their_words_so_that_is_no_ablation():
+    with pytest.raises(ValueError, match="'thread, as observed' is 'thread'"):
+        load_method("thread, as observed", "icu")
 
 
 def test_a_handler_returns_what_it_prints_and_its_errors(question):
@@ -124,26 +138,64 @@ def test_a_handler_returns_what_it_prints_and_its_errors(question):
 def test_the_examples_of_all_handlers_answer_the_questions_together(examples, benchmark):
     method = load_method("decomp", benchmark)
     prompts = [method.prompt, *method.fixed["prompts"]]
-    speak = speak_examples(prompts)
-    episodes = [play("decomp", benchmark, speak, env) for env in examples[benchmark]]
-    assert [episode.reward for episode in episodes] == [1] * len(examples[benchmark])
-    shown = {example.response for prompt in prompts for example in prompt.examples}
-    played = [one.sequence.text for episode in episodes for one in episode.threads.values()]
-    assert shown == set(played)
+    shown = {example.context: example.response for p in prompts for example in p.examples}
+    played = {}
+    for env in examples[benchmark]:
+        episode = play_decomp(env)
+        assert episode.reward == 1
+        played |= {QA.asked(t.context.text): t.sequence.text for t in episode.threads.values()}
+    assert shown.items() <= played.items()
 
 
-@pytest.mark.parametrize("name", ["nlep", "nlep+react", *THREADS])
+def speak_or_play(prompts, env, **form):
+    """The examples; where none shows a thread, the rules."""
+    examples, rules = speak_examples(prompts), make_rules(env, **form)
+
+    def speak(text):
+        try:
+            return examples(text)
+        except PromptError:
+            return rules(text)
+
+    return speak
+
+
+FORMS = {
+    "thread, async": {"dialect": QA_ASYNC},
+    "thread, lines": {"lines": True},
+    "thread, no variables": {"variables": False},
+}
+
+
+@pytest.mark.parametrize("name", ["nlep", "nlep+react", *THREADS, *QA_ABLATIONS])
 @pytest.mark.parametrize("benchmark", BOTH)
 def test_a_methods_own_examples_answer_their_questions(examples, benchmark, name):
-    speak = speak_examples([load_method(name, benchmark).prompt])
-    rewards = [play(name, benchmark, speak, env).reward for env in examples[benchmark]]
-    assert rewards == [1] * len(examples[benchmark])
+    method = load_method(name, benchmark)
+    prompts = [method.fixed.get("main_prompt", method.prompt), method.prompt]
+    for env in examples[benchmark][::7]:
+        speak = speak_or_play(prompts, env, **FORMS.get(name, {}))
+        assert play(name, benchmark, speak, env).reward == 1
 
 
 @pytest.mark.parametrize("benchmark", BOTH)
-def test_the_trials_to_learn_from_went_like_this_and_gave_no_answer(examples, benchmark):
-    (reflect,) = load_method("reflexion", benchmark).fixed["prompts"]
+def test_without_variables_no_thread_has_what_another_bound(examples, benchmark):
+    method = load_method("thread, no variables", benchmark)
+    assert method.fixed == {"scope": "own"}
+    (env, *_) = examples[benchmark]
+    speak = speak_or_play([method.prompt], env, variables=False)
+    main, table, values, *_ = play(method.name, benchmark, speak, env).threads.values()
+    assert main.variables == {}
+    assert set(table.variables) == {"table"}
+    assert "rows" in values.variables
+    assert "table" not in values.variables
+
+
+@pytest.mark.parametrize("benchmark", BOTH)
+def test_the_trials_to_learn_from_went_like_this_and_failed(examples, benchmark):
+    (reflect,) = load_method(GOLD, benchmark).fixed["prompts"]
     questions = {env.again().reset(): env for env in examples[benchmark]}
+    assert len(reflect.examples) == len(TRIALS[benchmark])
+    rewards = set()
     for example in reflect.examples:
         asked, _, text = example.context.partition("\n")
         env = questions[asked]
@@ -152,7 +204,8 @@ def test_the_trials_to_learn_from_went_like_this_and_gave_no_answer(examples, be
         episode = Session(engine, env.again(), dialect=QA, program=react).run(progress=False)
         assert episode.threads[0].sequence.text == text
         assert episode.status is Status.ENDED
-        assert episode.reward is None
+        rewards.add(episode.reward)
+    assert rewards == {0.0, None}  # one was wrong, one had no answer
 
 
 # Names
@@ -233,9 +286,10 @@ def test_a_suite_of_questions_is_played_once(tmp_path, benchmark):
         tasks=[one.arguments(task) for task in spread_evenly(one.tasks("train"), 2)],
     )
     suite.run(progress=False)
-    assert len(played) == 2 * len(METHODS)
+    more = 4  # Reflexion hears twice that it is wrong: two more trials, and two lessons
+    assert len(played) == 2 * (len(METHODS) + more)
     suite.run(progress=False)
-    assert len(played) == 2 * len(METHODS)
+    assert len(played) == 2 * (len(METHODS) + more)
     rows = read_results(tmp_path / "r.jsonl")
     assert {row["environment"] for row in rows} == {benchmark}
     assert {(row["status"], row["error"], row["solvable"]) for row in rows} == {("ended", "", True)}

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from helpers.escapes import ATTEMPTS, HEAD
 
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 from thread_kit.sandbox.jail.seccomp import program
@@ -209,95 +210,11 @@ def test_deep_recursion_and_deep_source_end(sandbox):
 
 # Getting out. What an attempt gets hold of it prints behind "OUT".
 
-ATTEMPTS = {
-    "read the password file": "print('OUT', open('/etc/passwd').read())",
-    "read the host name": "print('OUT', open('/etc/hostname').read())",
-    "read the home folder": "print('OUT', os.listdir('/root'), os.listdir('/home'))",
-    "read the working folder": f"print('OUT', open({os.getcwd()!r} + '/pyproject.toml').read())",
-    "read this test": f"print('OUT', open({__file__!r}).read())",
-    "read the kit's session": "import thread_kit.session.session\nprint('OUT')",
-    "read the environment": f"print('OUT' if {'USER'!r} in os.environ else '')",
-    "read through /proc": "print('OUT', open('/proc/self/environ').read())",
-    "list processes": "print('OUT', os.listdir('/proc'))",
-    "the root of another process": "print('OUT', os.listdir('/proc/1/root'))",
-    "climb out of the folder": "os.chdir('../../../..')\nprint('OUT' if 'etc/shadow' in "
-    "os.listdir('.') or os.path.exists('etc/passwd') else '')",
-    "devices": "print('OUT', os.open('/dev/sda', os.O_RDONLY))",
-    "memory of the machine": "print('OUT', open('/dev/mem', 'rb').read(1))",
-    "kernel's settings": "print('OUT', os.listdir('/sys'))",
-    "write into /usr": "open('/usr/x', 'w')\nprint('OUT')",
-    "write into the root": "open('/x', 'w')\nprint('OUT')",
-    "write into /dev": "open('/dev/x', 'w')\nprint('OUT')",
-    "write into /dev/shm": "open('/dev/shm/x', 'w')\nprint('OUT')",
-    "write into a library": "open(np.__file__, 'a')\nprint('OUT')",
-    "write into the server's code": (
-        "open('/kit/thread_kit/sandbox/jail/worker.py', 'a')\nprint('OUT')"
-    ),
-    "make a folder": "os.mkdir('d')\nprint('OUT')",
-    "make a link": "os.symlink('/etc', 'l')\nprint('OUT')",
-    "make a device": "os.mknod('n')\nprint('OUT')",
-    "change the root": "os.chroot('/')\nprint('OUT')",
-    "mount": "print('OUT' if LIBC.mount(b'none', b'/scratch', b'tmpfs', 0, 0) == 0 else '')",
-    "unmount": "print('OUT' if LIBC.umount2(b'/scratch', 2) == 0 else '')",
-    "a namespace of one's own": "print('OUT' if LIBC.unshare(0x10000000) == 0 else '')",
-    "fork": "print('OUT', os.fork())",
-    "fork by number": "print('OUT' if LIBC.syscall(57) >= 0 else '')",
-    "vfork by number": "print('OUT' if LIBC.syscall(58) >= 0 else '')",
-    "clone by number": "print('OUT' if LIBC.syscall(56, 17, 0, 0, 0, 0) >= 0 else '')",
-    "clone3 by number": "print('OUT' if LIBC.syscall(435, bytes(88), 88) >= 0 else '')",
-    "fork of the other ABI": "print('OUT' if LIBC.syscall(0x40000039) >= 0 else '')",
-    "a thread": "import threading\nthreading.Thread(target=print).start()\nprint('OUT')",
-    "a shell": "print('OUT' if os.system('true') == 0 else '')",
-    "a program": "import subprocess\nprint('OUT', subprocess.run(['/usr/bin/id']))",
-    "become a program": "os.execv('/usr/bin/id', ['id'])\nprint('OUT')",
-    "spawn": "print('OUT', os.posix_spawn('/usr/bin/id', ['id'], {}))",
-    "multiprocessing": "import multiprocessing as m\nm.get_context('fork').Process(target=print)"
-    ".start()\nprint('OUT')",
-    "the network": "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:1')\n"
-    "print('OUT')",
-    "a socket": "import socket\nsocket.socket()\nprint('OUT')",
-    "a local socket": "import socket\nsocket.socket(socket.AF_UNIX)\nprint('OUT')",
-    "a pair of sockets": "import socket\nsocket.socketpair()\nprint('OUT')",
-    "a name server": "import socket\nprint('OUT', socket.gethostbyname('localhost.localdomain'))",
-    "kill the server": "os.kill(os.getppid(), 9)\nprint('OUT')",
-    "kill the jail": "os.kill(1, 9)\nprint('OUT')",
-    "kill everything": "os.kill(-1, 9)\nprint('OUT')",
-    "trace the server": "print('OUT' if LIBC.ptrace(16, os.getppid(), 0, 0) == 0 else '')",
-    "the server's memory": "print('OUT', open(f'/proc/{os.getppid()}/mem', 'r+b'))",
-    "read the server's memory": "print('OUT' if LIBC.syscall(310, os.getppid(), 0, 0, 0, 0, 0) >= 0"
-    " else '')",
-    "raise a limit": "import resource as r\nr.setrlimit(r.RLIMIT_CPU, (9, 9))\nprint('OUT')",
-    "take the server's limits": "import resource as r\n"
-    "r.prlimit(os.getppid(), r.RLIMIT_NOFILE, (0, 0))\nprint('OUT')",
-    "memory that is no address space": "os.memfd_create('x')\nprint('OUT')",
-    "io_uring": "print('OUT' if LIBC.syscall(425, 1, bytes(120)) >= 0 else '')",
-    "bpf": "print('OUT' if LIBC.syscall(321, 0, bytes(120), 120) >= 0 else '')",
-    "keyrings": "print('OUT' if LIBC.syscall(250, 0, -3, 0) >= 0 else '')",
-    "a kernel module": "print('OUT' if LIBC.syscall(175, b'', 0, b'') >= 0 else '')",
-    "another user": "os.setuid(0)\nprint('OUT')",
-    "less security": "print('OUT' if LIBC.prctl(38, 0, 0, 0, 0) == 0 else '')",
-    "the server's pipes": "for fd in range(3, 60):\n"
-    "    try:\n        os.write(fd, b'x' * 64)\n    except OSError:\n        pass",
-    "a forged answer": "for fd in range(3, 60):\n"
-    "    try:\n        os.write(fd, b'\\0\\0\\0\\0' + bytes([1]) + bytes(7) + b'd' + "
-    "b'\\2\\0\\0\\0' + bytes(8) + b'{}')\n    except OSError:\n        pass",
-    "a pickle that runs code": "class C:\n    def __reduce__(self):\n"
-    "        return (os.system, ('true',))\nc = C()",
-    "a hostile repr": "class C:\n    def __repr__(self):\n        while True: pass\nc = C()",
-    "a hostile subclass of str": "class C(str):\n    def __repr__(self): return 1\nc = C()",
-    "replace print for ever": "import builtins\nbuiltins.print = None",
-    "replace pandas for ever": "pd.read_csv = pd.DataFrame = None",
-    "replace the server's functions": "import __main__ as m\nm.serve = m.send = 1",
-    "a handler for the end": "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    "while True: pass",
-}
-
 
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_an_attempt_to_get_out_gets_nothing_and_ends(sandbox, name):
-    head = "import os, ctypes\nLIBC = ctypes.CDLL(None)\n"
     begun = time.monotonic()
-    outcome = sandbox.execute(None, head + ATTEMPTS[name])
+    outcome = sandbox.execute(None, HEAD + ATTEMPTS[name])
     assert "OUT" not in outcome.printed
     assert time.monotonic() - begun < 30  # only what was never stopped takes longer
     assert after(sandbox, "print(pd.DataFrame({'v': [1]})['v'].sum())").printed == "1\n"

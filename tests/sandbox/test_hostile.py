@@ -11,18 +11,14 @@ import os
 
 import pytest
 from helpers import hostile
+from helpers.hostile import LIMITS, must_hold
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from thread_kit.code_lines import is_variable_name
 from thread_kit.exchange import mentioned
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
-from thread_kit.sandbox.jail.limits import ERROR_CHARACTERS
 from thread_kit.sandbox.monty import MontySandbox
 from thread_kit.sandbox.namespace import PythonNamespace
-from thread_kit.sandbox.sandbox import SandboxResult
-
-LIMITS = {"print_characters": 2_000, "variables_characters": 50_000, "state_bytes": 2**19}
 
 
 def thorough(examples: int):
@@ -46,27 +42,6 @@ def monty():
 def jail():
     with BubblewrapSandbox({"look_up": look_up}, seconds=1, calls=20, **LIMITS) as sandbox:
         yield sandbox
-
-
-def must_hold(result: SandboxResult, before: bytes | None) -> None:
-    """What is true of every result, whatever the code did."""
-    note = "... [] more characters were printed and cut"
-    assert len(result.printed) <= LIMITS["print_characters"] + len(note) + 30
-    result.printed.encode()
-    assert len((result.error or "").encode()) <= 4 * ERROR_CHARACTERS + 3
-    if result.variables is None:
-        assert result.state is before
-        assert result.error
-        assert not result.pictures
-        return
-    size = sum(len(name) + len(text) for name, text in result.variables.items())
-    assert size <= LIMITS["variables_characters"]
-    for name, text in result.variables.items():
-        assert is_variable_name(name)
-        text.encode()
-    assert len(result.state or b"") <= LIMITS["state_bytes"] + 100
-    assert len(result.pictures) <= 4
-    assert all(len(picture) <= 2**20 for picture in result.pictures.values())
 
 
 def play(sandbox, lines: list[str]) -> None:

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -196,3 +197,24 @@ def test_a_matplotlibrc_in_the_scratch_folder_changes_no_picture_that_uses_plt(s
 def test_code_that_ignores_the_end_of_its_time_is_told_that_it_was_too_slow(sandbox):
     line = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
     assert sandbox.execute(None, line).error.startswith("TimeoutError: the code ran for more than")
+
+
+STOPPED = """
+from thread_kit.sandbox import bubblewrap
+bubblewrap.PATIENCE = 1.0
+with bubblewrap.BubblewrapSandbox(seconds=1) as jail:
+    jail.execute(None, "import time")
+    print("begins", flush=True)
+    print(jail.execute(None, "import time\\ntime.sleep(1)\\nprint('done')"))
+"""
+
+
+def test_a_host_that_was_stopped_finds_the_answer_when_it_goes_on():
+    """Ctrl-Z, for longer than it would ever wait for a line (5 s): not the line's error."""
+    command = [sys.executable, "-c", STOPPED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as host:
+        assert host.stdout.readline() == "begins\n"
+        host.send_signal(signal.SIGSTOP)
+        time.sleep(7)
+        host.send_signal(signal.SIGCONT)
+        assert "printed='done\\n', error=None" in host.communicate()[0]

@@ -499,6 +499,17 @@ def test_what_a_child_names_comes_back(namespace):
     assert namespace.variables == {"obj_ID": "apple 1"}
 
 
+def test_a_child_of_its_own_begins_as_the_main_thread_did_and_hands_nothing_up(sandbox):
+    namespace = PythonNamespace(sandbox, scope="own", variables={"given": 1})
+    run(namespace, "x = 1")
+    child = namespace.child()
+    assert child.variables == {"given": 1}
+    run(child, "y = given")
+    assert namespace.define({"y": 1}) == LineResult("")
+    assert namespace.variables == {"given": 1, "x": 1}
+    assert child.child().variables == {"given": 1}
+
+
 def test_a_shared_child_is_its_parent(sandbox):
     namespace = PythonNamespace(sandbox, scope="shared")
     child = namespace.child()

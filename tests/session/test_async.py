@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit.dialect import AGENT, ASYNC, Dialect, Stop
-from thread_kit.engines.engine import EngineBusyError, Sampled
+from thread_kit.engines.engine import EngineBusyError, EngineError, Sampled
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env, Step
 from thread_kit.exchange import phi_full_sequence, psi_full_sequence
@@ -642,8 +642,9 @@ def test_an_iteration_that_is_given_up_closes_the_trace(start, tmp_path):
 
 def test_an_engine_that_fails_fails_the_episode_and_all_its_threads(start, tmp_path):
     session = start("a ~>", "b ~>", "x" * 50)
-    with pytest.raises(Exception, match="the script is over"):
-        session.run(progress=False)
+    session.run(progress=False)
+    assert isinstance(session.error, EngineError)
+    assert "the script is over" in session.episode.detail
     all_end_as(session.episode, Status.FAILED, 3)
     is_on_disk(session.episode, tmp_path / "episode.jsonl")
 
@@ -671,8 +672,9 @@ def test_an_engine_that_is_full_of_others_calls_is_an_error(start):
         def begin(self, thread, tokens, **options):
             raise EngineBusyError("others' calls run")
 
-    with pytest.raises(EngineBusyError):
-        start(engine=Full([])).run(progress=False)
+    session = start(engine=Full([]))
+    assert session.run(progress=False).status is Status.FAILED
+    assert isinstance(session.error, EngineBusyError)
 
 
 def test_one_step_brings_news_for_all_threads_of_a_driver_and_keeps_the_others():
@@ -715,9 +717,10 @@ def test_a_shared_scope_is_refused(start):
         start(scope="shared")
 
 
-def test_futures_need_variables(start):
-    with pytest.raises(ValueError, match="scope='none'"):
-        start(scope="none", sandbox=None)
+@pytest.mark.parametrize(("scope", "sandbox"), [("none", {"sandbox": None}), ("own", {})])
+def test_futures_need_variables_that_a_parent_gets_from_its_children(start, scope, sandbox):
+    with pytest.raises(ValueError, match=f"scope='{scope}'"):
+        start(scope=scope, **sandbox)
 
 
 def test_in_the_dialect_of_join_nothing_has_changed(run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 
@@ -129,6 +130,26 @@ def test_a_fork_behind_a_spent_budget_ends_as_its_episode_did():
     at = len(whole.events) - 1
     assert isinstance(whole.events[at - 1], Ended)
     assert happened(session.fork(at).run(progress=False)) == happened(whole)
+
+
+@pytest.mark.parametrize("futures", [False, True])
+@pytest.mark.parametrize("budget", [{"calls": 9}, {"tokens": 170}])
+def test_a_fork_among_the_closing_events_goes_on_where_the_budget_was_spent(budget, futures):
+    """However far behind that place it is asked for; and further, where there is more to spend."""
+    session = play(34, futures, **budget)
+    whole = session.run(progress=False)
+    assert whole.status in (Status.OUT_OF_CALLS, Status.OUT_OF_TOKENS)
+    [*_, last] = [n for n, e in enumerate(whole.events) if not isinstance(e, Ended | Closed)]
+    for at in range(last + 1, len(whole.events)):
+        forked = session.fork(at)
+        again = forked.run(progress=False)
+        assert forked.error is None
+        assert again.status is whole.status
+        if not futures:  # else who is served when may differ, as above
+            assert happened(again) == happened(whole)
+        more = session.fork(at, calls=25, tokens=None).run(progress=False)
+        assert happened(more)[: last - 3] == happened(whole)[: last - 3]
+        assert more.usage.calls > whole.usage.calls
 
 
 @pytest.fixture
@@ -309,8 +330,13 @@ def test_a_past_that_does_not_happen_again_is_refused(shed):
             return super().step(action)._replace(observation="You fall.")
 
     at = index(shed.episode, Returned)
-    with pytest.raises(ReplayError, match=r"event \d+ was Acted.*You open shed.*You fall"):
-        shed.fork(at, env=Other()).run(progress=False)
+    forked = shed.fork(at, env=Other())
+    assert forked.run(progress=False).status is Status.FAILED
+    assert isinstance(forked.error, ReplayError)
+    assert re.match(
+        r"ReplayError: event \d+ was Acted.*You open shed.*You fall", forked.episode.detail
+    )
+    assert not of_kind(forked.episode, Acted)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from thread_kit.engines.models import load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env
 from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.requests import Status
 from thread_kit.session.run_together import run_together
 from thread_kit.session.session import Session
 
@@ -55,27 +56,47 @@ def test_sessions_share_the_steps_of_the_engine():
     assert steps(6) < steps(1) / 2
 
 
-def test_what_one_session_raises_closes_the_others():
-    class Broken(Env):
-        name, task = "broken", {}
+class Broken(Env):
+    """A task whose steps raise something."""
 
-        def reset(self):
-            return "Go."
+    name, task = "broken", {}
 
-        def step(self, action):
-            raise OSError("the game is gone")
+    def __init__(self, error: type[BaseException]) -> None:
+        self.error = error
 
-        def again(self) -> Env:
-            return Broken()
+    def reset(self):
+        return "Go."
 
-        def oracle(self):
-            return None
+    def step(self, action):
+        raise self.error("the game is gone")
 
+    def again(self) -> Env:
+        return Broken(self.error)
+
+    def oracle(self):
+        return None
+
+
+def beside_a_broken_one(error: type[BaseException]) -> list[Session]:
     engine = ScriptedEngine(lambda text: "> go =>" if "Go." in text else "a " * 200)
     others = [Session(engine, context="Write. =>") for _ in range(2)]
-    with pytest.raises(OSError, match="the game is gone"):
-        list(run_together([*others, Session(engine, Broken())], 3))
-    assert not any(session.episode.status.is_live for session in others)
+    return [*others, Session(engine, Broken(error))]
+
+
+def test_an_environment_that_fails_ends_its_own_episode_and_no_other():
+    sessions = beside_a_broken_one(OSError)
+    list(run_together(sessions, 3))
+    statuses = [session.episode.status for session in sessions]
+    assert statuses == [Status.END_OF_STREAM, Status.END_OF_STREAM, Status.FAILED]
+    assert sessions[2].episode.detail == "OSError: the game is gone"
+    assert [session.error for session in sessions[:2]] == [None, None]
+
+
+def test_an_interrupt_in_one_session_closes_the_others():
+    sessions = beside_a_broken_one(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt, match="the game is gone"):
+        list(run_together(sessions, 3))
+    assert {session.episode.status for session in sessions} == {Status.STOPPED}
 
 
 def test_at_once_is_a_positive_number():

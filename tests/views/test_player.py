@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thread_kit as tk
-from thread_kit.engines.engine import EngineError
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode
@@ -167,10 +167,9 @@ def test_a_session_that_has_begun_is_shown_from_its_beginning():
     assert strip_details(fold_all(player._tracks[0].recorder)) == view_as_json(episode)
 
 
-def test_an_error_of_the_session_is_shown_and_raised():
+def test_an_error_of_the_session_is_shown():
     player = watch(session(REPLIES[:2]))
-    with pytest.raises(EngineError, match="the script is over"):
-        player.wait(60)
+    assert "the script is over" in player.wait(60).detail
     track = snapshot(player)["tracks"][0]
     assert track["now"]["error"].startswith("EngineError: the script is over")
     state = fold_all(player._tracks[0].recorder)
@@ -291,6 +290,36 @@ def test_a_saved_episode_is_watched_and_forked_with_a_model_that_is_given(tmp_pa
     messages_of(player)
     player.fork(1, token=4)
     assert player.wait(60, of=1).threads[0].sequence.text == "One,No.\n#END#"
+
+
+def test_a_session_that_is_paused_leaves_its_threads_in_the_saved_notebook():
+    player = watch(session())
+    messages_of(player)
+    for _ in range(2):
+        player.step("spawn")
+        wait_for(lambda: player._tracks[0].now["phase"] == "paused")
+    assert "it needs a running kernel" in player.static
+    assert episode_html(player.episode) in player.static
+    player.stop()
+    player.wait()
+
+
+NOTEBOOKS = sorted(Path(__file__).parents[2].glob("notebooks/*.ipynb"))
+WIDGETS = ("tk.watch(", "CompareWidget(", "Reviewer(")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_run_all_leaves_a_widget_its_model_and_its_files(path):
+    """A model that a widget plays with stays open, and its verdicts are in no scratch folder."""
+    book = json.loads(path.read_text("utf-8"))
+    cells = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+    with_widget = [cell for cell in cells if any(widget in cell for widget in WIDGETS)]
+    for cell in with_widget:
+        assert "TemporaryDirectory" not in cell
+        assert ".name" not in cell
+    plays = [cell for cell in with_widget if "Reviewer(" not in cell]
+    if plays:
+        assert not [cell for cell in cells if ".close()" in cell]
 
 
 # Without a kernel

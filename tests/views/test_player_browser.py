@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from helpers.frames import strip_details, view_as_json
 from helpers.jupyter import CONTRAST, Notebook, jupyterlab, write_notebook
+from playwright.sync_api import expect
 
 from thread_kit.dialect import ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
@@ -86,6 +87,7 @@ def lab(tmp_path_factory):
     write_notebook(folder / "watch.ipynb", [SESSION, "player.wait(60)", "player", "print(player)"])
     write_notebook(folder / "busy.ipynb", [BUSY])
     write_notebook(folder / "endless.ipynb", [ENDLESS])
+    write_notebook(folder / "waiting.ipynb", [ENDLESS, "print(player.wait().status)"])
     with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
         yield address, folder
 
@@ -194,6 +196,47 @@ def test_the_buttons_pause_and_stop(browser, lab):
     page.locator(".tk-bar .tk-stopped").wait_for()
     assert "stopped by the user" in page.locator(".tk-bar .tk-error").inner_text()
     assert notebook.errors == []
+    page.close()
+
+
+def test_pause_step_fork_and_stop_are_done_while_the_next_cell_waits(browser, lab):
+    notebook = Notebook(browser, lab[0], "waiting.ipynb")
+    notebook.start()
+    page = notebook.page
+    waits = page.locator(".jp-InputPrompt", has_text="[*]")
+    player = page.locator(".tk-player")
+    badge = player.locator(".tk-bar .tk-badge")
+    page.locator(".tk-pane", has_text="on and on").wait_for()
+    page.get_by_role("button", name="Pause").click()
+    expect(badge).to_have_text("paused")
+    before = page.get_by_label("timeline").get_attribute("max")
+    page.get_by_role("button", name="step by token").click()
+    expect(page.get_by_label("timeline")).to_have_attribute("max", str(int(before) + 1))
+    page.get_by_label("timeline").fill("1")
+    page.get_by_role("button", name="Fork here").click()
+    page.get_by_role("button", name="Fork", exact=True).click()
+    expect(player.get_by_role("tab", selected=True)).to_contain_text("Fork 1")
+    assert waits.count() == 1
+    player.get_by_role("tab", name="Original").click()
+    page.get_by_role("button", name="Stop").click()
+    notebook.wait_until_run()
+    assert page.locator(".jp-OutputArea").last.inner_text().strip().endswith("stopped")
+    assert notebook.errors == []
+    page.close()
+
+
+def test_after_a_restart_of_the_kernel_the_page_says_so_and_replays(browser, lab):
+    notebook = Notebook(browser, lab[0], "endless.ipynb")
+    notebook.run_all()
+    page = notebook.page
+    page.locator(".tk-pane", has_text="on and on").wait_for()
+    page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    badge = page.locator(".tk-bar .tk-badge")
+    expect(badge).to_have_text("no kernel")
+    page.get_by_role("button", name="step by token").click()
+    expect(page.get_by_role("alert")).to_contain_text("run the cell again")
+    page.get_by_role("button", name="Replay").click()
+    expect(badge).to_have_text("replaying")
     page.close()
 
 

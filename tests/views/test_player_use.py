@@ -213,6 +213,9 @@ def test_a_page_in_a_file_replays_and_offers_nothing_that_needs_a_kernel(browser
     expect(page.get_by_role("button", name="Fork here")).to_be_disabled()
     page.locator(".tk-player").focus()
     page.keyboard.press("0")
+    expect(rows).to_have_count(0)
+    page.get_by_label("speed").select_option("1,000 a second")
+    page.locator(".tk-player").focus()
     page.keyboard.press("Space")
     expect(rows).to_have_count(60)
     assert page.get_by_role("button", name="Change").count() == 0

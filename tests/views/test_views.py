@@ -202,8 +202,8 @@ def test_html_is_folded_but_for_the_main_thread_and_what_failed():
         "l",  # lines that failed
     ]
     cut = session((*REPLIES[:3], "print('The shed " + "x" * 200), new_tokens=100)
-    with pytest.raises(EngineError):
-        cut.run(progress=False)
+    cut.run(progress=False)
+    assert isinstance(cut.error, EngineError)
     opened = check(cut.episode._repr_html_()).open
     assert [line.split()[:2] for line in opened if line[0].isdigit()] == [
         ["0", "failed"],

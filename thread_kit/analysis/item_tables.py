@@ -150,4 +150,6 @@ def _find_group(row: dict[str, Any]) -> str:
         return find_type(row["game"]) or ""
     if row["environment"] == "textcraft":
         return f"depth {textcraft_tasks(row['split'])[int(row['number'])].depth}"
+    if row["environment"] == "webshop":
+        return f"{row.get('products')} products"
     return str(row.get("hardness", "")).capitalize()

@@ -37,12 +37,19 @@ PUBLISHED_NAMES = {
     "plan-and-execute-by-type": ("Plan-and-Execute",),
     "reflexion-by-type": ("Reflexion",),
     "adapt-by-type": ("ADaPT",),
+    "reflexion, gold answer": ("Reflexion",),
+    "plan-and-solve": ("Plan & Solve",),
+    "react, refined": ("ReAct_Refined",),
+    "try again, visible reward": ("Try Again",),
 }
 """By our name of a method, the papers' names, where they are not the same in small letters.
 
 StateFlow's ReAct+Reflexion has six trials (Figure 6), "reflexion" here the ADaPT paper's three or
 four, so the two are not one method.
 """
+
+RULES = {"nearest": "nearest actions", "mariadb": "in MariaDB"}
+"""What a row of ours says of the other rules (`Benchmark.rules`) by which it was played."""
 
 RATES = ("success rate", "accuracy")
 """The metrics that are a share of tasks, so that an interval follows from value and n."""
@@ -184,9 +191,9 @@ def _tell_apart(ours: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
     Rows of other rules are never added up: `nearest` is there where a part of them has it.
     """
-    if "nearest" in ours:
-        ours = ours.assign(nearest=ours["nearest"].eq(True))  # a row that does not say has it not
-    return ours, [name for name in ("method", "model", "split", "nearest") if name in ours]
+    rules = [rule for rule in RULES if rule in ours]
+    ours = ours.assign(**{rule: ours[rule].eq(True) for rule in rules})  # else it has it not
+    return ours, [name for name in ("method", "model", "split") if name in ours] + rules
 
 
 def _published_split(split: str) -> str:
@@ -202,8 +209,7 @@ def _source(row: Mapping[Any, Any], tasks: int, theirs: pd.DataFrame) -> str:
     parts = ["this file"]
     if len(same) and tasks < same["n"].max():
         parts.append(f"{tasks} of {same['n'].max()} tasks")
-    if row.get("nearest", False):
-        parts.append("nearest actions")
+    parts += [words for rule, words in RULES.items() if row.get(rule, False)]
     return ", ".join(parts)
 
 

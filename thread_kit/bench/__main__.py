@@ -82,7 +82,10 @@ def _measure(options: argparse.Namespace) -> None:
             name = f"TextCraft test {options.task}"
             task = TextCraft("test", options.task)
             few_shot = load_prompt(task.examples) if prompt is None else prompt
-            episode = Session(engine, task, prompt=few_shot, calls=options.calls).run()
+            session = Session(engine, task, prompt=few_shot, calls=options.calls)
+            episode = session.run()
+            if session.error:
+                raise session.error
         work = workload(episode, engine, name)
         offloaded = engine.offloaded
     print(f"{episode!r}\n{work.name}, forced through {weights}: {len(work.calls)} calls\n")

@@ -17,6 +17,15 @@ from thread_kit.envs.registry import BENCHMARKS, register_benchmark
 from thread_kit.prompts import EMPTY, Prompt
 
 
+class DefaultsFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Help that says what an option is when it is not given, where its text does not say it."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default is None or action.default is False or "default:" in (action.help or ""):
+            return action.help
+        return super()._get_help_string(action)
+
+
 def register_own(arguments: Sequence[str] | None) -> None:
     """Register the benchmark of one's own that `--env module:name` names.
 

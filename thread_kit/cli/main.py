@@ -1,9 +1,12 @@
 """The command line: run one episode or a whole suite, show a saved one, list the models.
 
+Ctrl-C at any moment ends with one line and the exit status 130.
+
 python -m thread_kit run --env textcraft --task 12 --model NAME --out FILE.jsonl
 python -m thread_kit suite --methods thread --models NAME --tasks 40 --out RESULTS.jsonl
 python -m thread_kit reproduce PAPER ITEM --model NAME
 python -m thread_kit show FILE.jsonl
+python -m thread_kit page FILE.jsonl --out FILE.html
 python -m thread_kit models
 """
 
@@ -13,6 +16,8 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from thread_kit.cli import reproduce, run, suite
 from thread_kit.cli.arguments import register_own
@@ -42,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ) as error:
         print(f"thread_kit: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        print(f"thread_kit: {stop or 'stopped'}", file=sys.stderr)
         return 130
     return 0
 
@@ -50,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _make_parser() -> argparse.ArgumentParser:
     about = "Run episodes of THREAD on a local model, show a saved one, list the models."
     parser = argparse.ArgumentParser(prog="python -m thread_kit", description=about)
+    parser.add_argument("--version", action="version", version=f"thread-kit {installed_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run.add_command(commands)
     suite.add_command(commands)
@@ -59,6 +66,13 @@ def _make_parser() -> argparse.ArgumentParser:
     show.set_defaults(do=show_episode)
     show.add_argument("file", help="a trace (JSONL)")
     show.add_argument("--thread", type=int, metavar="N", help="all that one thread saw and wrote")
+
+    page = commands.add_parser(
+        "page", help="write a saved episode as one HTML file that replays without Python"
+    )
+    page.set_defaults(do=write_page)
+    page.add_argument("file", help="a trace (JSONL)")
+    page.add_argument("--out", metavar="FILE", help="the page (default: FILE.html beside it)")
 
     models = commands.add_parser("models", help="list the models that load by name")
     models.set_defaults(do=list_models)
@@ -77,6 +91,22 @@ def show_episode(options: argparse.Namespace) -> None:
         raise ValueError(
             f"there is no thread {options.thread}; this episode has 0 to {len(episode.threads) - 1}"
         )
+
+
+def write_page(options: argparse.Namespace) -> None:
+    """Write the player with a saved episode in it, and print where."""
+    from thread_kit.views.export_html import save_page
+
+    path = options.out or Path(options.file).with_suffix(".html")
+    print(save_page(Episode.load(options.file), path))
+
+
+def installed_version() -> str:
+    """The version that is installed; "unknown" where only the folder is there."""
+    try:
+        return version("thread-kit")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def list_models(options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from thread_kit.cli.arguments import (
+    DefaultsFormatter,
     add_benchmark,
     add_model,
     add_rules,
@@ -23,7 +24,9 @@ from thread_kit.session.session import Session
 
 def add_command(commands: Any) -> None:
     """Add `run` to the subparsers of the command line."""
-    parser = commands.add_parser("run", help="run one episode and print its tree")
+    parser = commands.add_parser(
+        "run", help="run one episode and print its tree", formatter_class=DefaultsFormatter
+    )
     parser.set_defaults(do=run)
     add_benchmark(parser)
     add_rules(parser)
@@ -76,5 +79,8 @@ def run(options: argparse.Namespace) -> None:
         episode = session.run()
     print(episode)
     print(episode.summary)
+    if session.error:
+        raise SystemExit(2)  # what failed has been said
     if episode.status is Status.STOPPED:
-        raise KeyboardInterrupt  # the exit status says so, too
+        kept = f"; what happened is in {options.out}" if options.out else ""
+        raise KeyboardInterrupt(f"stopped{kept}")  # the exit status says so, too

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thread_kit.cli.arguments import (
+    DefaultsFormatter,
     add_benchmark,
     add_model,
     add_rules,
@@ -40,10 +41,20 @@ if TYPE_CHECKING:
 def add_command(commands: Any) -> None:
     """Add `suite` to the subparsers of the command line."""
     parser = commands.add_parser(
-        "suite", help="run methods on many tasks; goes on where it stopped"
+        "suite",
+        help="run methods on many tasks; goes on where it stopped",
+        formatter_class=DefaultsFormatter,
     )
     parser.set_defaults(do=run)
-    parser.add_argument("--methods", nargs="+", choices=list_methods(), default=["thread"])
+    methods = list_methods()
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        choices=methods,
+        default=["thread"],
+        metavar="METHOD",
+        help=f"in quotes where a name has spaces: {'; '.join(methods)}",
+    )
     parser.add_argument(
         "--models", nargs="+", default=[EMBEDDED], help="names, GGUF files, or module:name"
     )
@@ -105,7 +116,14 @@ def run(options: argparse.Namespace) -> None:
             options=settings,
         )
         print(suite, flush=True)
-        rows += suite.run(at_once=options.at_once, retry=options.retry, extend=options.extend).rows
+        try:
+            rows += suite.run(
+                at_once=options.at_once, retry=options.retry, extend=options.extend
+            ).rows
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"stopped; the same command goes on where it stopped, with what is in {options.out}"
+            ) from None
     report(Results(rows), benchmark, seeds=options.seeds)
 
 

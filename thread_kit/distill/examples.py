@@ -94,7 +94,7 @@ def play(method: Method, task: TrainingTask, sandboxes: QuestionSandboxes | None
     ) as session:
         episode = session.run(progress=False)
     if episode.reward != 1:
-        raise ValueError(f"the teacher did not solve {env!r} ({episode.status})")
+        raise ValueError(f"the teacher did not solve {env!r} ({episode.status})") from session.error
     return episode
 
 

@@ -9,7 +9,12 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import llama_cpp
@@ -31,6 +36,26 @@ _log: list[str] = []
 def _keep_log(level: int, text: bytes, user_data: ctypes.c_void_p) -> None:
     _log.append(text.decode("utf-8", "replace"))
     del _log[:-2000]
+
+
+@contextmanager
+def hold_interrupt() -> Iterator[Callable[[], bool]]:
+    """Within, Ctrl-C waits for the end; has it come?
+
+    llama.cpp calls Python for its log and its progress, and what is raised there is lost.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield lambda: False
+        return
+    frames: list[FrameType | None] = []
+    signal.signal(signal.SIGINT, lambda number, frame: frames.append(frame))
+    try:
+        yield lambda: bool(frames)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if frames:
+            before(signal.SIGINT, frames[0])
 
 
 class LlamaModel:
@@ -56,7 +81,10 @@ class LlamaModel:
         mark = len(_log)
         params = llama_cpp.llama_model_default_params()
         params.n_gpu_layers = 2**31 - 1 if gpu_layers < 0 else min(gpu_layers, 2**31 - 1)
-        self.model = llama_cpp.llama_model_load_from_file(os.fsencode(path), params)
+        with hold_interrupt() as has_come:
+            go_on = llama_cpp.llama_progress_callback(lambda share, data: not has_come())
+            params.progress_callback = go_on
+            self.model = llama_cpp.llama_model_load_from_file(os.fsencode(path), params)
         if not self.model:
             raise EngineError(
                 f"llama.cpp cannot load {path}: {last_error()}; if its download broke off, "
@@ -88,11 +116,12 @@ class LlamaModel:
         params.n_ctx = context
         params.n_batch = params.n_ubatch = batch
         params.n_seq_max = sequences
-        params.n_threads = cpu_threads or min(cores(), MAX_CPU_THREADS)
+        params.n_threads = self.cpu_threads = cpu_threads or min(cores(), MAX_CPU_THREADS)
         params.n_threads_batch = params.n_threads
         params.kv_unified = True  # a sequence copy is then metadata only
         params.swa_full = True  # sliding windows would forget what a rewind needs
-        self.context = llama_cpp.llama_init_from_model(self.model, params)
+        with hold_interrupt():
+            self.context = llama_cpp.llama_init_from_model(self.model, params)
         if not self.context:
             raise EngineError(
                 f"llama.cpp cannot make a context of {context} tokens for {self.name}: "
@@ -120,7 +149,8 @@ class LlamaModel:
             )
 
     def _adapt(self, path: Path) -> None:
-        adapter = llama_cpp.llama_adapter_lora_init(self.model, os.fsencode(path))
+        with hold_interrupt():
+            adapter = llama_cpp.llama_adapter_lora_init(self.model, os.fsencode(path))
         if not adapter:  # it is freed together with the model
             raise EngineError(
                 f"llama.cpp cannot use the adapter {path} with {self.name}: {last_error()}; "

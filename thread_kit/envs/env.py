@@ -57,6 +57,11 @@ class Env(ABC):
         """
         return {}
 
+    @property
+    def measures(self) -> dict[str, Any]:
+        """What the benchmark measures of an episode beside its reward: columns of a suite's row."""
+        return {}
+
     def sandbox(self) -> Sandbox | None:
         """A new sandbox with what the task's code needs; None where any will do."""
         return None
@@ -71,6 +76,13 @@ class Env(ABC):
     def find_nearest(self, action: str) -> str:
         """The valid action that is most like this text, where the environment knows which are."""
         return action
+
+    def judge(self, text: str) -> bool:
+        """Whether what a trial said solves the task, by the answer that the benchmark knows.
+
+        For methods that try again (Reflexion). False where a task is solved by acting.
+        """
+        return False
 
     @abstractmethod
     def reset(self) -> str:

@@ -8,9 +8,12 @@ from thread_kit.envs.alfworld.benchmark import ALFWORLD
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.datacommons.benchmark import DATACOMMONS
 from thread_kit.envs.icu.benchmark import ICU
+from thread_kit.envs.intercode_bash.benchmark import BASH
+from thread_kit.envs.intercode_sql.benchmark import SQL
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
+from thread_kit.envs.webshop.benchmark import WEBSHOP
 
-OWN = (TEXTCRAFT, ALFWORLD, DATACOMMONS, ICU)
+OWN = (TEXTCRAFT, ALFWORLD, DATACOMMONS, ICU, WEBSHOP, SQL, BASH)
 """Those of the kit."""
 
 BENCHMARKS = {benchmark.name: benchmark for benchmark in OWN}

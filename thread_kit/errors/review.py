@@ -48,6 +48,7 @@ def review_by_rules(episodes: dict[str, Episode]) -> list[Review]:
 def write_review(path: str | Path, review: Review) -> None:
     """Add a review to a file; it is on disk when this returns. Raises OSError."""
     path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_file():
         mend_last_line(path)  # a kill has torn it, or an editor has left out its line break
     write_line(path, asdict(review))

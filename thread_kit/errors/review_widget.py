@@ -29,6 +29,7 @@ from thread_kit.trace.events import (
 )
 from thread_kit.views.formatting import sanitize, shorten
 from thread_kit.views.html import episode_html
+from thread_kit.views.player.keys import BOX, KeyGuard, show_error
 
 LINE = 110  # characters of an event in the list
 
@@ -64,12 +65,13 @@ class Reviewer(widgets.VBox):
             options=[(str(error_type), error_type) for error_type in ErrorType],
             tooltips=[DESCRIPTIONS[error_type] for error_type in ErrorType],
             description="type",
+            style={"button_width": "max-content"},
         )
         self.note = widgets.Text(description="note", layout=_WIDE)
         self.save = widgets.Button(description="save, next", button_style="primary")
         self._tree = widgets.HTML(layout=widgets.Layout(max_height="28em", overflow="auto"))
         self.choice.observe(self._show, "value")
-        self.save.on_click(lambda button: self.record())
+        self.save.on_click(lambda button: self._try_to_record())
         super().__init__(
             [
                 self.choice,
@@ -77,9 +79,10 @@ class Reviewer(widgets.VBox):
                 self.event,
                 self.type,
                 self.note,
-                widgets.HBox([self.save, self._progress]),
+                widgets.HBox([self.save, self._progress, KeyGuard()]),
             ]
         )
+        self.add_class(BOX)
         self._list()
 
     @property
@@ -99,6 +102,13 @@ class Reviewer(widgets.VBox):
         write_review(self.path, review)
         self._list()
         return review
+
+    def _try_to_record(self) -> None:
+        """Of the button: what goes wrong is said beside it, where a person looks."""
+        try:
+            self.record()
+        except (OSError, ValueError) as error:
+            self._progress.value = show_error(error)
 
     def _list(self) -> None:
         """The episodes, and which are reviewed; the first that is not gets chosen."""

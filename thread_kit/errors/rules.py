@@ -119,6 +119,13 @@ class AlfWorldRules(ErrorRules):
         return ErrorType.INVALID_ACTION, f"nothing happens: {acted.action}"
 
 
+class InterCodeRules(ErrorRules):
+    """InterCode: a command that fails is invalid, which a later one can mend."""
+
+    def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
+        return (ErrorType.INVALID_ACTION, acted.observation) if acted.info.get("failed") else None
+
+
 NUMBER = re.compile(r"-?\d+(?:\.(\d+))?(?:e-?\d+)?")
 
 

@@ -3,6 +3,9 @@
 The first three are the THREAD paper's (E.2), the others this kit's own. Where examples would show
 what cannot happen without the part, the method has a prompt of its own: the same task, played
 without it.
+
+On questions about data threads compute, with or without variables between them: there "no
+variables" gives each thread an interpreter of its own, and all that passes between threads is text.
 """
 
 from __future__ import annotations
@@ -64,8 +67,12 @@ def load_ablation(name: str, benchmark: Benchmark, examples: str) -> SessionMeth
     Raises ValueError for a name that there is not, FileNotFoundError for a missing prompt.
     """
     ablation = _find(name)
+    if benchmark.dialect.code and "abstract" in ablation.fixed:
+        raise ValueError(f"observations on {examples} keep their words: {name!r} is 'thread'")
     prompt = benchmark.load_prompt(f"{examples}{ablation.prompt}")
     fixed = dict(ablation.fixed)
+    if benchmark.dialect.code and fixed.get("scope") == "none":
+        fixed["scope"] = "own"
     if name == SEPARATE:
         fixed["main_prompt"], prompt = split_prompt(prompt)
     return SessionMethod(name, prompt, fixed)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.env import Env
 from thread_kit.paths import resource
 
@@ -36,15 +37,35 @@ Budget = Mapping[str, Limit]
 
 
 def budget_of(method: str, benchmark: str) -> dict[str, Limit]:
-    """The budget of a method on a benchmark; a variant ("adapt, atomic") has its method's.
+    """The budget of a method on a benchmark; a variant ("adapt-atomic") has its method's.
 
     benchmark: its name, or that of few-shot prompts ("alfworld-heat"). Empty for a benchmark that
     the table has not: a session's own defaults hold there.
     """
     table = _read()
+    name = method.partition(",")[0].replace(" ", "-")
     while (any_method := table.get(("*", benchmark))) is None and "-" in benchmark:
         benchmark = benchmark.rpartition("-")[0]
-    return {**(any_method or {}), **table.get((method.partition(",")[0], benchmark), {})}
+    while (name, benchmark) not in table and "-" in name:
+        name = name.rpartition("-")[0]
+    return {**(any_method or {}), **table.get((name, benchmark), {})}
+
+
+def own_limit(method: str, benchmark: Benchmark, unit: str) -> int:
+    """A budget of a method's own loop: iterations, trials, d_max, turns.
+
+    Where the table has no line: 20 iterations, d_max times as many where ReAct is the whole method
+    (ADaPT, section 4.2 and appendix A), the record's d_max, as many trials, and 60 turns. Raises
+    KeyError for another unit.
+    """
+    deep = Limit(benchmark.max_depth, "ADaPT, section 4.2")
+    alone = benchmark.max_depth if method.startswith(("react", "nlep")) else 1
+    iterations = Limit(20 * alone, "ADaPT, section 4.2 and appendix A")
+    defaults = {"iterations": iterations, "d_max": deep, "trials": deep}
+    defaults["turns"] = Limit(60, "this kit")
+    value = {**defaults, **budget_of(method, benchmark.name)}[unit].value
+    assert value is not None  # only a session's budgets can be without limit
+    return value
 
 
 @cache
@@ -53,7 +74,8 @@ def _read() -> dict[tuple[str, str], dict[str, Limit]]:
     with resource("data/budgets.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             limit = Limit(int(row["value"]) if row["value"] else None, row["source"])
-            table.setdefault((row["method"], row["benchmark"]), {})[row["unit"]] = limit
+            name = row["method"].replace(" ", "-")
+            table.setdefault((name, row["benchmark"]), {})[row["unit"]] = limit
     return table
 
 

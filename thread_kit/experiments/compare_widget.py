@@ -5,6 +5,7 @@ CompareWidget(engine, tk.TextCraft("dev", 47), {"thread": ..., "thread, no varia
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from html import escape
 from typing import Any
@@ -15,6 +16,7 @@ from thread_kit.engines.engine import Engine
 from thread_kit.envs.env import Env
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.views.columns import SideBySide
+from thread_kit.views.player.keys import BOX, KeyGuard, show_error
 from thread_kit.views.player.widget import Player, watch
 
 
@@ -48,11 +50,19 @@ class CompareWidget(widgets.VBox):
         self._trees = widgets.HBox()
         for switch in (self.left, self.right):
             switch.observe(lambda change: self._describe(), "value")
-        self.button.on_click(lambda button: self.start())
-        super().__init__(
-            [widgets.HBox([self.left, self.right, self.button]), self._note, self._trees]
-        )
+        self.button.on_click(lambda button: self._try_to_start())
+        choice = widgets.HBox([self.left, self.right, self.button, KeyGuard()])
+        super().__init__([choice, self._note, self._trees])
+        self.add_class(BOX)
         self._describe()
+
+    def _try_to_start(self) -> None:
+        """Of the button: what goes wrong is said below it, where a person looks."""
+        try:
+            self._describe()
+            self.start()
+        except (RuntimeError, OSError, ValueError) as error:
+            self._note.value = show_error(error)
 
     def start(self) -> None:
         """Begin both episodes, each from the start of the task; they run beside the notebook."""
@@ -76,7 +86,8 @@ class CompareWidget(widgets.VBox):
         """End what runs, and take it off the page."""
         for player in self._shown.values():
             player.stop()
-            player.wait()
+            with contextlib.suppress(Exception):  # what went wrong there stands in the player
+                player.wait()
         self._shown, self._trees.children = {}, ()
 
     def _describe(self) -> None:

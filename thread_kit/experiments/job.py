@@ -23,6 +23,7 @@ from thread_kit.experiments.results_file import Key, canonical
 from thread_kit.experiments.resume import Interrupted
 from thread_kit.methods.adapt import claims_success, k_max
 from thread_kit.methods.stateflow import find_last_state
+from thread_kit.session.failures import describe_error
 from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
@@ -150,10 +151,9 @@ class RunningJob:
             raise StopIteration from error
 
     def _next(self) -> Event:
-        try:
-            event = next(self._events)
-        except ReplayError:  # the past of an interrupted episode does not happen again
-            assert self._interrupted is not None
+        event = next(self._events)
+        if self._interrupted and self._run and isinstance(self._run.error, ReplayError):
+            self._run.close()  # the past of an interrupted episode does not happen again
             self._interrupted.forget()
             self._run = self._start()
             self._events = iter(self._run)
@@ -196,7 +196,7 @@ class RunningJob:
             "reward": episode.reward,
             "status": str(episode.status) if self._run else "not started",
             "detail": episode.detail,
-            "error": self.error,
+            "error": self.error or _describe_error(self._run.error if self._run else None),
             "state": find_last_state(episode),
             "trials": 1 + sum(isinstance(event, Restarted) for event in episode.events),
             "solvable": self._solvable,
@@ -217,6 +217,7 @@ class RunningJob:
             "budget": self._sources(),
             "temperature": header.get("sampling", {}).get("temperature"),
             "engine": header.get("model"),
+            **(self._env.measures if self._env else {}),
             "others": _other_models(header) or None,
             "claimed": claims_success(episode) if "program" in header else None,
             "k_max": k_max(episode),
@@ -282,8 +283,8 @@ def _file_name(key: Key) -> str:
     return f"{words}-{_hash(key)[:8]}.jsonl"
 
 
-def _describe_error(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+def _describe_error(error: Exception | None) -> str:
+    return describe_error(error) if error else ""
 
 
 def solvable(environment: Callable[..., Env], task: Mapping[str, Any]) -> bool | None:

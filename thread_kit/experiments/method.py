@@ -16,9 +16,15 @@ from thread_kit.trace.events import Event
 
 
 class Run(Protocol):
-    """One episode, as a session is: its events one by one, what came of them, a way to give up."""
+    """One episode, as a session is: its events one by one, what came of them, a way to give up.
+
+    error: what ended it by failing; None otherwise.
+    """
 
     episode: Episode
+
+    @property
+    def error(self) -> Exception | None: ...
 
     def __iter__(self) -> Iterator[Event]: ...
 
@@ -48,22 +54,29 @@ class SessionMethod:
 
     fixed: parameters of `Session` that belong to the method (phi, variables, scope ...); they come
         before the options of a suite.
-    own_limits: it limits itself, so the environment does not limit its actions (ADaPT paper,
-        appendix A: so many iterations for each executor).
     """
 
     name: str
     prompt: Prompt = EMPTY
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    own_limits: bool = False
 
     def __call__(
         self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any
     ) -> Session:
         parameters = {**options, **self.fixed}
-        if self.own_limits:
-            env.max_actions = None
         return Session(engine, env, prompt=self.prompt, seed=seed, path=path, **parameters)
+
+
+class VisibleRewardMethod(SessionMethod):
+    """A method that reads the reward of each command; raises ValueError where none is to be had."""
+
+    def __call__(
+        self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any
+    ) -> Session:
+        if not hasattr(env, "show_reward"):
+            raise ValueError(f"the tasks of {env.name} have no reward to show after each action")
+        env.show_reward = True
+        return super().__call__(engine, env, seed=seed, path=path, **options)
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,14 @@ from thread_kit.experiments.ablations import (
     load_ablation,
     make_taught_ablation,
 )
-from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.budgets import own_limit
+from thread_kit.experiments.method import SessionMethod, VisibleRewardMethod
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.decomp import decomp
+from thread_kit.methods.lats import lats
 from thread_kit.methods.nlep import nlep
 from thread_kit.methods.plan_and_execute import plan_and_execute
+from thread_kit.methods.plan_and_solve import plan_and_solve
 from thread_kit.methods.react import react
 from thread_kit.methods.reflexion import reflexion
 from thread_kit.methods.sf_chat import as_chat
@@ -40,15 +43,10 @@ from thread_kit.program import thread_program
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.requests import Program
 
-EXECUTOR, ALONE = 20, 60
-"""Iterations of an executor, and of one that is the whole method (ADaPT paper, appendix A: ALFWorld
-and TextCraft)."""
-
-STATEFLOW_TRIALS = 6
-"""Of Reflexion on StateFlow (StateFlow paper, section 4.2 and Figure 6)."""
-
 TEN = "10 states"
 """ALFWorld's machine with three states more (StateFlow paper, appendix B.3)."""
+
+GOLD_ANSWER = "reflexion, gold answer"
 
 Builder = Callable[..., SessionMethod]
 """Of a benchmark, and of the name of the few-shot prompts that fit a task (`Env.examples`)."""
@@ -75,16 +73,15 @@ def _named(method: str, role: str) -> str:
     return method if role == SHARED else f"{method}-{role}"
 
 
-def _executor(benchmark: Benchmark, iterations: int) -> Program:
+def _executor(method: str, benchmark: Benchmark) -> Program:
+    """With the iterations that the method's paper gives one."""
+    iterations = own_limit(method, benchmark, "iterations")
     return partial(react, iterations=iterations, start=benchmark.start)
 
 
-def _method(
-    name: str, program: Program, main: Prompt, *others: Prompt, own_limits: bool = False
-) -> SessionMethod:
+def _method(name: str, program: Program, main: Prompt, *others: Prompt) -> SessionMethod:
     scope = "exported" if main.dialect.code else "none"
-    fixed = {"program": program, "prompts": others, "scope": scope}
-    return SessionMethod(name, main, fixed, own_limits)
+    return SessionMethod(name, main, {"program": program, "prompts": others, "scope": scope})
 
 
 # THREAD
@@ -92,6 +89,16 @@ def _method(
 
 def _thread(benchmark: Benchmark, examples: str) -> SessionMethod:
     return SessionMethod("thread", benchmark.load_prompt(examples))
+
+
+def _thread_general(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """Task-general prompting (THREAD paper, appendix D): the same examples for tasks of all types.
+
+    One set of examples for the main thread, another for all others.
+    """
+    fixed = {"main_prompt": benchmark.load_prompt(f"{benchmark.name}-main")}
+    prompt = benchmark.load_prompt(f"{benchmark.name}-others")
+    return SessionMethod("thread, task-general", prompt, fixed)
 
 
 def _thread_async(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -113,24 +120,31 @@ def _nlep(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 def _nlep_react(benchmark: Benchmark, examples: str) -> SessionMethod:
     prompt = _load_prompt(benchmark, f"nlep-react/{examples}")
-    return _method("nlep+react", _executor(benchmark, ALONE), prompt)
+    return _method("nlep+react", _executor("nlep+react", benchmark), prompt)
 
 
 def _react(benchmark: Benchmark, examples: str) -> SessionMethod:
     prompt = _load_prompt(benchmark, f"react/{examples}")
-    return _method("react", _executor(benchmark, ALONE), prompt)
+    return _method("react", _executor("react", benchmark), prompt)
 
 
 def _react_alone(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
     """An executor of the ADaPT paper alone, with as many iterations as d_max of them."""
     name = _named("react", "hybrid" if executor == SHARED else executor)
     prompt = _load_executor(benchmark, examples, executor)
-    return _method(name, _executor(benchmark, ALONE), prompt, own_limits=True)
+    return _method(name, _executor(name, benchmark), prompt)
+
+
+def _react_refined(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """ReAct with examples that first look what there is (StateFlow paper, Tables 18 and 19)."""
+    prompt = _load_prompt(benchmark, f"react-refined/{examples}")
+    return _method("react, refined", _executor("react", benchmark), prompt)
 
 
 def _taught_react() -> SessionMethod:
     """Of a model that needs no examples: nothing is done before it begins."""
-    return _method("react", partial(react, iterations=ALONE), EMPTY)
+    iterations = own_limit("react", find_benchmark("textcraft"), "iterations")
+    return _method("react", partial(react, iterations=iterations), EMPTY)
 
 
 def _stateflow(
@@ -153,7 +167,8 @@ def _machine(
     names = {name.lower(): name for name in machine.states}
     machine = machine.without(*(names.get(name, name) for name in without))
     agents = _load_agents(benchmark, examples, variant, machine)
-    program = partial(stateflow, machine=machine, agents=agents, turns=ALONE)
+    turns = own_limit("stateflow", benchmark, "turns")
+    program = partial(stateflow, machine=machine, agents=agents, turns=turns)
     main = replace(EMPTY, dialect=replace(benchmark.dialect, spawn=None))
     return program, (main, *agents.values())
 
@@ -196,7 +211,8 @@ def _sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> SessionM
     machine = as_chat(_find_machine(benchmark, examples + variant))
     prompt = _load_prompt(benchmark, f"sf_chat/{examples}{variant}")
     name = "sf_chat, 10 states" if variant else "sf_chat"
-    return _method(name, partial(stateflow, machine=machine, turns=ALONE), prompt)
+    turns = own_limit("sf_chat", benchmark, "turns")
+    return _method(name, partial(stateflow, machine=machine, turns=turns), prompt)
 
 
 # Several trials
@@ -204,11 +220,22 @@ def _sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> SessionM
 
 def _try_again(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
     program = partial(
-        try_again, trials=benchmark.max_depth, iterations=EXECUTOR, start=benchmark.start
+        try_again,
+        trials=own_limit("try again", benchmark, "trials"),
+        iterations=own_limit("try again", benchmark, "iterations"),
+        start=benchmark.start,
     )
     name = "try again" if executor == SHARED else _named("try-again", executor)
     prompt = _load_executor(benchmark, examples, executor)
-    return _method(name, program, prompt, own_limits=True)
+    return _method(name, program, prompt)
+
+
+def _try_again_rewarded(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """InterCode's: one trial, with the reward behind each command (StateFlow paper, A.3)."""
+    prompt = _load_prompt(benchmark, f"try-again-reward/{examples}")
+    program = _executor("react", benchmark)
+    method = _method("try again, visible reward", program, prompt)
+    return VisibleRewardMethod(method.name, prompt, method.fixed)
 
 
 def _reflect(
@@ -216,10 +243,10 @@ def _reflect(
     actor: Program,
     prompts: tuple[Prompt, ...],
     benchmark: Benchmark,
-    trials: int,
     scope: str = "",
 ) -> SessionMethod:
     """Reflexion on top of an actor. prompts: the actor's, its own first."""
+    trials = own_limit(name, benchmark, "trials")
     reflect = _load_prompt(benchmark, f"reflexion/{benchmark.name}")
     program = partial(reflexion, actor=actor, reflect=reflect, trials=trials)
     method = _method(name, program, *prompts, reflect)
@@ -228,25 +255,44 @@ def _reflect(
 
 def _reflexion(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
     if benchmark.dialect.code:
-        prompt = _load_prompt(benchmark, f"nlep-react/{examples}")
-    else:
-        prompt = _load_executor(benchmark, examples, executor)
-    actor = _executor(benchmark, EXECUTOR)
-    name = _named("reflexion", executor)
-    method = _reflect(name, actor, (prompt,), benchmark, benchmark.max_depth)
-    return replace(method, own_limits=True)
+        raise ValueError(
+            f"on {examples} a trial is judged by the gold answer; the method that says so is "
+            f"{GOLD_ANSWER!r}"
+        )
+    name, prompt = _named("reflexion", executor), _load_executor(benchmark, examples, executor)
+    return _reflect(name, _executor("reflexion", benchmark), (prompt,), benchmark)
+
+
+def _reflexion_by_gold_answer(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """Of questions: another trial where the answer is not the benchmark's (`Env.judge`)."""
+    prompt = _load_prompt(benchmark, f"nlep-react/{examples}")
+    return _reflect(GOLD_ANSWER, _executor("reflexion", benchmark), (prompt,), benchmark)
 
 
 def _stateflow_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     actor, prompts = _machine(benchmark, examples)
-    return _reflect("stateflow+reflexion", actor, prompts, benchmark, STATEFLOW_TRIALS)
+    return _reflect("stateflow+reflexion", actor, prompts, benchmark)
 
 
 def _thread_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     if benchmark.dialect.code:
         raise ValueError(f"thread+reflexion is for tasks that are solved by acting, not {examples}")
-    prompts, trials = (_load_prompt(benchmark, examples),), benchmark.max_depth
-    return _reflect("thread+reflexion", thread_program, prompts, benchmark, trials, "exported")
+    prompt = _load_prompt(benchmark, examples)
+    return _reflect("thread+reflexion", thread_program, (prompt,), benchmark, "exported")
+
+
+def _lats(benchmark: Benchmark, examples: str) -> SessionMethod:
+    value = _load_prompt(benchmark, f"lats/{benchmark.name}-value")
+    reflect = _load_prompt(benchmark, f"reflexion/{benchmark.name}")
+    program = partial(
+        lats,
+        value=value,
+        reflect=reflect,
+        iterations=own_limit("lats", benchmark, "trials"),
+        max_depth=own_limit("lats", benchmark, "iterations"),
+        start=benchmark.start,
+    )
+    return _method("lats", program, _load_prompt(benchmark, f"react/{examples}"), value, reflect)
 
 
 # Plans
@@ -257,31 +303,38 @@ def _plan_and_execute(benchmark: Benchmark, examples: str, executor: str = SHARE
     program = partial(
         plan_and_execute,
         executor=prompt,
-        iterations=EXECUTOR,
+        iterations=own_limit("plan-and-execute", benchmark, "iterations"),
         start=benchmark.start,
         carry=benchmark.carry,
     )
     planner = _load_prompt(benchmark, f"plan_and_execute/{benchmark.name}")
     name = _named("plan-and-execute", executor)
-    return _method(name, program, planner, prompt, own_limits=True)
+    return _method(name, program, planner, prompt)
+
+
+def _plan_and_solve(benchmark: Benchmark, examples: str) -> SessionMethod:
+    prompt = _load_prompt(benchmark, f"plan_and_solve/{examples}")
+    program = partial(plan_and_solve, steps=own_limit("plan-and-solve", benchmark, "turns"))
+    return _method("plan-and-solve", program, prompt)
 
 
 def _adapt(
     benchmark: Benchmark, examples: str, executor: str = SHARED, max_depth: int | None = None
 ) -> SessionMethod:
-    """max_depth: d_max; None is the benchmark's."""
+    """max_depth: d_max; None is the paper's for the benchmark."""
     planner = _load_prompt(benchmark, f"adapt/{benchmark.name}-planner")
     program = partial(
         adapt,
         planner=planner,
-        max_depth=max_depth or benchmark.max_depth,
-        iterations=EXECUTOR,
+        max_depth=max_depth or own_limit("adapt", benchmark, "d_max"),
+        iterations=own_limit("adapt", benchmark, "iterations"),
         start=benchmark.start,
+        look=benchmark.look,
         carry=benchmark.carry,
     )
     name = f"adapt-d{max_depth}" if max_depth else _named("adapt", executor)
     prompt = _load_executor(benchmark, examples, executor)
-    return _method(name, program, prompt, planner, own_limits=True)
+    return _method(name, program, prompt, planner)
 
 
 def _decomp(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -298,7 +351,7 @@ def _tdag(benchmark: Benchmark, examples: str) -> SessionMethod:
         tdag,
         generator=generator,
         executor=executor,
-        iterations=EXECUTOR,
+        iterations=own_limit("tdag", benchmark, "iterations"),
         start=benchmark.start,
     )
     main = _load_prompt(benchmark, f"tdag/{benchmark.name}")
@@ -318,6 +371,7 @@ BUILDERS: dict[str, Builder] = {
     "thread+reflexion": _thread_reflexion,
     "decomp": _decomp,
     "tdag": _tdag,
+    "lats": _lats,
     **{f"adapt-d{depth}": partial(_adapt, max_depth=depth) for depth in (1, 2, 3)},
     **{name: partial(load_ablation, name) for name in ABLATIONS},
 }
@@ -336,15 +390,22 @@ VARIANTS: dict[str, Builder] = {
     "adapt-by-type": partial(_adapt, executor=BY_TYPE),
     f"stateflow, {TEN}": partial(_stateflow, variant="-split"),
     f"sf_chat, {TEN}": partial(_sf_chat, variant="-split"),
+    "plan-and-solve": _plan_and_solve,
+    "react, refined": _react_refined,
+    "try again, visible reward": _try_again_rewarded,
+    "thread, task-general": _thread_general,
     "thread, async": _thread_async,
     "thread, lines": _thread_lines,
     "nlep": _nlep,
     "nlep+react": _nlep_react,
+    GOLD_ANSWER: _reflexion_by_gold_answer,
 }
 """Those that only some benchmarks have (`Benchmark.methods`). On ALFWorld: the executors of ADaPT
-paper alone, and its methods with other ones (Figure 5, Table 6); a machine with more states. On
-questions about data: threads that need not wait (THREAD paper, section 2.2), that ask for one
-figure a line (this kit's own), and programs (section 4.4)."""
+paper alone, and its methods with other ones (Figure 5, Table 6); a machine with more states; the
+same examples for tasks of all types (THREAD paper, appendix D). On InterCode: the baselines of the
+StateFlow paper (section 4.1, A.3). On questions about data: threads that need not wait (THREAD
+paper, section 2.2), that ask for one figure a line (this kit's own), programs (section 4.4), and
+trials that are told whether they are right."""
 
 
 TAUGHT: dict[str, Callable[[], SessionMethod]] = {

@@ -4,7 +4,7 @@
     tk.reproduce("thread-v2", "table-3", "qwen2.5-coder-1.5b", tasks=40)
 
 Methods have the few-shot prompts and the budgets of their papers. What has been played already is
-not played again, whichever item it was played for: there is one file of results a benchmark.
+not played again, whichever item it was played for: a file of results has all that is played alike.
 """
 
 from __future__ import annotations
@@ -21,9 +21,17 @@ from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
+from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method import Method, PerTaskMethod
-from thread_kit.experiments.method_registry import load_method, load_planners
+from thread_kit.experiments.method_registry import (
+    has_trials,
+    load_method,
+    load_planners,
+)
 from thread_kit.experiments.suite import Suite
+
+TRIALS = "trials"
+"""The study of success by trial (`analysis/studies.py`)."""
 
 Loader = Callable[[], Engine]
 
@@ -99,7 +107,7 @@ def _play(
     for benchmark in _choose_benchmarks(item, only):
         chosen = _list_tasks(item, benchmark, tasks, rules)
         Suite(
-            folder / f"{benchmark.name}.jsonl",
+            folder / f"{_name_file(item, benchmark, rules, temperature)}.jsonl",
             methods=_load_methods(item, benchmark, chosen[0], set(only) & set(item.methods)),
             models=_pair(models, planners, benchmark),
             environment=benchmark.environment,
@@ -108,6 +116,15 @@ def _play(
             traces=True,
             options={"temperature": temperature},
         ).run(at_once=at_once, progress=progress)
+
+
+def _name_file(
+    item: PaperItem, benchmark: Benchmark, rules: Sequence[str], temperature: float
+) -> str:
+    """One file for all that is played alike, so that rows of other rules are never added up."""
+    parts = [benchmark.name, *(rule for rule in rules if rule in benchmark.rules)]
+    parts += [item.study] if item.study == TRIALS else []
+    return "-".join([*parts, *([f"t{temperature}"] if temperature else [])])
 
 
 def _choose_benchmarks(item: PaperItem, only: Sequence[str]) -> list[Benchmark]:
@@ -152,7 +169,10 @@ def _load_methods(
     env.close()
     methods: list[Method] = []
     for name in (known for known in item.known_methods() if not only or known in only):
-        make = partial(load_method, name)
+        # Figure 6 of StateFlow paper gives all of its methods as many trials.
+        many = item.study == TRIALS and has_trials(name)
+        most = budget_of("stateflow+reflexion", benchmark.name)["trials"].value if many else None
+        make = partial(load_method, name, trials=most)
         try:
             make(examples)
         except (ValueError, FileNotFoundError):  # another benchmark's, or without a prompt here

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import pickle
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from thread_kit.engines.engine import Engine
@@ -19,6 +22,24 @@ from thread_kit.experiments.results_file import Key
 class _SharedEngine:
     engine: Engine
     users: int = 0
+
+
+@cache
+def _end_with_host() -> None:
+    """Have this process end when the one that started it does, also if that is killed.
+
+    A worker of a ProcessPoolExecutor would wait for ever, with its engine: it reads from a pipe
+    whose other end it holds itself.
+    """
+    host = multiprocessing.parent_process()
+
+    def wait() -> None:
+        assert host
+        host.join()
+        os._exit(1)
+
+    if host:
+        threading.Thread(target=wait, daemon=True).start()
 
 
 _lock = threading.RLock()
@@ -42,6 +63,7 @@ def run_job(job: Job, load: Callable[[], Engine]) -> tuple[Key, dict[str, Any] |
 @contextmanager
 def _shared(load: Callable[[], Engine]) -> Iterator[Engine]:
     """This process's engine of that kind. Another kind makes room when nobody uses it."""
+    _end_with_host()
     kind = pickle.dumps(load)
     with _lock:
         if kind not in _engines:

@@ -45,7 +45,7 @@ def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int
         yield from code.run(Y, generated.stop, dialect)
         if generated.stop in ENDS:
             # return the last line of Y
-            answer = own_text(Y, dialect).rpartition("\n")[2]
+            answer = own_text(Sequence((generated.span,)), dialect).rpartition("\n")[2]
             return Finished(Y, ENDS[generated.stop], {}, code.printed or answer)
         line = dialect.bare(Y.last_line)
         if call := CALL.fullmatch(line):

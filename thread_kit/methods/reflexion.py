@@ -9,8 +9,9 @@
 
 The actor is any program: ReAct, as in the ADaPT paper (section 4.2, d_max trials), StateFlow, as in
 its paper (section 4.2), or THREAD. The evaluator is the environment's reward; for a question it is
-whether there is an answer, since a question with two answers is solved by whoever hears that one
-of them is wrong.
+the gold answer, as in Reflexion's own experiments with questions (section 4.2 there). A question
+with two answers is solved by whoever hears that one of them is wrong, so the method says so in its
+name: "reflexion, gold answer".
 """
 
 from __future__ import annotations

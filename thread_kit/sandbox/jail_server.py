@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 import os
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
@@ -75,7 +77,7 @@ class JailServer:
             **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"),
         }
         command = worker if weaker else [*_jail(scratch_bytes), *worker]
-        self.process = _starter.submit(_launch, command, environment, self._errors).result()
+        self.process = launch(command, environment, self._errors)
         self.close = weakref.finalize(self, _end, self.process, self._errors, folder)
         try:
             wire.unpack(self.receive(_START))
@@ -90,8 +92,25 @@ class JailServer:
         wire.send(self.process.stdin.fileno(), frame, time.monotonic() + PATIENCE)
 
     def receive(self, seconds: float) -> bytes:
+        """The next frame; raises FrameError "gone" or "late".
+
+        Counted in turns of a second, so that it is nobody's fault where this process was stopped
+        meanwhile (Ctrl-Z, a laptop that sleeps): the answer is there when it goes on.
+        """
         assert self.process.stdout is not None
-        return wire.receive(self.process.stdout.fileno(), None, time.monotonic() + seconds)
+        pipe = self.process.stdout.fileno()
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN)
+        if not any(poll.poll(1_000) for _ in range(math.ceil(seconds))):
+            raise wire.FrameError("late")
+        return wire.receive(pipe, None, time.monotonic() + PATIENCE)
+
+
+def launch(
+    command: list[str], environment: Mapping[str, str], errors: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Start a program that ends with this process, and with none of its threads before."""
+    return _starter.submit(_launch, command, dict(environment), errors).result()
 
 
 def _launch(

@@ -87,21 +87,22 @@ class PythonNamespace(Namespace):
     """Executes Python lines in a sandbox.
 
     `scope` is what a child gets: "exported", a copy, of which only what psi names comes back, or
-    "shared", this namespace itself, as in the papers' reference, where a child can overwrite its
-    parent's variables. `variables`: plain data to start with. `blocks`: statements of several lines
-    are run, too (`Dialect.code`). Raises ValueError for another scope.
+    "shared", this namespace itself, where a child can overwrite its parent's variables; or "own",
+    one like this was at first, of which nothing comes back. `variables`: plain data to start with.
+    `blocks`: statements of several lines are run, too (`Dialect.code`). Raises ValueError for
+    another scope.
     """
 
     def __init__(
         self,
         sandbox: Sandbox,
         *,
-        scope: Literal["exported", "shared"] = "exported",
+        scope: Literal["exported", "shared", "own"] = "exported",
         variables: Mapping[str, Any] | None = None,
         blocks: bool = False,
     ) -> None:
-        if scope not in ("exported", "shared"):
-            raise ValueError(f"scope is 'exported' or 'shared', not {scope!r}")
+        if scope not in ("exported", "shared", "own"):
+            raise ValueError(f"scope is 'exported', 'shared' or 'own', not {scope!r}")
         self.sandbox = sandbox
         self.scope = scope
         self.blocks = blocks
@@ -109,6 +110,7 @@ class PythonNamespace(Namespace):
         self._now: tuple[bytes | None, Mapping[str, str]] = None, {}
         self._lock = threading.Lock()  # with scope="shared", children may run at the same time
         self._define(variables or {})
+        self._at_first = self._now
 
     def __repr__(self) -> str:
         return f"PythonNamespace({self.variables}, scope={self.scope!r})"
@@ -129,7 +131,7 @@ class PythonNamespace(Namespace):
         return replace(ran, executed=True, answer=failed_print or ran.printed)
 
     def define(self, variables: Mapping[str, Any]) -> LineResult:
-        return LineResult("") if self.scope == "shared" else self._define(variables)
+        return self._define(variables) if self.scope == "exported" else LineResult("")
 
     def _define(self, variables: Mapping[str, Any]) -> LineResult:
         for name in variables:
@@ -148,7 +150,8 @@ class PythonNamespace(Namespace):
         if self.scope == "shared":
             return self
         child = PythonNamespace(self.sandbox, scope=self.scope, blocks=self.blocks)
-        child._now = self._now
+        child._at_first = self._at_first
+        child._now = self._at_first if self.scope == "own" else self._now
         return child
 
     def _keep(self, line: str, result: SandboxResult, bound: set[str]) -> LineResult:

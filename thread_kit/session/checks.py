@@ -58,10 +58,10 @@ def check_futures(dialect: Dialect, scope: str) -> None:
     """
     if dialect.spawn is None:
         return
-    if scope == "none":
+    if scope in ("none", "own"):
         raise ValueError(
-            f"a child spawned by {dialect.spawn!r} gives its text to a variable, and there are "
-            "none (scope='none'); leave them on, or take a dialect without a spawn mark"
+            f"a child spawned by {dialect.spawn!r} gives its text to a variable of its parent, and "
+            f"scope={scope!r} has none; leave them on, or take a dialect without a spawn mark"
         )
     if scope == "shared":
         raise ValueError(

@@ -7,8 +7,10 @@ for a fork (`session/replay.py`) takes the place of what is there.
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from thread_kit.dialect import Dialect
 from thread_kit.envs.env import Env, Step
@@ -64,8 +66,12 @@ class Effects:
     def change_variables(self, thread: LiveThread) -> Iterator[Event]:
         """Give a thread the variables that a person has set here."""
         while edit := self._edits.pop_variables(thread.id):
-            ran = thread.namespace.define(edit.variables)
+            ran = self.define(thread, edit.variables)
             yield replace(edit, variables=plain(ran.changed))
+
+    def define(self, thread: LiveThread, variables: dict[str, Any]) -> LineResult:
+        """Bind variables of a thread; whatever becomes of the sandbox is an error of the result."""
+        return _shield("", lambda: thread.namespace.define(variables))
 
     def act(self, thread: LiveThread, action: str, nearest: bool = False) -> Iterator[Event]:
         """Do what a thread wants done; it replies with what the thread observes.
@@ -102,10 +108,9 @@ class Effects:
     def restart(self, thread: LiveThread, text: str) -> Iterator[Event]:
         """Begin the task anew; the reply is the environment's first text.
 
-        None where nothing is left to try: it is solved, or answered by `text`.
+        None where nothing is left to try: it is solved, or `text` answers it rightly.
         """
-        answered = self._env is not None and self._env.answer(text) is not None
-        if self._env is None or answered or self._episode.reward == 1:
+        if self._env is None or self._episode.reward == 1 or self._env.judge(text):
             thread.reply = None
             return
         thread.reply = self._reset(self._env)
@@ -119,25 +124,30 @@ class Effects:
         thread.reply = None
         if self._env is None or self._actions == actions:
             return
-        context = self._reset(self._env)
+        context, reward = self._reset(self._env), 0.0
         for action in actions:
-            observation = self._do(self._env, action).observation
+            observation, reward, *_ = self._do(self._env, action)
             if observation != (before := self._seen.get(self._actions)):
                 raise RuntimeError(
                     f"{action!r} was done again, and what was {before!r} is {observation!r} now; "
                     "a method that restores its environment needs one that is deterministic"
                 )
-        yield Restarted(thread.id, context, actions)
+        yield Restarted(thread.id, context, actions, reward)
 
     def _reset(self, env: Env) -> str:
         self._done, self._actions = False, ()
-        return env.reset()
+        return _must_be_text("reset", env.reset())
 
     def _do(self, env: Env, action: str) -> Step:
-        step = env.step(action)
-        self._done = step.terminated or step.truncated
+        observation, reward, terminated, truncated, info = env.step(action)
+        _must_be_text("step", observation)
+        reward = reward if type(reward) in (int, float) else float(reward)
+        if not math.isfinite(reward):
+            raise ValueError(f"step of the environment gave {reward!r}, which is no reward")
+        ends = bool(terminated), bool(truncated)
+        self._done = any(ends)
         self._actions += (action,)
-        return step
+        return Step(observation, reward, *ends, plain(dict(info)))
 
     def _step(
         self, thread: LiveThread, env: Env, action: str, nearest: bool = False
@@ -145,7 +155,7 @@ class Effects:
         valid = env.find_nearest(action) if nearest else action
         observation, reward, terminated, truncated, info = self._do(env, valid)
         self._seen[self._actions] = observation
-        yield Acted(thread.id, action, observation, reward, terminated, truncated, plain(info))
+        yield Acted(thread.id, action, observation, reward, terminated, truncated, info)
         thread.reply = observation
 
     def _act_in_code(self, thread: LiveThread, action: str) -> Iterator[Event]:
@@ -159,10 +169,20 @@ class Effects:
         thread.reply = "\n".join(seen) or "Nothing was printed."
 
 
+def _must_be_text(method: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{method} of the environment gave {value!r:.80}, which is no text")
+    return value
+
+
 def _run(thread: LiveThread, line: str) -> LineResult:
     """Run a line of a thread; whatever becomes of the sandbox is the line's error."""
+    return _shield(line, lambda: thread.namespace.run(line))
+
+
+def _shield(line: str, execute: Callable[[], LineResult]) -> LineResult:
     try:
-        return thread.namespace.run(line)
+        return execute()
     except Exception as error:
         told = f"the sandbox failed ({type(error).__name__}: {error})"
         return LineResult(line, executed=True, error=told[:ERROR_CHARACTERS])

@@ -63,16 +63,22 @@ def plan_fork(
 
     Raises ValueError for what cannot be changed there.
     """
+    # 1. What is changed, where a person said so.
     starts: dict[Place, CallStart] = {}
-    if at is None:
-        at, starts = _broken_off(episode)
-    at = _place(episode, at, observation, returned)
+    is_over = at is not None and not _is_broken_off(episode)
+    end, open_calls = (len(episode.events), {}) if is_over else _broken_off(episode)
+    goes_on = at is None
+    at = _place(episode, end if at is None else at, observation, returned)
     edits = _edits(episode, at, context, observation, returned, variables)
     same_tokens = _same_tokens(episode, engine)
     if token is not None or text or forbid_spawn:
         call, start, more = _cut(episode, at, engine, token or 0, text, forbid_spawn, same_tokens)
         starts[call] = start
         edits += more
+
+    # 2. Where it goes on: how an episode broke off is no past that could be repeated.
+    if goes_on or at > end:
+        at, starts = _place(episode, end), {**open_calls, **starts}
     origin = {"of": fingerprint(episode, at), "event": at, "token": token or 0}
     replay = Replay(episode, at, edits, starts, same_tokens, origin)
     settings = _settings(episode, replay, recorded or {}, options)
@@ -115,13 +121,18 @@ _BROKEN_OFF = (
 )
 
 
+def _is_broken_off(episode: Episode) -> bool:
+    """It was ended from outside, and did not come to its end."""
+    return episode.status in _BROKEN_OFF
+
+
 def _broken_off(episode: Episode) -> tuple[int, dict[Place, CallStart]]:
     """The end of what happened before an episode was ended from outside, and its open calls."""
     events, starts = episode.events, {}
     at = len(events)
     if episode.status.is_live:  # a torn trace, or a session that is paused
         return at, {}
-    if episode.status not in _BROKEN_OFF:
+    if not _is_broken_off(episode):
         raise ValueError(
             f"the episode came to its end ({episode.status}); give the number of the event to "
             f"fork at, 0 to {at - 2}"
@@ -141,7 +152,9 @@ def _broken_off(episode: Episode) -> tuple[int, dict[Place, CallStart]]:
     return at, starts
 
 
-def _place(episode: Episode, at: int, observation: str | None, returned: str | None) -> int:
+def _place(
+    episode: Episode, at: int, observation: str | None = None, returned: str | None = None
+) -> int:
     """The number of the first event that the change of event `at` makes different."""
     last = len(episode.events) - (0 if episode.status.is_live else 1)
     if not 0 <= at <= last:

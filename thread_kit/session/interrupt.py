@@ -26,3 +26,23 @@ def stop_on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def hold_interrupts() -> Iterator[None]:
+    """Within, an interrupt waits until all is done: what is written is whole, on disk as in memory.
+
+    For what takes no time; elsewhere than in the main thread Python brings no interrupt.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    held: list[FrameType | None] = []
+    signal.signal(signal.SIGINT, lambda number, frame: held.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if held:
+            before(signal.SIGINT, held[0])

@@ -17,7 +17,15 @@ from thread_kit.requests import Status
 from thread_kit.session.limits import Limits
 from thread_kit.trace.costs import Usage
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Edited, Event, GeneratedSpan, Prompted, to_json
+from thread_kit.trace.events import (
+    OF_CHILD,
+    Edited,
+    Event,
+    ExecutedLine,
+    GeneratedSpan,
+    Prompted,
+    to_json,
+)
 from thread_kit.trace.jsonl import to_line
 
 
@@ -144,6 +152,9 @@ class Replay:
     def _essence(self, event: Event) -> str:
         """What must be the same when an event happens again."""
         data = to_json(event)
+        data.pop("traceback", None)  # whoever mends a function moves its lines
+        if isinstance(event, ExecutedLine) and event.line == OF_CHILD and event.error:
+            data["error"] = event.error.rpartition("\n")[2]
         if not self.same_tokens:
             for name in ("at", "lengths", "logprobs"):
                 data.pop(name, None)

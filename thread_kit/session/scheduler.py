@@ -19,7 +19,7 @@ there is not enough of something for all: a budget, or the cells of the KV cache
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -43,11 +43,13 @@ from thread_kit.requests import (
     Spawn,
     SpawnAsync,
     Status,
+    Steps,
 )
 from thread_kit.sandbox.namespace import Namespace
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.session.calls import Calls
 from thread_kit.session.effects import Effects
+from thread_kit.session.failures import Failures, describe_error, describe_traceback
 from thread_kit.session.limits import Limits
 from thread_kit.session.live_thread import LiveThread
 from thread_kit.session.replay import Edits
@@ -79,6 +81,8 @@ class Scheduler:
     check: called again and again; raises `EpisodeOver` when somebody has stopped the session.
     edits: what a person changed, each handed out at its place.
     keep: whether the cells of a thread that ends are left for a fork.
+
+    serving: the thread whose request is met now; None in a step, which is for all.
     """
 
     def __init__(
@@ -96,6 +100,7 @@ class Scheduler:
         check: Callable[[], None],
         edits: Edits,
         keep: Callable[[], bool],
+        failures: Failures,
     ) -> None:
         self.engine = engine
         self.episode = episode
@@ -106,6 +111,8 @@ class Scheduler:
         self._namespace = namespace
         self.limits = limits
         self._check, self._edits, self._keep = check, edits, keep
+        self._failures = failures
+        self.serving: int | None = None
         self._effects = Effects(env, episode, dialect=dialect, edits=edits, check=check)
         self._session = next(_SESSIONS)
         self._threads: dict[int, LiveThread] = {}  # in the order of their numbers
@@ -131,6 +138,7 @@ class Scheduler:
             if self._edits.has_variables:
                 for thread in list(self._threads.values()):
                     yield from self._effects.change_variables(thread)
+            self.serving = None
             yield from self._calls.step()
             self._check()
 
@@ -142,14 +150,19 @@ class Scheduler:
     def cancel(self) -> Iterator[Event]:
         """Give up what is alive, and free what the engine keeps for it; what was generated."""
         for thread in self._threads.values():
-            yield from self._calls.cancel(thread)
-            self.engine.release(thread.key, keep=self._keep())
+            try:
+                yield from self._calls.cancel(thread)
+                self.engine.release(thread.key, keep=self._keep())
+            except Exception as error:  # an engine that is broken has nothing to give up
+                self._failures.end_episode(error)
         self._threads.clear()
         self._awake.clear()
         self._asleep.clear()
 
     def _turn(self, thread: LiveThread) -> Iterator[Event]:
         """What one thread does until its next request is met, or has to wait."""
+        # 1. Its next request.
+        self.serving = thread.id
         request, thread.request = thread.request, None
         if request is None:
             reply, thread.reply = thread.reply, None
@@ -158,6 +171,14 @@ class Scheduler:
             except StopIteration as stop:
                 yield from self._end(thread, stop.value)
                 return
+            except Exception as error:
+                self._fail(thread, error)
+                return
+            for raised in self._failures.pop_of_psi():
+                self._failures.log("psi failed, and its error is what the parent reads", raised)
+                yield ExecutedLine(thread.id, OF_CHILD, None, describe_traceback(raised), {})
+
+        # 2. What comes of it.
         match request:
             case Generate(sequence, _):
                 yield from self._show(thread, sequence)
@@ -181,6 +202,8 @@ class Scheduler:
                 yield from self._await(thread, name)
             case Define(variables):
                 yield from self._define(thread, variables)
+            case _:
+                raise TypeError(f"a program asked for {request!r:.80}, which is no request")
 
     def _show(self, thread: LiveThread, sequence: Sequence) -> Iterator[Event]:
         """The spans that the model did not write: observed, returned, instructions ..."""
@@ -275,7 +298,7 @@ class Scheduler:
         child = thread.taken[1] if thread.taken else thread.child
         if edit := self._edits.find("returned", thread.id, child):
             yield edit
-        ran = thread.namespace.define(variables)
+        ran = self._effects.define(thread, variables)
         if thread.taken:
             (name, child), thread.taken = thread.taken, None
             at = len(self.episode.threads[thread.id].sequence)
@@ -285,6 +308,14 @@ class Scheduler:
         if ran.error:
             yield ExecutedLine(thread.id, OF_CHILD, None, ran.error, {})
         thread.reply = Executed(thread.namespace.variables, None)
+
+    def _fail(self, thread: LiveThread, error: Exception) -> None:
+        """Its program has raised: the thread waits for its own children, and is over."""
+        self._failures.end_thread(thread.id, error)
+        threads = self.episode.threads
+        sequence, why = threads[thread.id].sequence, describe_error(error)
+        own = [name for name, n in thread.futures.items() if threads[n].parent == thread.id]
+        thread.steps = _wait_for(own, Finished(sequence, Status.FAILED, {}, error=why))
 
     def _end(self, thread: LiveThread, finished: Finished) -> Iterator[Event]:
         yield from self._show(thread, finished.sequence)
@@ -297,8 +328,10 @@ class Scheduler:
             Status.TRUNCATED: f"cut after {self.limits.new_tokens} new tokens in one call",
             Status.OUT_OF_CONTEXT: f"a thread sees at most {self.engine.context_size} tokens",
             Status.OUT_OF_CALLS: "the thread's own calls of the model are used up",
+            Status.FAILED: finished.error or "",
         }
-        yield Ended(thread.id, finished.status, details.get(finished.status, ""))
+        detail, traceback = details.get(finished.status, ""), self._failures.tracebacks
+        yield Ended(thread.id, finished.status, detail, traceback.get(thread.id, ""))
         self._hand_over(thread, finished)
 
     def _hand_over(self, thread: LiveThread, finished: Finished) -> None:
@@ -318,3 +351,10 @@ class Scheduler:
         """A child as this thread reads it: a person may have changed what it returns."""
         edit = self._edits.find("returned", thread.id, child)
         return replace(finished, instead=edit.now) if edit else finished
+
+
+def _wait_for(futures: Iterable[str], finished: Finished) -> Steps:
+    """The rest of a thread that is over: nothing runs below it when it ends."""
+    for name in futures:
+        yield Await(name)
+    return finished

@@ -34,8 +34,9 @@ from thread_kit.session.checks import (
     check_parts,
     check_program,
 )
+from thread_kit.session.failures import Failures, describe_error
 from thread_kit.session.fork import plan_fork
-from thread_kit.session.interrupt import stop_on_interrupt
+from thread_kit.session.interrupt import hold_interrupts, stop_on_interrupt
 from thread_kit.session.limits import EpisodeOver, Limits
 from thread_kit.session.progress import Progress
 from thread_kit.session.replay import Replay, unwrap
@@ -59,8 +60,9 @@ class Session:
     dialect: the marks; None takes those of the prompt. With `ASYNC` a thread can go on while its
         child runs (THREAD paper, section 2.2).
     scope: "exported" gives a child a copy of the variables and brings back those that it names;
-        "shared" is one namespace for all threads; "none" executes nothing (ablation 1 of THREAD
-        paper, E.2).
+        "shared" is one namespace for all threads; "own" gives each thread its own, from and to
+        which nothing is handed; "none" executes nothing (the last two: ablation 1 of THREAD paper,
+        E.2, where threads compute and where they do not).
     sandbox: where the threads' code runs; None is the environment's own for this episode, or a
         `MontySandbox`.
     calls, new_tokens, tokens, depth, seconds: budgets. Calls of the model an episode; new tokens a
@@ -79,8 +81,10 @@ class Session:
     (data/bench). Over a `ReplayEngine` a session repeats what was recorded, and raises ReplayError
     where it happens otherwise.
 
-    Raises EngineError, ValueError or OSError at the start for what cannot work at all; afterwards
-    an episode ends with a status. A session is a context manager: leaving it closes the episode.
+    Raises EngineError, ValueError or OSError at the start for what cannot work at all. Afterwards
+    an episode ends with a status, whatever fails: model, environment, sandbox, disk, or a function
+    of a person's (`session/failures.py`); nothing but KeyboardInterrupt is raised. A session is a
+    context manager: leaving it closes the episode.
     """
 
     def __init__(
@@ -98,7 +102,7 @@ class Session:
         xi: exchange.Xi | None = None,
         abstract: exchange.Abstract | None = None,
         dialect: Dialect | None = None,
-        scope: Literal["exported", "shared", "none"] = "exported",
+        scope: Literal["exported", "shared", "own", "none"] = "exported",
         sandbox: Sandbox | None = None,
         calls: int | None = 200,
         new_tokens: int = 1000,
@@ -157,24 +161,26 @@ class Session:
         # 4. The threads, and time.
         limits = self._replay.limits(limits)
         marks = (*self._dialect.stops, self._dialect.close) if logprobs else ()
+        self._failures = Failures()
         calls_of_model = Calls(
             *(engine, self.episode, self._dialect, limits), sampling=sampling, logprobs=marks
         )
         self._scheduler = Scheduler(
             *(engine, env, self.episode, calls_of_model, self._dialect, limits),
-            program=program or partial(thread_program, **self._functions),
+            program=program or partial(thread_program, **self._failures.guard(self._functions)),
             prompts=(main_prompt, prompt),
             namespace=namespace,
             check=self._check,
             edits=self._replay.edits,
             keep=lambda: self.keep_cells,
+            failures=self._failures,
         )
         self._spent = 0.0  # seconds in which this session worked; a pause does not count
         self._entered = 0.0
         self._stopping = threading.Event()
         self._events: Generator[Event, None, None] = self._guarded()
 
-    def _namespace(self, scope: Literal["exported", "shared", "none"]) -> Namespace:
+    def _namespace(self, scope: Literal["exported", "shared", "own", "none"]) -> Namespace:
         """The variables of the main thread, in the sandbox that was given, or one of their own."""
         if scope == "none":
             return LiteralNamespace()
@@ -225,46 +231,62 @@ class Session:
             over = EpisodeOver(main.status, main.detail)
         except EpisodeOver as reason:
             over = reason
-        except (GeneratorExit, KeyboardInterrupt):
-            raise
-        except BaseException as error:
-            over = EpisodeOver(Status.FAILED, f"{type(error).__name__}: {error}")
-            raise
-        finally:
-            ending = self._end_all(over)
+        except Exception as error:
+            self._failures.end_episode(error, self._scheduler.serving)
+            over = EpisodeOver(Status.FAILED, describe_error(error))
+        finally:  # also when the session is closed or interrupted
+            with hold_interrupts():
+                ending = self._end_all(over)
         yield from ending
+        if self.error:
+            self._failures.log("the episode failed", self.error)
+
+    @property
+    def error(self) -> Exception | None:
+        """What failed and so ended the episode; None if it ended otherwise, or has not ended."""
+        return self._failures.error
 
     def _record(self, event: Event) -> Event:
         self._replay.check(event)
         return self._write(event)
 
     def _write(self, event: Event) -> Event:
-        self.episode.add(event)
-        if self._writer:
-            try:
-                self._writer.add(event)
-            except OSError:  # a full disk: what is written stays, the rest stays in memory
-                self._writer = None
-                raise
+        if event.passing:
+            return event
+        with hold_interrupts():
+            self.episode.add(event)
+            if self._writer:
+                try:
+                    self._writer.add(event)
+                except OSError:  # a full disk: what is written stays, the rest stays in memory
+                    self._writer = None
+                    raise
         return event
 
     def _end_all(self, over: EpisodeOver) -> list[Event]:
-        """End what is alive and close the episode; raises OSError, but only when all is done."""
+        """End what is alive and close the episode."""
+        # 1. The threads' calls, and the sandbox.
         events = list(self._scheduler.cancel())
-        if self._own_sandbox:
-            self._own_sandbox.close()
+        try:
+            if self._own_sandbox:
+                self._own_sandbox.close()
+        except Exception as error:
+            self._failures.end_episode(error)
+
+        # 2. The last events; what no disk takes any more stays in memory.
+        tracebacks = self._failures.tracebacks
         live = [thread.id for thread in self.episode.threads.values() if thread.status.is_live]
-        events += [Ended(thread, over.status, over.detail) for thread in reversed(live)]
+        events += [
+            Ended(thread, over.status, over.detail, tracebacks.get(thread, ""))
+            for thread in reversed(live)
+        ]
         seconds = self._seconds_spent()
         events.append(Closed(over.status, self.episode.reward, over.detail, seconds))
-        full: OSError | None = None
         for event in events:  # none of the past's, where a past broke off
             try:
                 self._write(event)
             except OSError as error:
-                full = error
-        if full is not None:
-            raise full
+                self._failures.end_episode(error)
         return events
 
     def _check(self) -> None:
@@ -279,8 +301,8 @@ class Session:
     def run(self, *, progress: bool = True) -> Episode:
         """Run to the end (here, in this thread); the episode.
 
-        An interrupt (Ctrl-C, the notebook's stop button) ends the episode as stopped. Raises what
-        went wrong, after the trace has been closed.
+        An interrupt (Ctrl-C, the notebook's stop button) ends the episode as stopped. What failed
+        is in its status, in its events and on the console, and is `session.error`.
         """
         with (
             stop_on_interrupt(self.stop),
@@ -307,6 +329,11 @@ class Session:
     def stop(self) -> None:
         """End the episode as soon as the model has finished its step; from any thread."""
         self._stopping.set()
+
+    @property
+    def functions(self) -> dict[str, Any]:
+        """phi, psi, xi and abstract, by these names."""
+        return self._functions
 
     def thread_of(self, key: ThreadKey) -> int | None:
         """The number of the living thread that the engine knows by this key; None: not of here."""

@@ -16,6 +16,7 @@ class Worker:
     """Drains a session beside the caller.
 
     on_event: called in the worker thread with every event, in order; None with the last call.
+    error: what failed, in the session or in the listener.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Worker:
             for event in self.session:
                 self._on_event(event)
                 self._going.wait()
+            self.error = self.session.error
             self._on_event(None)
         except BaseException as error:
             self.error = error
@@ -70,14 +72,15 @@ class Worker:
         """The episode, when the worker is done with it, or as it is after `seconds`.
 
         Starts the worker if need be; without `seconds` also resumes it, since a paused one would be
-        waited for in vain. An interrupt ends the episode as stopped. Raises what went wrong.
+        waited for in vain. An interrupt ends the episode as stopped. Raises what the listener
+        raised; what failed in the episode is its status.
         """
         if seconds is None:
             self.resume()
         self.start()
         with stop_on_interrupt(self.stop):
             self._thread.join(seconds)
-        if self.error is not None:
+        if self.error is not None and self.error is not self.session.error:
             raise self.error
         return self.session.episode
 

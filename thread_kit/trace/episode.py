@@ -126,7 +126,7 @@ class Episode:
             case Spawned():
                 self._add_thread(event)
             case Restarted():
-                self.reward = 0.0 if event.actions else None
+                self.reward = event.reward if event.actions else None
             case Pictured():
                 self.pictures[event.path] = event.png
             case Closed():
@@ -191,8 +191,8 @@ class Episode:
                 parent.status = Status.LISTENING
             parent.spawned.append(event.thread)
             depth, variables = parent.depth + 1, parent.variables
-            if self.header.get("scope") != "shared":
-                variables = dict(variables)
+            if (scope := self.header.get("scope")) != "shared":
+                variables = {} if scope == "own" else dict(variables)
         self.threads[event.thread] = Thread(
             id=event.thread,
             parent=event.parent,
@@ -208,7 +208,10 @@ class Episode:
     def _add_call(self, event: GeneratedSpan) -> None:
         thread = self.threads[event.thread]
         prompt = len(self.prompt(event.thread)) + len(thread.context) + len(thread.sequence)
-        cost = Usage(1, prompt, event.reused, event.evaluated, len(event.span), event.seconds)
+        cost = Usage(
+            *(1, prompt, event.reused, event.evaluated, len(event.span), event.seconds),
+            *(event.passes, event.drafted, event.accepted),
+        )
         thread.usage += cost
         self.usage += cost
         self._append(thread, event.span)

@@ -102,6 +102,8 @@ class GeneratedSpan(Event):
 
     lengths: characters that each token of the span adds; () in traces that do not say.
     logprobs: what the model weighed for each token, where the session asked for it.
+    passes, drafted, accepted: passes through the model, tokens that were looked up and verified in
+        them, and those that came true; 0 where nothing was looked up (`engines/drafts.py`).
     """
 
     thread: int
@@ -112,6 +114,9 @@ class GeneratedSpan(Event):
     seconds: float
     lengths: tuple[int, ...] = ()
     logprobs: tuple[TokenProbs, ...] = ()
+    passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +173,13 @@ class Restarted(Event):
     """The environment began anew; `context` is how it asks for the task.
 
     actions: those that were done again, as far as they had led before; () for another trial.
+    reward: of the last of them.
     """
 
     thread: int
     context: str
     actions: tuple[str, ...] = ()
+    reward: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,11 +245,12 @@ class Edited(Event):
 
 @dataclass(frozen=True, slots=True)
 class Ended(Event):
-    """A thread is over."""
+    """A thread is over. traceback: of what failed beside the model, if this thread met it."""
 
     thread: int
     status: Status
     detail: str
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True)

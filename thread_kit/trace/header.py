@@ -42,7 +42,8 @@ def make_header(
 
     model: what the engine says of itself. environment, task: None without an environment.
     prompts: each few-shot prompt with its tokens, the main thread's first.
-    exchange: phi, psi, xi and abstract. scope: "exported", "shared" or "none".
+    exchange: phi, psi, xi and abstract. scope: "exported", "shared",
+        "own" or "none".
     limits: calls, tokens, levels, seconds; None is no limit. sampling: temperature and seed.
     program: what the main thread runs; None is THREAD. fork: where the past comes from.
     packages: whose versions matter to the environment. others: of a prompt's hash the model that

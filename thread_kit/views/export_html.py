@@ -33,7 +33,7 @@ def render_page(source: Episode | Player) -> str:
         f"<title>{escape(repr(player.episode))}</title>"
         "<style>:root { color-scheme: light dark; } body { margin: 1em; }\n"
         f"{CSS}</style></head><body>"
-        f'<div id="player"></div><noscript>{player.static}</noscript>'
+        f'<main id="player"></main><noscript>{player.static}</noscript>'
         f'<script type="application/json" id="recording">{recording}</script>'
         f'<script type="module">\n{MODULE}\n{_START}</script></body></html>\n'
     )

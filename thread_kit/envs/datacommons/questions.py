@@ -38,31 +38,47 @@ KINDS: tuple[Kind, ...] = (
         kind
         for name in _MEASURES
         for kind in make_higher_lower(
-            name, name, f"{_FROM}was the {name} of {{variable}} {{more}} {_IN_EITHER}"
+            name,
+            name,
+            f"{_FROM}was the {name} of {{variable}} {{more}} {_IN_EITHER}",
+            f"the {name} of {{variable}} was {{more}} in {{answer}}",
         )
     ),
-    Kind("median higher", "median", _FROM + "was the median of {variable} higher " + _IN_EITHER),
+    Kind(
+        "median higher",
+        "median",
+        _FROM + "was the median of {variable} higher " + _IN_EITHER,
+        "the median of {variable} was higher in {answer}",
+    ),
     *(
         Kind(
             f"{measure} compared",
             measure,
             f"Compared to {{other}}, was the {measure} of {{variable}} from {{first}} to {{last}} "
             "higher or lower in {subject}?",
+            f"the {measure} of {{variable}} was {{answer}} in {{subject}} than in {{other}}",
             HIGHER_LOWER,
         )
         for measure in _MEASURES
     ),
-    *make_higher_lower("year", "value", "In {first}, was {variable} {more} " + _IN_EITHER),
+    *make_higher_lower(
+        "year",
+        "value",
+        "In {first}, was {variable} {more} " + _IN_EITHER,
+        "{variable} was {more} in {answer}",
+    ),
     Kind(
         "year compared",
         "value",
         "Compared to {other}, was {variable} in {subject} higher or lower in {first}?",
+        "{variable} in {subject} was {answer} than in {other}",
         HIGHER_LOWER,
     ),
     Kind(
         "national",
         "value",
         "In {first}, was {variable} in {subject} higher or lower than the national average?",
+        "{variable} in {subject} was {answer} than the national average",
         HIGHER_LOWER,
         group=COUNTRY,
     ),
@@ -70,18 +86,26 @@ KINDS: tuple[Kind, ...] = (
         "trend",
         "slope",
         _FROM + "was {variable} in {subject} increasing or decreasing?",
+        "{variable} in {subject} was {answer}",
         ("increasing", "decreasing"),
     ),
-    Kind("faster", "slope", _FROM + "was {variable} increasing faster " + _IN_EITHER),
+    Kind(
+        "faster",
+        "slope",
+        _FROM + "was {variable} increasing faster " + _IN_EITHER,
+        "{variable} was increasing faster in {answer}",
+    ),
     *make_higher_lower(
         "forecast",
         _FORECAST,
         _DATA + "is {variable} in {later} expected to be {more} " + _IN_EITHER,
+        "{variable} in {later} is expected to be {more} in {answer}",
     ),
     Kind(
         "forecast trend",
         "slope",
         _DATA + "is {variable} in {subject} expected to increase or decrease until {later}?",
+        "{variable} in {subject} is expected to {answer} until {later}",
         ("increase", "decrease"),
     ),
     Kind(
@@ -89,6 +113,7 @@ KINDS: tuple[Kind, ...] = (
         _FORECAST,
         _DATA + "is {variable} in {subject} expected to be above or below that of {other} in "
         "{later}?",
+        "{variable} in {subject} is expected to be {answer} that of {other}",
         ABOVE_BELOW,
     ),
     Kind(
@@ -96,6 +121,7 @@ KINDS: tuple[Kind, ...] = (
         "correlation",
         "Was the correlation of {variable} in {subject} and in {other} from {first} to {last} "
         "positive or negative?",
+        "the correlation of {variable} in {subject} and in {other} was {answer}",
         ("positive", "negative"),
     ),
 )

@@ -1,32 +1,33 @@
 """Plays the threads of a generated DataCommons question by rule; the form is the prompt's.
 
 Four kinds of threads, as in the paper's example (000, G.1): the question asks for a table and for
-measures of it; the table asks for the values of each place; each of those is looked up.
+measures of it; the table asks for the values of each place; each of those is looked up. A thread
+binds the names of what it is about first.
 """
 
 from __future__ import annotations
 
 import re
-from typing import final
+from typing import Any, final
 
 from thread_kit.dialect import QA, Dialect
 from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.datacommons.questions import KINDS
 from thread_kit.envs.datacommons.statistics import ListedStatistics
 from thread_kit.envs.qa.kinds import measure_code, read_question
-from thread_kit.envs.qa.rules import Script, Segments
+from thread_kit.envs.qa.rules import Script, Segments, read_subject
 
 _TABLE = re.compile(r"Here is a table of (.+) from (\d+) to (\d+) in (.+?)(?: and in (.+))?:")
-_VALUES = re.compile(r"The values of (.+) from (\d+) to (\d+) in .*place number (\d), (.+), are")
-_MEASURE = re.compile(r"By the data in (\S+) the (.+?) of (.+?) in (.+) is")
+_VALUES = re.compile(r"Series (\d), the values of (.+) from (\d+) to (\d+) in (.+), is")
+_MEASURE = re.compile(r"By the data in (\S+) the (.+?) of (.+?) (in .+) is")
 
 
 @final
 class DataCommonsScript(Script):
     """Answers this question; see `Script`. Raises ValueError for one that was not generated."""
 
-    def __init__(self, env: DataCommonsQA, dialect: Dialect = QA) -> None:
-        super().__init__(dialect)
+    def __init__(self, env: DataCommonsQA, dialect: Dialect = QA, **form: bool) -> None:
+        super().__init__(dialect, **form)
         if not isinstance(env.source, ListedStatistics):
             raise ValueError(f"only generated questions are answered by rule, not {env!r}")
         self.kind, self.fields = read_question(env.question.text, KINDS)
@@ -35,73 +36,85 @@ class DataCommonsScript(Script):
 
     def write(self, context: str, written: str) -> Segments:
         if match := _TABLE.fullmatch(context):
-            return self._write_table(*match.groups())
+            return self._write_table(written, *match.groups())
         if match := _VALUES.fullmatch(context):
             return self._write_values(*match.groups())
         if match := _MEASURE.fullmatch(context):
-            place = match[4].rpartition(" and in ")[2] if " ... " in match[4] else match[4]
-            return self._write_measure(match[2], place)
-        return self._write_question(self.read_figures(written))
+            path, measure, variable, places = match.groups()
+            place = read_subject(places, self.dialect.close).removeprefix("in ")
+            return self._write_measure(path, measure, variable, place)
+        return self._write_question(written)
 
-    def _write_question(self, figures: tuple[float, ...]) -> Segments:
+    def _write_question(self, written: str) -> Segments:
+        # 1. The table.
         names, variable, first = self.names, self.fields["variable"], self.fields["first"]
         last, later = self.fields.get("last", first), self.fields.get("later")
         table = f"Here is a table of {variable} from {first} to {last} in {' and in '.join(names)}:"
+        path = self.refer("table_path", "".join(self.read_paths(written)))
+        # 2. The measures.
         measure = self.kind.measure.format(later=later)
-        request = f"\nBy the data in {{table_path}} the {measure} of {variable} in"
+        start = f"\nBy the data in {path} the {measure} of {variable}"
         if measure == "correlation":
-            asked = [f"{request} {' and '.join(names)} is {self.dialect.listen}"]
+            asked = [f"{start} in {' and '.join(names)} is {self.dialect.listen}"]
             needed = 1
         else:
-            asked = self.ask(f"{request} {names[0]} is", *(f" and in {n} is" for n in names[1:]))
+            asked = self.ask(start, *(f"in {name}" for name in names))
             needed = len(names)
-        answer = self.kind.answer(figures, names) if len(figures) == needed else ""
-        return [f"{table} {self.dialect.listen}", *asked, f"\nFinal Answer: {answer}\n"]
+        # 3. The answer.
+        figures, end = self.read_figures(written), ""
+        if len(figures) == needed:
+            answer = self.kind.answer(figures, names)
+            end = self.conclude(self.kind, figures, answer, self.fields)
+        return [f"{table} {self.dialect.listen}", *asked, end]
 
     def _write_table(
-        self, variable: str, first: str, last: str, place: str, other: str | None
+        self, written: str, variable: str, first: str, last: str, place: str, other: str | None
     ) -> Segments:
-        names = [place, other] if other else [place]
-        request = f"The values of {variable} from {first} to {last} in"
-        requests = [f"{request} place number 1, {place}, are"]
-        requests += [f" and in place number 2, {other}, are"] if other else []
-        paths = [f"t{n}" if self.is_async else f"path_{n}" for n, _ in enumerate(names, 1)]
-        reads = [
-            f"pd.read_csv({path}).rename(columns={{'value': {name!r}}})"
-            for path, name in zip(paths, names, strict=True)
-        ]
-        code = [f"table = {reads[0]}"]
-        if other:
-            code += [f"table = table.merge({reads[1]}, on='date', how='outer')"]
-        code += ["table_path = save(table)", "print('{table_path}')"]
-        return [*(f"{text} {self.mark}" for text in requests), "\n" + "\n".join(code) + "\n"]
+        places = {f"place_{n}": name for n, name in enumerate(filter(None, [place, other]), 1)}
+        years = f"{first} to {last}"
+        names = self.bind(years=years, variable=variable, **places)
+        what, when = self.refer("variable", variable), self.refer("years", years)
+        request = f"Series [number], the values of {what} from {when} in [subject], is"
+        join = "table.merge({}, on='date', how='outer')"
+        return self.write_table(names, places, request, join, written)
 
     def _write_values(
-        self, variable: str, first: str, last: str, number: str, name: str
+        self, number: str, variable: str, first: str, last: str, name: str
     ) -> Segments:
         places, variables = self.source.find_places(name), self.source.find_variables(variable)
         place_ID = next(place["ID"] for place in places if place["name"] == name)
         variable_ID = next(row["ID"] for row in variables if row["name"] == variable)
+        use = self.use
+        start, end = use("first", int(first)), use("last", int(last))
+        asked = f"{use('place_ID', place_ID)}, {use('variable_ID', variable_ID)}"
+        rows = f"[row for row in rows if {start} <= int(row['date']) <= {end}]"
         return [
-            self.show(f"find_places({name!r})"),
-            "\n" + self.show(f"find_variables({variable!r})"),
-            f"\ndata = observations({place_ID!r}, {variable_ID!r})\n"
-            f"data = [one for one in data if {first} <= int(one['date']) <= {last}]\n"
-            + self.show("data[:2]"),
-            f"\npath_{number} = save(pd.DataFrame(data))\nprint('{{path_{number}}}')\n",
+            self.bind(first=int(first), last=int(last), variable=variable, place=name)
+            + self.show(f"find_variables({use('variable', variable)})"),
+            f"\n{self.bind(variable_ID=variable_ID)}"
+            + self.show(f"find_places({use('place', name)})"),
+            f"\n{self.bind(place_ID=place_ID)}rows = observations({asked})\n"
+            f"series_{number} = {rows}\n" + self.show(f"series_{number}[:2]"),
+            self.return_series(number),
         ]
 
-    def _write_measure(self, measure: str, place: str) -> Segments:
-        read = "table = pd.read_csv(table_path)\n" + self.show("table.head(3)")
+    def _write_measure(self, path: str, measure: str, variable: str, place: str) -> Segments:
+        # 1. The table, looked at.
+        pair = place.split(" and ") if measure == "correlation" else [place]
+        keys = ["place", "other"][: len(pair)]
+        names: dict[str, Any] = {"table_path": path, "variable": variable}
+        read = (
+            self.bind(**names, **dict(zip(keys, pair, strict=True)))
+            + f"table = pd.read_csv({self.use('table_path', path)})\n"
+            + self.show("table.head(3)")
+        )
+        # 2. The measure.
+        columns = [self.use(*named) for named in zip(keys, pair, strict=True)]
         if measure == "correlation":
-            name, other = place.split(" and ")
-            code = [
-                f"rows = table[[{name!r}, {other!r}]].dropna()",
-                f"r = stats.pearsonr(rows[{name!r}], rows[{other!r}]).statistic",
-                "print(round(r, 6))",
-            ]
-            return [read, "\n" + "\n".join(code) + "\n"]
-        code = [f"rows = table[['date', {place!r}]].dropna()", f"values = rows[{place!r}]"]
-        before, figure = measure_code(measure, "rows['date']")
-        lines = "\n".join(code)
-        return [read, f"\n{lines}\n{before}print(round({figure}, 6))\n"]
+            code = f"rows = table[[{', '.join(columns)}]].dropna()\n"
+            figure = f"stats.pearsonr(rows[{columns[0]}], rows[{columns[1]}]).statistic"
+        else:
+            before, figure = measure_code(measure, "rows['date']")
+            code = f"rows = table[['date', {columns[0]}]].dropna()\nvalues = rows[{columns[0]}]\n"
+            code += before
+        return [read, f"\n{code}print(round(float({figure}), 6))\n"]

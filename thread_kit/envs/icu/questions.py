@@ -39,8 +39,9 @@ OUTERMOST: dict[str | None, Callable[..., Any]] = {HIGHEST: max, LOWEST: min}
 
 def _make_average(group: str, name: str, reference: str) -> Kind:
     text = f"Was the average {{variable}} of patient {{subject}} {_WINDOW} higher or lower than "
+    end = f"the average {{variable}} of patient {{subject}} was {{answer}} than {reference}"
     name = f"average against {name}"
-    return Kind(name, "average", f"{text}{reference}?", HIGHER_LOWER, group=group)
+    return Kind(name, "average", f"{text}{reference}?", end, HIGHER_LOWER, group=group)
 
 
 def _make_forecast(group: str, name: str, reference: str) -> Kind:
@@ -48,7 +49,8 @@ def _make_forecast(group: str, name: str, reference: str) -> Kind:
         f"Going by the data {_WINDOW}, is the {{variable}} of patient {{subject}} expected to be "
         f"above or below {reference} at hour {{later}}?"
     )
-    return Kind(f"expected against {name}", _FORECAST, text, ABOVE_BELOW, group=group)
+    end = f"the {{variable}} of patient {{subject}} is expected to be {{answer}} {reference}"
+    return Kind(f"expected against {name}", _FORECAST, text, end, ABOVE_BELOW, group=group)
 
 
 _OF_ALL = "the average of all patients "
@@ -62,6 +64,7 @@ KINDS: tuple[Kind, ...] = (
             name,
             f"Was the {name} of the {{variable}} {{more}} for patient {{subject}} or for patient "
             "{other}?",
+            f"the {name} of the {{variable}} was {{more}} for patient {{answer}}",
         )
     ),
     *(
@@ -70,6 +73,7 @@ KINDS: tuple[Kind, ...] = (
             "slope",
             f"In the first {{last}} hours of the ICU stay, was the {{variable}} {way} faster for "
             "patient {subject} or for patient {other}?",
+            f"the {{variable}} was {way} faster for patient {{answer}}",
             sign=sign,
         )
         for way, sign in (("increasing", ">"), ("decreasing", "<"))
@@ -80,6 +84,7 @@ KINDS: tuple[Kind, ...] = (
             f"hour of the {extreme}",
             f"hour of the {extreme}",
             f"At which hour {_WINDOW} was the {{variable}} of patient {{subject}} {extreme}?",
+            f"the {{variable}} of patient {{subject}} was {extreme} at hour {{answer}}",
         )
         for extreme in ("highest", "lowest")
     ),
@@ -89,6 +94,7 @@ KINDS: tuple[Kind, ...] = (
             f"hour of the largest {change}",
             f"At which hour {_WINDOW} had the {{variable}} of patient {{subject}} made its largest "
             f"{change} since the measurement before?",
+            f"the {{variable}} of patient {{subject}} made its largest {change} at hour {{answer}}",
         )
         for change in ("increase", "decrease")
     ),

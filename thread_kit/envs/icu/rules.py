@@ -1,4 +1,9 @@
-"""Plays the threads of an ICU question by rule; the form is the prompt's (THREAD paper, G.2)."""
+"""Plays the threads of an ICU question by rule; the form is the prompt's (THREAD paper, G.2).
+
+The question asks for a table of its patients' values, for measures of it and for the mean of a
+group; the table asks for the values of each patient. A thread binds the names of what it is about
+first.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,16 @@ from thread_kit.dialect import QA, Dialect
 from thread_kit.envs.icu.env import IcuQA
 from thread_kit.envs.icu.questions import KINDS, OF_PHENOTYPES, OUTERMOST, describe_members
 from thread_kit.envs.qa.kinds import measure_code, read_question
-from thread_kit.envs.qa.rules import Script, Segments
+from thread_kit.envs.qa.rules import Script, Segments, read_subject
 
-_PATIENT = re.compile(
-    r"The (.+) of the (.+?) from hour (\d+) to hour (\d+) of (?:.* )?patient (\d+) is"
+_TABLE = re.compile(
+    r"Here is a table of the (.+) from hour (\d+) to hour (\d+) of patient (\d+)"
+    r"(?: and of patient (\d+))?:"
 )
+_VALUES = re.compile(
+    r"Series (\d), the values of the (.+) from hour (\d+) to hour (\d+) of patient (\d+), is"
+)
+_MEASURE = re.compile(r"By the data in (\S+) the (.+) of the (.+?) (of patient .+) is")
 _GROUP = re.compile(
     r"The mean of the (.+?) of all patients (?:who (?=survived|expired)|with )(.+) is"
 )
@@ -23,49 +33,84 @@ _GROUP = re.compile(
 class IcuScript(Script):
     """Answers this question; see `Script`."""
 
-    def __init__(self, env: IcuQA, dialect: Dialect = QA) -> None:
-        super().__init__(dialect)
+    def __init__(self, env: IcuQA, dialect: Dialect = QA, **form: bool) -> None:
+        super().__init__(dialect, **form)
         self.kind, self.fields = read_question(env.question.text, (*KINDS, *OF_PHENOTYPES))
         names = [name for name, _ in env.question.needs]
         self.patients, self.groups = names[: self.kind.subjects], names[self.kind.subjects :]
 
     def write(self, context: str, written: str) -> Segments:
-        if match := _PATIENT.fullmatch(context):
-            return self._write_patient(*match.groups())
+        if match := _TABLE.fullmatch(context):
+            return self._write_table(written, *match.groups())
+        if match := _VALUES.fullmatch(context):
+            return self._write_values(*match.groups())
+        if match := _MEASURE.fullmatch(context):
+            path, measure, variable, patients = match.groups()
+            patient = read_subject(patients, self.dialect.close).removeprefix("of patient ")
+            return self._write_measure(path, measure, variable, patient)
         if match := _GROUP.fullmatch(context):
             return self._write_group(*match.groups())
-        return self._write_question(self.read_figures(written))
+        return self._write_question(written)
 
-    def _write_question(self, figures: tuple[float, ...]) -> Segments:
+    def _write_question(self, written: str) -> Segments:
+        # 1. The table.
         fields, variable = self.fields, self.fields["variable"]
-        first, last = fields.get("first", 0), fields.get("last", 48)
+        hours = f"from hour {fields.get('first', 0)} to hour {fields.get('last', 48)}"
+        patients = [f"of patient {patient}" for patient in self.patients]
+        table = f"Here is a table of the {variable} {hours} {' and '.join(patients)}:"
+        path = self.refer("table_path", "".join(self.read_paths(written)))
+        # 2. The measures.
         measure = self.kind.measure.format(later=fields.get("later"))
-        request = f"The {measure} of the {variable} from hour {first} to hour {last} of"
-        requests = [f"{request} patient {self.patients[0]} is"]
-        requests += [f" and of patient {patient} is" for patient in self.patients[1:]]
-        requests += [
-            f".\nThe mean of the {variable} of all patients {describe_members(group)} is"
+        groups = [
+            f"The mean of the {variable} of all patients {describe_members(group)} is"
             for group in self.groups
         ]
-        answer = ""
-        if len(figures) >= len(requests):
-            compared = OUTERMOST.get(self.kind.group, max)(figures[1:], default=0.0)
-            answer = self.kind.answer((figures[0], compared), self.patients)
-        end = f"{'' if self.is_async else '.'}\nFinal Answer: {answer}\n"
-        return [*self.ask(*requests), end]
+        start = f"\nBy the data in {path} the {measure} of the {variable}"
+        asked = self.ask(start, *patients, others=groups)
+        # 3. The answer.
+        figures, end = self.read_figures(written), ""
+        if len(figures) == len(patients) + len(groups):
+            outermost = OUTERMOST.get(self.kind.group)
+            figures = (figures[0], outermost(figures[1:])) if outermost else figures
+            answer = self.kind.answer(figures, self.patients)
+            end = self.conclude(self.kind, figures, answer, fields)
+        return [f"{table} {self.dialect.listen}", *asked, end]
 
-    def _write_patient(
-        self, measure: str, variable: str, first: str, last: str, who: str
+    def _write_table(
+        self, written: str, variable: str, first: str, last: str, one: str, other: str | None
     ) -> Segments:
-        code = [
-            f"table = pd.DataFrame(measurements({who!r}, {variable!r}))",
-            f"table = table[(table['hour'] >= {first}) & (table['hour'] <= {last})]",
-            self.show("table.head(3)"),
+        patients = {f"patient_{n}": name for n, name in enumerate(filter(None, [one, other]), 1)}
+        hours = f"hour {first} to hour {last}"
+        names = self.bind(hours=hours, variable=variable, **patients)
+        what, when = self.refer("variable", variable), self.refer("hours", hours)
+        request = f"Series [number], the values of the {what} from {when} of patient [subject], is"
+        return self.write_table(names, patients, request, "pd.concat([table, {}])", written)
+
+    def _write_values(
+        self, number: str, variable: str, first: str, last: str, patient: str
+    ) -> Segments:
+        use = self.use
+        start, end = use("first", int(first)), use("last", int(last))
+        return [
+            self.bind(first=int(first), last=int(last), variable=variable, patient=patient)
+            + f"rows = measurements({use('patient', patient)}, {use('variable', variable)})\n"
+            + f"series_{number} = [row for row in rows if {start} <= row['hour'] <= {end}]\n"
+            + self.show(f"series_{number}[:2]"),
+            self.return_series(number),
         ]
-        before, figure = measure_code(measure, "table['hour']")
-        more = f"\nvalues = table['value']\n{before}print(round(float({figure}), 6))\n"
-        return ["\n".join(code), more]
+
+    def _write_measure(self, path: str, measure: str, variable: str, patient: str) -> Segments:
+        column = self.use("patient", patient)
+        read = (
+            self.bind(table_path=path, variable=variable, patient=patient)
+            + f"table = pd.read_csv({self.use('table_path', path)})\n"
+            + self.show("table.head(3)")
+        )
+        before, figure = measure_code(measure, "rows['hour']")
+        code = f"rows = table[['hour', {column}]].dropna()\nvalues = rows[{column}]\n{before}"
+        return [read, f"\n{code}print(round(float({figure}), 6))\n"]
 
     def _write_group(self, variable: str, group: str) -> Segments:
-        code = f"means = group_means({group!r}, {variable!r})\n" + self.show("len(means)")
-        return [code, "\nprint(round(float(np.mean(means)), 6))\n"]
+        means = f"group_means({self.use('group', group)}, {self.use('variable', variable)})"
+        code = self.bind(group=group, variable=variable) + f"means = {means}\n"
+        return [code + self.show("len(means)"), "\nprint(round(float(np.mean(means)), 6))\n"]

@@ -69,6 +69,11 @@ class QuestionEnv(Env):
         answers = _ANSWER.findall(text)
         return f"{ANSWER_START} {answers[-1].removesuffix('#END#').strip()}" if answers else None
 
+    def judge(self, text: str) -> bool:
+        """See Env: whether the answer in a text is right. Nothing is handed in."""
+        match = _ANSWER.fullmatch(self.answer(text) or "")
+        return match is not None and is_right(match[1], self.question.answer)
+
     def step(self, action: str) -> Step:
         """Hand in `Final Answer: ...`; reward 1.0 if it is right. After that nothing has an effect.
 

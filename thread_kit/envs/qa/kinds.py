@@ -7,7 +7,7 @@ generators, the rules and the teacher all read these tables (THREAD paper, appen
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -95,6 +95,7 @@ class Kind:
     measure: of what is compared: one of `MEASURES`, "correlation", or a forecast for {later}.
     text: the wording. {subject} and {other} are places or patients; {first} and {last} are the
         years or hours of the window (without {first} from the start, without {last} one year).
+    conclusion: the answer in a sentence, for the line before it (THREAD paper, G.1); {answer}.
     answers: if the first number is to the second, or to zero, as `sign` says; and if not. None: the
         subject and the other one.
     group: whom the subject is compared to, if not to {other}: a name, or how the group is found.
@@ -103,6 +104,7 @@ class Kind:
     name: str
     measure: str
     text: str
+    conclusion: str
     answers: tuple[str, str] | None = None
     sign: str = ">"
     group: str | None = None
@@ -128,11 +130,23 @@ class Kind:
         is_first = figures[0] > reference if self.sign == ">" else figures[0] < reference
         return (self.answers or names)[0 if is_first else 1]
 
+    def conclude(self, figures: Sequence[float], answer: str, fields: Mapping[str, str]) -> str:
+        """The sentence before the answer: what the figures say, and so what is asked.
 
-def make_higher_lower(name: str, measure: str, text: str) -> Iterator[Kind]:
-    """Two kinds that ask which subject has the higher and the lower figure; `text` has {more}."""
+        fields: those of the question.
+        """
+        end = self.conclusion.format(answer=answer, **fields)
+        if self.asks_when:
+            return f"So {end}."
+        first, reference = figures[0], figures[1] if len(figures) > 1 else 0
+        return f"{first} is {'above' if first > reference else 'below'} {reference}, so {end}."
+
+
+def make_higher_lower(name: str, measure: str, text: str, conclusion: str) -> Iterator[Kind]:
+    """Two kinds that ask who has the higher figure and who the lower; the texts have {more}."""
     for more, sign in zip(HIGHER_LOWER, "><", strict=True):
-        yield Kind(f"{name} {more}", measure, text.replace("{more}", more), sign=sign)
+        question, end = (words.replace("{more}", more) for words in (text, conclusion))
+        yield Kind(f"{name} {more}", measure, question, end, sign=sign)
 
 
 def read_question(text: str, kinds: Iterable[Kind]) -> tuple[Kind, dict[str, str]]:

@@ -14,7 +14,6 @@ TEXTCRAFT = Benchmark(
     splits=tuple(SPLITS),
     arguments=lambda task: {"split": task.split, "number": task.number},
     start=("inventory",),
-    max_depth=4,
     handlers=("get", "make"),
     machines={"textcraft": MACHINE},
     error_rules=TextCraftRules,

@@ -15,7 +15,7 @@ there. A recorded episode has no tokens of its own; they are made from what its 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from itertools import zip_longest
 from typing import Any
@@ -54,6 +54,7 @@ from thread_kit.views.view_model import (
     view_unsent_action,
     view_variables,
 )
+from thread_kit.views.xray import Xray
 
 Frame = dict[str, Any]
 Change = list[Any]  # [verb, path, value]
@@ -63,9 +64,13 @@ class FrameRecorder:
     """The frames of an episode so far.
 
     episode: may be running; `add` is called after each of its events.
+    functions: the phi and psi of its session, by kind (`views/xray.py`).
     """
 
-    def __init__(self, episode: Episode) -> None:
+    def __init__(
+        self, episode: Episode, functions: Mapping[str, Callable[..., Any]] | None = None
+    ) -> None:
+        self._xray = Xray(functions or {})
         self.frames: list[Frame] = []
         self._heads: dict[int, dict[str, Any]] = {}  # as the frames have left them
         self._depth = 0
@@ -145,10 +150,11 @@ class FrameRecorder:
         """What an event changes in its threads."""
         thread: int | None = getattr(event, "thread", None)
         path, at = ["threads", str(thread)], self._next
+        taken = self._xray.add(self.episode, event)
         # 1. What is new in the thread: a piece of its sequence, a line, an action.
         match event:
             case Spawned():
-                yield from self._spawned(event, path, at)
+                yield from self._spawned(event, path, at, taken)
             case GeneratedSpan(span=span, lengths=lengths, logprobs=logprobs):
                 yield ["set", [*path, "writing"], ""]
                 probs = {"logprobs": list(map(_logprobs, logprobs))} if logprobs else {}
@@ -162,7 +168,7 @@ class FrameRecorder:
             case Observed(span=span):
                 yield from self._observation(event.thread, span, path, at)
             case Returned(child=child, span=span) | Referred(child=child, span=span):
-                piece = _piece(view_piece(span, child), span, at)
+                piece = _piece(view_piece(span, child), span, at, taken=taken)
                 yield ["push", [*path, "sequence"], [piece]]
             case Resolved():
                 yield ["set", [*path, "futures"], view_futures(self.episode, event.thread)]
@@ -189,13 +195,15 @@ class FrameRecorder:
                 self._pictures[thread] = pictures
                 yield ["set", [*path, "pictures"], pictures]
 
-    def _spawned(self, event: Spawned, path: list[str], at: int) -> Iterator[Change]:
+    def _spawned(
+        self, event: Spawned, path: list[str], at: int, taken: dict[str, Any] | None
+    ) -> Iterator[Change]:
         thread = self.episode.threads[event.thread]
         self._heads[thread.id] = _head(thread)
         self._depth = max(self._depth, thread.depth)
         view = view_thread(self.episode, thread.id)
         request = sanitize(self.episode.dialect.asked(thread.context.text))
-        context = _piece(view.context, thread.context, at, asked=request)
+        context = _piece(view.context, thread.context, at, asked=request, taken=taken)
         yield ["set", path, {**asdict(view), "context": context, "writing": ""}]
         if thread.parent is not None:
             above = ["threads", str(thread.parent)]

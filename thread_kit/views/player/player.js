@@ -13,6 +13,11 @@ class Store {
     this.load();
     model.on("change:snapshot", () => this.load());
     model.on("msg:custom", (message) => this.receive(message));
+    // The kernel was restarted: nothing that is asked here will ever be answered.
+    model.on("comm_live_update", () => {
+      this.isDead = true;
+      for (const view of this.views) view.update();
+    });
   }
 
   load() {
@@ -41,7 +46,7 @@ class Store {
 
   // False where there is nobody to hear it.
   send(message) {
-    if (this.offline) return false;
+    if (this.offline || this.isDead) return false;
     try {
       this.model.send(message);
       return true;

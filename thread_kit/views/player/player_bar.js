@@ -1,57 +1,44 @@
-// The bar of the player: what is going on, the buttons, and the timeline.
+// The bar of the player: what is going on, the buttons, and the timeline. Nothing in it changes its
+// height while an episode runs, so that what stands below keeps its place.
 
-const SPEEDS = { "5 a second": 5, "20 a second": 20, "100 a second": 100, "as it comes": Infinity };
-
-const KEYS = [
-  ["space", "run, pause"],
-  ["t, e, d, s", "a step: token, event, thread, spawn; with Shift back"],
-  ["0, 9", "the first moment, the last"],
-  ["+, −", "faster, slower"],
-  ["f", "fork at this moment"],
-  ["o", "open the thread that is at work"],
-  ["↑ ↓ ← →, Enter", "in the tree: go, fold, open"],
-  ["?", "these keys"],
-];
+const SPEEDS = {
+  "5 a second": 5,
+  "20 a second": 20,
+  "100 a second": 100,
+  "1,000 a second": 1000,
+  "as it comes": Infinity,
+};
+const RECORDED = "20 a second"; // at first, for what is over, and for what is live
+const LIVE = "as it comes";
 
 class Bar {
   constructor(view) {
     this.view = view;
-    this.status = make("span", { role: "status" });
+    this.status = make("span", { class: "tk-status", role: "status" });
     this.sums = make("span", { class: "tk-totals" });
     this.notes = make("div", { class: "tk-notes" });
-    this.description = make("div", { class: "tk-description", role: "status", "aria-live": "polite" });
-    this.running = button("Run", () => view.run(), { class: "tk-main" });
-    this.stopping = button("Stop", () => view.stop());
+    this.description = make("div", {
+      class: "tk-description",
+      role: "status",
+      "aria-live": "polite",
+      "aria-label": "what happened",
+      tabindex: "0",
+    });
+    this.running = button("Run", () => view.asked || view.run(), { class: "tk-main" });
+    this.stopping = button("Stop", () => this.canStop && view.stop());
     this.following = button("Follow", () => view.toggleFollow(), {
       title: "Always open the thread that is at work (o)",
     });
     this.forking = button("Fork here", () => view.forking.askHere(), { title: "f" });
-    this.keys = make("div", { class: "tk-keys" }, this.table());
+    this.keys = make("div", { class: "tk-keys", tabindex: "0", role: "region", "aria-label": "keys and colours" });
     this.keys.hidden = true;
-    this.asking = button("Keys", () => this.toggleKeys(), { title: "?", "aria-expanded": false });
+    this.asking = button("Keys and colours", () => this.toggleKeys(), { title: "?", "aria-expanded": false });
     this.speed = make(
       "select",
       { "aria-label": "speed", onchange: () => view.setSpeed(SPEEDS[this.speed.value]) },
       ...Object.keys(SPEEDS).map((name) => make("option", { value: name }, name)),
     );
-    this.speed.value = "as it comes";
-    this.steps = make("span", { class: "tk-steps", role: "group", "aria-label": "step" });
-    const units = { token: "t", event: "e", thread: "d", spawn: "s" };
-    for (const [unit, key] of Object.entries(units))
-      this.steps.append(
-        make(
-          "span",
-          { class: "tk-step" },
-          button("‹", () => view.step(unit, true), {
-            "aria-label": `back by ${unit}`,
-            title: `back by ${unit} (Shift+${key})`,
-          }),
-          button(`${unit} ›`, () => view.step(unit), {
-            "aria-label": `step by ${unit}`,
-            title: `step by ${unit} (${key})`,
-          }),
-        ),
-      );
+    this.speed.value = Object.keys(SPEEDS).find((name) => SPEEDS[name] === view.speed);
     this.picture = make("canvas", { height: "22", "aria-hidden": "true" });
     // It has no width before the page is laid out, and another one when the page's changes.
     new ResizeObserver(() => this.latest && this.draw(...this.latest)).observe(this.picture);
@@ -62,69 +49,105 @@ class Bar {
       "aria-label": "timeline",
       oninput: () => view.seek(Number(this.slider.value)),
     });
-    const line = make("div", { class: "tk-timeline" }, this.picture, this.slider);
-    const buttons = make("span", { class: "tk-buttons" }, this.running, this.stopping);
-    const more = make("span", { class: "tk-buttons" }, this.following, this.forking, this.asking);
     this.element = make(
       "div",
       { class: "tk-bar" },
-      ...[this.status, this.sums, buttons, this.steps],
-      ...[make("label", {}, "speed ", this.speed), more, line, this.description, this.keys, this.notes],
+      make("div", { class: "tk-line" }, this.status, this.sums),
+      make(
+        "div",
+        { class: "tk-line tk-controls" },
+        make("span", { class: "tk-buttons" }, this.running, this.stopping),
+        this.steps(),
+        make("label", {}, "speed ", this.speed),
+        make("span", { class: "tk-buttons" }, this.following, this.forking, this.asking),
+      ),
+      make("div", { class: "tk-timeline" }, this.picture, this.slider),
+      ...[this.description, this.notes, this.keys],
     );
   }
 
-  // Built once and then only filled: a button that is replaced loses its click.
+  steps() {
+    const step = ([unit, key]) =>
+      make(
+        "span",
+        { class: "tk-step" },
+        button("‹", () => this.view.step(unit, true), {
+          "aria-label": `back by ${unit}`,
+          title: `back by ${unit} (Shift+${key})`,
+        }),
+        button(`${unit} ›`, () => this.view.step(unit), {
+          "aria-label": `step by ${unit}`,
+          title: `step by ${unit} (${key})`,
+        }),
+      );
+    const units = Object.entries({ token: "t", event: "e", thread: "d", spawn: "s" });
+    return make("span", { class: "tk-steps", role: "group", "aria-label": "step" }, ...units.map(step));
+  }
+
+  // Built once and then only filled: a button that is replaced loses its click, and one that is
+  // disabled loses the focus.
   show() {
     const { view } = this;
-    const track = view.track();
-    const { now, recording } = track;
+    const { now, recording } = view.track();
     const [state] = view.states.slice(-1);
     const phase = this.phase(now, state);
     if (this.status.textContent !== phase.textContent) this.status.replaceChildren(phase);
-    this.sums.textContent = state.totals;
+    const writes = !view.isAtEnd && view.isLive ? "the model writes on · " : "";
+    this.sums.textContent = this.sums.title = writes + state.totals;
     this.following.setAttribute("aria-pressed", view.follow);
-    this.running.textContent = view.isRunning ? "Pause" : "Run";
-    this.running.disabled = Boolean(view.asked);
-    this.stopping.disabled = now.phase === "over" || view.asked === "over";
+    const isPast = !view.isAtEnd || now.phase === "over" || view.store.isDead;
+    this.running.textContent = view.isRunning ? "Pause" : isPast ? "Replay" : "Run";
+    this.running.setAttribute("aria-disabled", Boolean(view.asked));
+    this.canStop = now.phase !== "over" && view.asked !== "over" && !view.store.isDead;
+    this.stopping.setAttribute("aria-disabled", !this.canStop);
     this.forking.disabled = Boolean(view.store.offline);
-    const waits = view.asked ? "asked; the kernel answers when no cell is running" : "";
+    const waits = view.asked ? "asked; waiting for the kernel" : "";
     for (const control of [this.running, this.stopping]) control.title = waits;
-    const { at } = view.head;
-    this.slider.max = recording.length;
-    this.slider.value = at;
-    const text = this.describe(recording, at);
+    this.slider.max = view.length;
+    this.slider.value = view.head.at;
+    const text = this.describe();
     this.slider.setAttribute("aria-valuetext", text);
     if (this.description.textContent !== text) this.description.textContent = text;
-    const problems = [now.error, now.notice, view.problem, at === recording.length ? state.detail : ""];
-    const errors = problems.filter(Boolean);
-    const asks = view.store.offline || !this.view.isAtEnd ? [] : now.asks;
-    const shown = JSON.stringify([now.reading, errors, waits, asks]);
+    const problems = [now.error, now.notice, view.complaint, view.isAtEnd ? state.detail : ""];
+    const errors = [...new Set(problems.filter(Boolean))];
+    const shown = JSON.stringify([now.reading, errors, waits]);
     if (shown !== this.shownNotes)
       this.notes.replaceChildren(
         ...(waits ? [make("div", {}, waits)] : []),
         ...this.progress(now.reading),
-        ...asks.slice(0, 1).map((thread) => this.asks(thread, recording.about.marks)),
         ...errors.map((text) => make("div", { class: "tk-error", role: "alert" }, text)),
       );
     this.shownNotes = shown;
-    this.draw(recording, at);
+    this.draw(recording, view.head.at);
   }
 
-  phase({ phase, reading }, { status }) {
-    if (this.view.head.at < this.view.track().recording.length) return badge("rewound", status);
+  phase({ phase, reading, asks }, { status }) {
+    const { view } = this;
+    if (view.head.playing) return badge("replaying", status);
+    if (!view.isAtEnd) return badge("rewound", status);
     if (phase === "over") return badge(status);
+    if (view.store.isDead) return badge("no kernel", status);
+    if (asks.length && phase === "running") return badge("your turn", status);
     if (phase === "running") return badge(reading ? "reading" : status, status);
     return badge(phase);
   }
 
-  describe(recording, at) {
-    if (!at) return `The beginning (${number(recording.length)} tokens and events follow)`;
-    const frame = recording.frames[at - 1];
+  // The moment that is shown, in a sentence: the fork's, or behind its end the original's.
+  describe() {
+    const { view } = this;
+    const { at } = view.head;
+    const total = number(view.length);
+    if (!at) return `The beginning (${total} tokens and events follow)`;
+    const side = view.shown.findLastIndex((track) => at <= view.store.tracks[track].recording.length);
+    const place = at >= view.length ? view.shown.length - 1 : side;
+    const frame = view.track(place).recording.frames[view.at(place) - 1];
+    if (!frame) return `${number(at)} of ${total}`;
+    const whose = place < view.shown.length - 1 ? "In the original: " : "";
     const what =
       frame.description ??
       `Thread ${frame.thread} writes ${JSON.stringify(frame.token)}.` +
         (frame.logprobs ? ` ${describeProbs(frame.logprobs)}` : "");
-    return `${number(at)} of ${number(recording.length)}: ${what}`;
+    return `${number(at)} of ${total}: ${whose}${what}`;
   }
 
   progress(reading) {
@@ -136,61 +159,39 @@ class Bar {
     return [make("label", { class: "tk-progress" }, bar, text)];
   }
 
-  // A call that a person may write.
-  asks(thread, marks) {
-    const { view } = this;
-    const area = make("textarea", { rows: "3", spellcheck: "false", "aria-label": `write as thread ${thread}` });
-    const write = () => view.send({ do: "write", thread, text: area.value });
-    const pass = (always) => view.send({ do: "pass", thread, always });
-    return make(
-      "div",
-      { class: "tk-ask" },
-      make("b", {}, `You are the model: what does thread ${thread} write next?`),
-      make("div", {}, `Lines of Python run. ${marks.listen} asks for a child, or for an action behind “>”; ${marks.end} ends the thread, and its last print(...) is what its parent gets.`),
-      area,
-      make(
-        "span",
-        { class: "tk-buttons" },
-        button("Write", write, { class: "tk-main" }),
-        button("Let the model write this", () => pass(false)),
-        button("… and the rest of this thread", () => pass(true)),
-      ),
-    );
-  }
-
-  // How deep in the tree each moment is: the shape of the whole episode above the timeline.
+  // How deep in the tree each moment is: the shape of the whole episode above the timeline; of a fork
+  // and its original one above the other.
   draw(recording, at) {
     this.latest = [recording, at];
+    const { view } = this;
     const width = Math.max(this.picture.clientWidth, 1);
-    const size = `${width} ${recording.length}`;
-    if (size !== this.drawn) {
-      this.drawn = size;
-      this.picture.width = width;
-      const { height } = this.picture;
+    const size = [width, view.selected, ...view.shown.map((n) => view.store.tracks[n].recording.length)].join();
+    if (size === this.drawn) return;
+    this.drawn = size;
+    this.picture.width = width;
+    const pen = this.picture.getContext("2d");
+    pen.clearRect(0, 0, width, this.picture.height);
+    pen.fillStyle = "#808080"; // a canvas hears of no change of theme: seen on both
+    const height = this.picture.height / view.shown.length;
+    view.shown.forEach((track, side) => {
+      const { recording } = view.store.tracks[track];
       const { threads } = recording.at(recording.length);
-      recording.at(at);
-      const pen = this.picture.getContext("2d");
-      pen.clearRect(0, 0, width, height);
-      pen.fillStyle = "#808080"; // a canvas hears of no change of theme: seen on both
+      recording.at(view.at(side));
       const deepest = Object.values(threads).reduce((most, { depth }) => Math.max(most, depth), 1);
       for (let x = 0; x < width; x++) {
-        const { thread, kind } = recording.frames[Math.floor((x / width) * recording.length)] ?? {};
-        const depth = threads[thread]?.depth ?? 0;
-        pen.globalAlpha = kind === "spawned" ? 1 : 0.6;
-        const top = (depth / deepest) * (height - 3);
-        pen.fillRect(x, top, 1, 3);
+        const frame = recording.frames[Math.floor((x / width) * view.length)];
+        if (!frame) break;
+        const depth = threads[frame.thread]?.depth ?? 0;
+        pen.globalAlpha = frame.kind === "spawned" ? 1 : 0.6;
+        const thick = 4 - view.shown.length;
+        pen.fillRect(x, side * height + (depth / deepest) * (height - thick), 1, thick);
       }
-    }
+    });
   }
 
-  table() {
-    const row = ([keys, what]) =>
-      make("tr", {}, make("td", {}, make("kbd", {}, keys)), make("td", {}, what));
-    return make("table", {}, make("tbody", {}, ...KEYS.map(row)));
-  }
-
-  toggleKeys() {
-    this.keys.hidden = !this.keys.hidden;
-    this.asking.setAttribute("aria-expanded", !this.keys.hidden);
+  toggleKeys(isHidden = !this.keys.hidden) {
+    this.keys.hidden = isHidden;
+    this.keys.replaceChildren(...(isHidden ? [] : help()));
+    this.asking.setAttribute("aria-expanded", !isHidden);
   }
 }

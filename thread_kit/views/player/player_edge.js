@@ -1,62 +1,86 @@
-// The X-ray of an edge of the tree: what phi gave the child of all that its parent had, and what psi
-// gave back of all that the child wrote. Words that passed are marked.
+// The X-ray of an edge of the tree: what phi took of all that the parent had, and what psi took of
+// all that the child wrote. What they took they have shown themselves (views/xray.py).
 
-const WORDS = 600; // of each text, its last ones; more would take too long to compare
+const MARKS = {
+  taken: "taken as it stands",
+  value: "a variable, and its value",
+  assigned: "where it was assigned",
+};
 
 function edge(child, parent) {
   const place = parent.sequence.findIndex(({ branch }) => branch === child.id);
   const had = [parent.context, ...parent.sequence.slice(0, place).filter((item) => !isBranch(item))];
+  const wrote = [child.context, ...child.sequence.filter((item) => !isBranch(item))];
   const back = parent.sequence.find(
     (item) => item.child === child.id && item.provenance === "returned",
   );
-  const wrote = child.sequence.filter((item) => item.provenance === "generated");
   return [
-    half("phi", `of what thread ${parent.id} had, thread ${child.id} saw`, had, child.context.asked),
+    half("phi", `what thread ${parent.id} had, and what thread ${child.id} saw of it`, had, child.context, () => true),
     ...(back
-      ? [half("psi", `of what thread ${child.id} wrote, thread ${parent.id} got`, wrote, back.text)]
+      ? [half("psi", `what thread ${child.id} wrote, and what thread ${parent.id} got of it`, wrote, back, isWritten)]
       : []),
   ];
 }
 
-function half(name, what, pieces, passed) {
-  const text = pieces.map((piece) => piece.asked ?? piece.text).join("");
-  const total = pieces.reduce((sum, piece) => sum + piece.tokens, 0);
-  const [left, right] = [words(text), words(passed)];
-  const same = common(left, right);
-  const marked = (list, side) =>
-    list.map((word, n) => (same[side].has(n) ? make("mark", {}, word) : word));
-  const passes = same[1].size / Math.max(right.filter((word) => word.trim()).length, 1);
+const isWritten = (piece) => piece.provenance === "generated";
+
+// pieces: in the order in which the marks count them. Of those that are not wanted, only the marked
+// ones are shown; where something is left out, there is a gap.
+function half(name, what, pieces, passed, isWanted) {
+  const marks = passed.taken?.marks ?? [];
+  const of = (place) => marks.filter(([piece]) => piece === place);
+  const source = [];
+  let gap = false;
+  pieces.forEach((piece, place) => {
+    const own = of(place);
+    if (!isWanted(piece) && !own.length) return void (gap = source.length > 0);
+    if (gap) source.push(make("span", { class: "tk-gap", title: "left out here: what others wrote" }, " ⋯ "));
+    gap = false;
+    source.push(...marked(Array.from(piece.asked ?? piece.text), own));
+    if (place === 0) source.push("\n");
+  });
+  const text = passed.asked ?? passed.text;
+  const all = make("pre", { tabindex: "0", "aria-label": `${name}: what there was` }, ...source);
+  requestAnimationFrame(() => {
+    // What passed stands at the end, mostly: that is what one wants to see.
+    const last = [...all.querySelectorAll(".tk-taken, .tk-value")].at(-1);
+    if (last) all.scrollTop = last.offsetTop - all.offsetTop - all.clientHeight / 2;
+  });
   return make(
     "div",
     { class: "tk-edge" },
-    make("div", {}, make("b", {}, name), ` · ${what}: ${percent(passes)} of the words that passed stand in ${number(total)} tokens`),
-    make("pre", { tabindex: "0" }, ...marked(left, 0)),
-    make("pre", {}, ...marked(right, 1)),
+    make("div", {}, make("b", {}, name), ` · ${what}`, ...legend(passed.taken)),
+    all,
+    make("pre", { "aria-label": `${name}: what passed` }, ...result(passed.taken, text)),
   );
 }
 
-const words = (text) => text.match(/\{?\w+\}?|\s+|[^\w\s]/g) ?? [];
+function legend(taken) {
+  if (!taken) return [make("div", {}, "Nothing is marked: a person or the method itself wrote what passed, or the function chooses by the words.")];
+  const kinds = Object.keys(MARKS).filter((kind) => taken.marks.some((mark) => mark[3] === kind));
+  const above = taken.above.length ? [`  from above: ${taken.above.join(", ")}`] : [];
+  return [make("div", { class: "tk-legend" }, ...kinds.flatMap((kind) => [mark(kind, MARKS[kind]), " "]), ...above)];
+}
 
-// The longest common subsequence of two lists of words, as the places in each; spaces do not count.
-function common(left, right) {
-  const lastWords = (list) =>
-    list.map((word, n) => [word, n]).filter(([word]) => word.trim()).slice(-WORDS);
-  const [a, b] = [lastWords(left), lastWords(right)];
-  const long = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
-  for (let i = 1; i <= a.length; i++)
-    for (let j = 1; j <= b.length; j++)
-      long[i][j] =
-        a[i - 1][0] === b[j - 1][0]
-          ? long[i - 1][j - 1] + 1
-          : Math.max(long[i - 1][j], long[i][j - 1]);
-  const places = [new Set(), new Set()];
-  let [i, j] = [a.length, b.length]; // from the end: what was said last is what was passed
-  while (i && j) {
-    if (a[i - 1][0] === b[j - 1][0]) {
-      places[0].add(a[--i][1]);
-      places[1].add(b[--j][1]);
-    } else if (long[i - 1][j] >= long[i][j - 1] && long[i - 1][j] === long[i][j]) i--;
-    else j--;
+const mark = (kind, text, title = MARKS[kind]) => make("mark", { class: `tk-${kind}`, title }, text);
+
+// A text with its marks; of two that lie over each other the first one counts.
+function marked(characters, marks) {
+  const kinds = new Array(characters.length);
+  const order = ["assigned", "taken", "value"];
+  for (const kind of order)
+    for (const own of marks) if (own[3] === kind) kinds.fill(own, own[1], own[2]);
+  const parts = [];
+  for (let at = 0, end; at < characters.length; at = end) {
+    for (end = at + 1; end < characters.length && kinds[end] === kinds[at]; ) end++;
+    const text = characters.slice(at, end).join("");
+    const own = kinds[at];
+    parts.push(own ? mark(own[3], text, `${MARKS[own[3]]}${own[4] ? `: ${own[4]}` : ""}`) : text);
   }
-  return places;
+  return parts;
+}
+
+function result(taken, text) {
+  if (!taken) return [text];
+  return taken.passed.map(([part, kind, name]) => (kind ? mark(kind, part, name ? `the value of ${name}` : MARKS[kind]) : part));
 }

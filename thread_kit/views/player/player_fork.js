@@ -24,9 +24,10 @@ class Forking {
   // At the moment that is shown.
   askHere() {
     const { recording } = this.view.track();
-    const place = recording.fork(this.view.head.at);
-    if (!place) return this.view.report("There is nothing to go on from here: step to an event first.");
-    const thread = recording.frames[this.view.head.at - 1].thread;
+    const at = this.view.at();
+    const place = recording.fork(at);
+    if (!place) return this.view.report(whyNot(recording.frames[at - 1]));
+    const thread = recording.frames[at - 1].thread;
     const what = `after this ${"token" in place ? "token" : "event"}`;
     this.build(this.view.selected, what, place.at, { token: place.token }, [], thread);
   }
@@ -142,6 +143,13 @@ class Forking {
     this.close();
     this.view.fork({ track: this.place.track, at: this.place.at, changes });
   }
+}
+
+// Why an episode cannot go on otherwise from behind this frame.
+function whyNot(frame) {
+  if (!frame) return "Nothing has happened yet: step to the moment from which it should go otherwise.";
+  if ("event" in frame) return "The episode is over here: step back to the moment from which it should go otherwise.";
+  return "The model is in the middle of this call: wait until it is over, or step to an event.";
 }
 
 // A text as it came back, before it was closed.

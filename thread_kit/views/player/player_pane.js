@@ -20,14 +20,15 @@ class Pane {
 
   show() {
     const { thread } = this;
-    if (thread === this.shown && this.track === this.view.shown[this.side]) return;
+    if (thread && thread === this.shown && this.track === this.view.shown[this.side]) return;
     const isSame = thread?.id === this.shown?.id && this.track === this.view.shown[this.side];
     const before = this.shown;
     this.shown = thread;
     this.track = this.view.shown[this.side];
     if (isSame && thread && this.isWritingOnly(before, thread)) return this.showWriting();
-    this.element.setAttribute("aria-label", thread ? `thread ${thread.id}` : "no thread");
-    if (!thread) return this.element.replaceChildren(make("p", {}, "There is no such thread here."));
+    const whose = this.view.shown.length > 1 ? [" of the original", " of the fork"][this.side] : "";
+    this.element.setAttribute("aria-label", (thread ? `thread ${thread.id}` : "no thread") + whose);
+    if (!thread) return this.element.replaceChildren(make("p", {}, this.empty()));
     const active = document.activeElement;
     const focused = this.element.contains(active) && active.dataset.key;
     const keepEnd = this.isAtEnd();
@@ -58,6 +59,13 @@ class Pane {
     );
     this.element.scrollTop = keepEnd && this.view.follow ? this.element.scrollHeight : top;
     if (focused) this.element.querySelector(`[data-key="${focused}"]`)?.focus();
+  }
+
+  empty() {
+    const { view } = this;
+    if (!view.head.at) return "Nothing has happened yet: step, or press the first button.";
+    const missing = view.isDone(this.side) ? "has no such thread" : "has no such thread yet";
+    return view.states.length > 1 ? `This side ${missing}.` : `The episode ${missing}.`;
   }
 
   isWritingOnly(before, thread) {
@@ -119,7 +127,7 @@ class Pane {
     const { marks } = this.view.track(this.side).recording.about;
     const body = span.lengths?.length ? tokens(span, marks) : [span.text.replace(/\n$/, "")];
     const element = this.piece(span.provenance, body, label, this.change(span, thread));
-    if (span.logprobs) element.querySelector("pre").append("\n", strip(span));
+    if (span.logprobs) element.querySelector("pre").append("\n", ...strip(span));
     element.piece = span;
     this.known.set(span, element);
     return element;

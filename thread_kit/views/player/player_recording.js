@@ -65,7 +65,7 @@ export class Recording {
   step(n, unit, back = false) {
     const ends = STEPS[unit];
     if (back) {
-      for (let to = n - 1; to > 0; to--) if (ends(this.frames[to - 1])) return to;
+      for (let to = Math.min(n - 1, this.length); to > 0; to--) if (ends(this.frames[to - 1])) return to;
       return n > 0 ? 0 : null;
     }
     for (let to = n + 1; to <= this.length; to++) if (ends(this.frames[to - 1])) return to;

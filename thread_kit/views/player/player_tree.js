@@ -22,7 +22,8 @@ export function rowsOf(states) {
   return rows;
 }
 
-// Children side by side: the longest common subsequence of what they were spawned for.
+// Children side by side: the longest common subsequence of what they were spawned for, and between
+// two of those, in order, children that were asked otherwise.
 function paired(left, right) {
   if (!right) return left.map(({ id }) => [id]);
   const long = Array.from({ length: left.length + 1 }, () => new Uint32Array(right.length + 1));
@@ -33,29 +34,48 @@ function paired(left, right) {
           ? long[i + 1][j + 1] + 1
           : Math.max(long[i + 1][j], long[i][j + 1]);
   const pairs = [];
+  let others = [[], []];
+  const flush = () => {
+    const [a, b] = others;
+    for (let k = 0; k < Math.max(a.length, b.length); k++) pairs.push([a[k] ?? null, b[k] ?? null]);
+    others = [[], []];
+  };
   let [i, j] = [0, 0];
   while (i < left.length || j < right.length) {
-    if (i < left.length && j < right.length && left[i].title === right[j].title)
+    if (i < left.length && j < right.length && left[i].title === right[j].title) {
+      flush();
       pairs.push([left[i++].id, right[j++].id]);
-    else if (j >= right.length || (i < left.length && long[i + 1][j] >= long[i][j + 1]))
-      pairs.push([left[i++].id, null]);
-    else pairs.push([null, right[j++].id]);
+    } else if (j >= right.length || (i < left.length && long[i + 1][j] >= long[i][j + 1]))
+      others[0].push(left[i++].id);
+    else others[1].push(right[j++].id);
   }
+  flush();
   return pairs;
 }
 
-// What differs between two threads that are compared; "" if nothing does.
-export function difference(original, fork) {
-  if (!original) return "only in the fork";
-  if (!fork) return "not in the fork";
-  const text = (thread) => thread.sequence.map((item) => item.text ?? "").join("");
+// What differs between two threads that are compared; "" if nothing does. isDone: for each side,
+// whether what is shown of it is all that there will be; else it may only be not so far yet.
+export function difference(original, fork, isDone = [true, true]) {
+  if (!fork) return isDone[1] ? "not in the fork" : "not yet in the fork";
+  if (!original) return isDone[0] ? "only in the fork" : "not yet in the original";
+  const sides = [original, fork];
+  const isOpen = sides.map(({ status }, side) => !isDone[side] && LIVE_STATUSES.has(status));
+  const [left, right] = sides.map(
+    ({ sequence, writing }) => sequence.map((item) => item.text ?? "").join("") + (writing ?? ""),
+  );
   if (original.context.text !== fork.context.text) return "asked otherwise";
-  if (text(original) !== text(fork)) return "went otherwise";
-  if (original.status !== fork.status) return "ended otherwise";
+  if (left !== right) {
+    const isBehind = (isOpen[0] && right.startsWith(left)) || (isOpen[1] && left.startsWith(right));
+    return isBehind ? "not so far yet" : "went otherwise";
+  }
+  if (original.status !== fork.status) return isOpen.some(Boolean) ? "not so far yet" : "ended otherwise";
   return "";
 }
 
-const INDENTED = 5; // levels; from there on a row says its depth instead
+const LIVE_STATUSES = new Set(["generating", "listening", "waiting", "acting"]);
+const INDENT = 14; // pixels a level
+const COLUMN = 0.43; // of the width, for each of two that are compared
+const TITLE = 250; // pixels that a row keeps for what it says, however deep it stands
 
 class Tree {
   constructor(view) {
@@ -64,11 +84,45 @@ class Tree {
     this.elements = new Map(); // by key, with the threads that they show
     this.rows = [];
     this.at = null; // the row that the keyboard is at
-    this.element = make("div", { class: "tk-tree", role: "tree", "aria-label": "threads" });
-    this.element.addEventListener("keydown", (event) => this.key(event));
+    this.levels = 5; // that are indented; from there on a row says its depth instead
+    this.heads = make("div", { class: "tk-heads" });
+    this.list = make("div", { role: "tree", "aria-label": "threads" });
+    this.list.addEventListener("keydown", (event) => this.key(event));
+    this.element = make("div", { class: "tk-tree" }, this.heads, this.list);
+    new ResizeObserver(() => this.measure()).observe(this.element);
+  }
+
+  // As many levels as there is room for.
+  measure() {
+    const width = this.element.clientWidth;
+    if (!width) return;
+    const column = this.view.shown.length > 1 ? width * COLUMN : width;
+    const levels = Math.max(Math.floor((column - TITLE) / INDENT), 2);
+    if (levels === this.levels) return;
+    this.levels = levels;
+    for (const known of this.elements.values()) known.threads = [];
+    for (const row of this.rows) this.fill(row, this.view.states);
+  }
+
+  // Above the columns of a comparison: which episode each is, and at which of its moments.
+  showHeads(states) {
+    const isCompared = states.length > 1;
+    this.heads.hidden = !isCompared;
+    if (!isCompared) return;
+    const { view } = this;
+    const heads = states.map((state, side) => {
+      const { recording, now } = view.track(side);
+      const [at, length] = [view.at(side), recording.length].map(number);
+      const grows = now.phase === "over" ? "" : " so far";
+      const { parent } = view.track(side);
+      const name = parent === null ? "Original" : `Fork ${view.shown[side]}`;
+      return make("span", { class: "tk-cell" }, make("b", {}, name), badge(state.status), `${at} of ${length}${grows}`);
+    });
+    this.heads.replaceChildren(make("span", {}), ...heads, make("span", {}, "≠ what differs"));
   }
 
   show(states) {
+    this.showHeads(states);
     const counts = states.map((state) => Object.keys(state.threads).length).join();
     const shape = `${counts} ${this.view.shown.join()}`;
     if (shape !== this.shape) {
@@ -99,8 +153,8 @@ class Tree {
       const { element } = known;
       element.setAttribute("aria-level", row.depth + 1);
       element.setAttribute("tabindex", row.key === this.at ? "0" : "-1");
-      const here = this.element.children[place];
-      if (here !== element) this.element.insertBefore(element, here ?? null);
+      const here = this.list.children[place];
+      if (here !== element) this.list.insertBefore(element, here ?? null);
     });
     for (const list of siblings.values())
       list.forEach((row, place) => {
@@ -126,7 +180,6 @@ class Tree {
       onmouseenter: () => this.view.point(row.ids.at(-1)),
       onmouseleave: () => this.view.point(null),
     });
-    element.style.setProperty("--tk-level", Math.min(row.depth, INDENTED));
     const known = { element, row, threads: [] };
     this.elements.set(row.key, known);
     return known;
@@ -137,26 +190,31 @@ class Tree {
     const known = this.elements.get(row.key);
     const threads = row.ids.map((id, side) => (id === null ? null : states[side].threads[id]));
     const open = this.parents.has(row.key) ? !this.folded.has(row.key) : null;
-    if (open === known.open && threads.every((thread, side) => isSameRow(thread, known.threads[side]))) return;
-    Object.assign(known, { threads, open });
+    const isCompared = threads.length > 1;
+    const differs = isCompared ? difference(...threads, threads.map((_, side) => this.view.isDone(side))) : "";
+    const isSame = threads.every((thread, side) => isSameRow(thread, known.threads[side]));
+    if (open === known.open && differs === known.differs && isSame) return;
+    Object.assign(known, { threads, open, differs });
     const { element } = known;
+    element.style.setProperty("--tk-indent", `${INDENT * Math.min(row.depth, this.levels)}px`);
     if (open === null) element.removeAttribute("aria-expanded");
     else element.setAttribute("aria-expanded", open);
     const twist = open === null ? "" : open ? "▾" : "▸";
     const cells = threads.map((thread, side) => this.cell(thread, side));
-    const differs = threads.length > 1 ? difference(...threads) : "";
-    element.classList.toggle("tk-differs", Boolean(differs));
+    const isWaiting = / yet/.test(differs);
+    element.classList.toggle("tk-differs", Boolean(differs) && !isWaiting);
+    element.classList.toggle("tk-waits", isWaiting);
     element.title = [...new Set(threads.filter(Boolean).map(({ title }) => title))].join(" | ");
     element.replaceChildren(
       make("span", { class: "tk-twist", "aria-hidden": "true" }, twist),
       ...cells,
-      ...(differs ? [make("span", { class: "tk-difference" }, `≠ ${differs}`)] : []),
+      ...(isCompared ? [make("span", { class: "tk-difference" }, differs && `${isWaiting ? "…" : "≠"} ${differs}`)] : []),
     );
   }
 
   cell(thread, side) {
     if (!thread) return make("span", { class: "tk-cell tk-none" }, "—");
-    const depth = thread.depth > INDENTED ? `[depth ${thread.depth}] ` : "";
+    const depth = thread.depth > this.levels ? `[depth ${thread.depth}] ` : "";
     return make(
       "span",
       { class: "tk-cell" },
@@ -175,7 +233,7 @@ class Tree {
     const near = thread.sequence.flatMap((item) => (isBranch(item) ? [] : nearly(item, marks)));
     if (!near.length) return [];
     const most = percent(Math.max(...near.map(([, chance]) => chance)));
-    const title = `places where it nearly spawned: ${near.length}, at most ${most}`;
+    const title = `tokens at which a spawn was likely and did not come: ${near.length}, at most ${most}`;
     return [make("span", { class: "tk-near", title }, `≈${near.length}`)];
   }
 
@@ -205,7 +263,8 @@ class Tree {
     if (known.element.hidden) return;
     const { offsetTop, offsetHeight } = known.element; // scrolls the tree, and never the notebook
     const { scrollTop, clientHeight } = this.element;
-    if (offsetTop < scrollTop) this.element.scrollTop = offsetTop;
+    const above = this.heads.offsetHeight; // they stay while the rows move
+    if (offsetTop - above < scrollTop) this.element.scrollTop = offsetTop - above;
     else if (offsetTop + offsetHeight > scrollTop + clientHeight)
       this.element.scrollTop = offsetTop + offsetHeight - clientHeight;
   }

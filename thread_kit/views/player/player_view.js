@@ -1,6 +1,9 @@
 // One display of the player. What it shows is decided here: of which episode (and beside which other
 // one), at which moment, and which thread is open.
 
+const NO_KERNEL =
+  "The kernel was restarted or has ended: run the cell again to go on. What is here can be replayed.";
+
 class View {
   constructor(store, el) {
     this.store = store;
@@ -8,24 +11,26 @@ class View {
     this.heads = []; // for each track: the moment that is shown, and whether it is played
     this.open = ["0"]; // the threads in the panes, one a side
     this.follow = true; // open the thread that is at work
-    this.speed = Infinity; // frames a second
+    const isRecorded = store.tracks[0].now.phase === "over";
+    this.speed = SPEEDS[isRecorded ? RECORDED : LIVE]; // frames a second
     this.asked = ""; // the phase that a button asked for
-    this.problem = "";
+    this.problem = null;
     this.bar = new Bar(this);
     this.tree = new Tree(this);
     this.forking = new Forking(this);
     this.panes = [new Pane(this, 0), new Pane(this, 1)];
     this.tabs = make("div", { class: "tk-tabs", role: "tablist", "aria-label": "episodes" });
     this.body = make("div", { class: "tk-body" });
+    this.asking = new Asking(this);
     this.element = make("div", {
       class: "tk-player",
       role: "group",
       "aria-label": "player of an episode",
       tabindex: "0",
-      "data-lm-suppress-shortcuts": "true", // keys are ours, not the notebook's
       onkeydown: (event) => this.key(event),
     });
-    this.element.append(this.tabs, this.bar.element, this.body, this.forking.element);
+    keepKeys(this.element);
+    this.element.append(this.tabs, this.bar.element, this.body, this.asking.element, this.forking.element);
     el.append(this.element);
     if (store.static) {
       const beside = `.${store.static}, .jp-OutputArea-child:has(.${store.static})`;
@@ -54,40 +59,71 @@ class View {
     return this.heads[this.selected];
   }
 
-  at(side) {
-    return this.heads[this.shown[side]].at;
+  // A fork and its original have one timeline: the frames that they share, and then, side by side,
+  // those that each has of its own. So both are shown as many tokens and events behind the fork.
+  lengthOf(number) {
+    const { parent, recording } = this.store.tracks[number];
+    const other = parent === null ? 0 : this.store.tracks[parent].recording.length;
+    return Math.max(recording.length, other);
+  }
+
+  get length() {
+    return this.lengthOf(this.selected);
+  }
+
+  // How many frames of a side are shown.
+  at(side = this.shown.length - 1) {
+    return Math.min(this.head.at, this.track(side).recording.length);
+  }
+
+  // Is what a side shows all that there will be of it?
+  isDone(side) {
+    const { now, recording } = this.track(side);
+    return now.phase === "over" && this.head.at >= recording.length;
   }
 
   get isRunning() {
-    return this.head.playing || (this.isAtEnd && this.track().now.phase === "running");
+    return this.head.playing || (this.isAtEnd && this.isLive);
   }
 
   get isAtEnd() {
-    return this.head.at >= this.track().recording.length;
+    return this.head.at >= this.length;
+  }
+
+  // Does the model write just now?
+  get isLive() {
+    return !this.store.isDead && this.track().now.phase === "running";
   }
 
   // Something is new in the store.
   update() {
-    this.store.tracks.forEach(({ recording, now }, number) => {
+    this.store.tracks.forEach(({ now }, number) => {
+      const length = this.lengthOf(number);
       if (!this.heads[number]) {
-        this.heads[number] = { at: recording.length, follow: true, playing: false };
-        if (this.awaited === this.store.tracks[number].parent) this.select(number);
+        this.heads[number] = { at: length, follow: true, playing: false };
+        if (number && this.states) this.select(number); // a fork that was made just now
       }
       const head = this.heads[number];
       if (!head.follow) return;
       const isSlow = this.speed < Infinity && number === this.selected && now.phase === "running";
-      if (!isSlow) head.at = recording.length;
-      else if (head.at < recording.length) this.play(head);
+      if (!isSlow) head.at = length;
+      else if (head.at < length) this.play(head);
     });
     const { phase } = this.track().now;
     if (this.asked === phase || phase === "over") this.asked = "";
     this.show();
   }
 
+  // What had the focus may go, with a row that is not there yet at an earlier moment: the keys
+  // still mean this player.
   show() {
-    this.states = this.shown.map((number) =>
-      this.store.tracks[number].recording.at(this.heads[number].at),
-    );
+    const had = this.element.contains(document.activeElement);
+    this.fill();
+    if (had && !this.element.contains(document.activeElement)) this.element.focus({ preventScroll: true });
+  }
+
+  fill() {
+    this.states = this.shown.map((number, side) => this.store.tracks[number].recording.at(this.at(side)));
     if (this.follow) this.turn();
     const main = this.states.at(-1).threads;
     if (!this.open.some((id, side) => id !== null && this.states[side]?.threads[id]))
@@ -102,6 +138,7 @@ class View {
     this.tree.show(this.states);
     for (const pane of panes) pane.show();
     this.bar.show();
+    this.asking.show();
     this.showTabs();
   }
 
@@ -111,7 +148,7 @@ class View {
     const { now, recording } = this.track();
     const current = this.open.at(-1);
     if (this.open.length === this.states.length && threads[current]?.status === "generating") return;
-    const frame = recording.frames[this.head.at - 1];
+    const frame = recording.frames[this.at() - 1];
     const isOver = now.phase === "over" && this.isAtEnd;
     const id = isOver ? "0" : String(frame?.thread ?? "0");
     if (threads[id] && (id !== current || this.open.length !== this.states.length))
@@ -144,18 +181,18 @@ class View {
 
   select(number) {
     this.selected = number;
-    this.awaited = undefined;
-    this.asked = this.problem = "";
+    this.asked = "";
+    this.problem = null;
     this.open = [this.open.at(-1)];
   }
 
   showTabs() {
     const { tracks } = this.store;
     this.tabs.hidden = tracks.length < 2;
-    const names = tracks.map(({ parent, recording }, number) => {
-      if (parent === null) return "Original";
-      const of = parent ? ` of fork ${parent}` : "";
-      return `Fork ${number}${of}, event ${recording.about.fork.event}`;
+    const names = tracks.map((track, number) => {
+      if (track.parent === null) return "Original";
+      const of = track.parent ? ` of fork ${track.parent}` : "";
+      return `Fork ${number}${of}, event ${track.recording.about.fork.event}`;
     });
     const shown = `${this.selected} ${names.join()}`;
     if (shown === this.named) return;
@@ -175,9 +212,14 @@ class View {
     );
   }
 
+  // Stays until the moment is another one.
   report(text) {
-    this.problem = text;
+    this.problem = { text, at: this.head.at };
     this.show();
+  }
+
+  get complaint() {
+    return this.problem?.at === this.head.at ? this.problem.text : "";
   }
 
   // Moving
@@ -186,7 +228,7 @@ class View {
     this.halt();
     this.head.at = at;
     this.head.follow = this.isAtEnd;
-    this.problem = "";
+    this.problem = null;
     this.show();
   }
 
@@ -196,23 +238,24 @@ class View {
   }
 
   step(unit, back = false) {
-    const { recording, now } = this.track();
-    const to = recording.step(this.head.at, unit, back);
-    if (to !== null) return this.seek(to);
-    this.seek(back ? 0 : recording.length);
-    if (!back && now.phase !== "over") this.send({ do: "step", unit });
+    const steps = this.shown.map((n) => this.store.tracks[n].recording.step(this.head.at, unit, back));
+    const there = steps.filter((to) => to !== null);
+    if (there.length) return this.seek(back ? Math.max(...there) : Math.min(...there));
+    this.seek(back ? 0 : this.length);
+    if (!back && this.track().now.phase !== "over") this.send({ do: "step", unit });
   }
 
   run() {
-    const { now, recording } = this.track();
+    const { now } = this.track();
+    this.problem = null;
     if (this.isRunning) {
       this.halt();
       if (now.phase === "running") this.ask("pause", "paused");
       return this.show();
     }
-    if (this.isAtEnd && now.phase === "paused") this.ask("resume", "running");
+    if (this.isAtEnd && now.phase === "paused" && !this.store.isDead) this.ask("resume", "running");
     else {
-      if (this.isAtEnd) this.head.at = now.phase === "over" ? 0 : recording.length;
+      if (this.isAtEnd) this.head.at = now.phase === "over" || this.store.isDead ? 0 : this.length;
       this.play(this.head);
     }
     this.show();
@@ -224,10 +267,12 @@ class View {
     let [last, due] = [performance.now(), 0];
     this.timer = setInterval(() => {
       const time = performance.now();
-      due += Math.min(this.speed, 1000) * ((time - last) / 1000);
+      // What is recorded has no pace of its own: one that can be followed.
+      const speed = this.speed < Infinity ? this.speed : SPEEDS[RECORDED];
+      due += speed * ((time - last) / 1000);
       last = time;
       if (due < 1) return;
-      head.at = Math.min(head.at + Math.floor(due), this.track().recording.length);
+      head.at = Math.min(head.at + Math.floor(due), this.length);
       due %= 1;
       if (this.isAtEnd) this.arrive(head);
       this.show();
@@ -238,7 +283,7 @@ class View {
   arrive(head) {
     this.halt();
     head.follow = true;
-    if (this.track().now.phase === "paused") this.ask("resume", "running");
+    if (!this.store.isDead && this.track().now.phase === "paused") this.ask("resume", "running");
   }
 
   stop() {
@@ -251,13 +296,12 @@ class View {
   }
 
   fork({ track, at, changes }) {
-    this.awaited = track;
     this.send({ do: "fork", track, at, changes });
   }
 
   send(message) {
     const sent = this.store.send({ track: this.selected, ...message });
-    if (!sent) this.report("There is no kernel that could do this.");
+    if (!sent) this.report(NO_KERNEL);
     return sent;
   }
 
@@ -284,18 +328,19 @@ class View {
       this.setSpeed(SPEEDS[bar.speed.value]);
     };
     const keys = {
-      " ": () => !bar.running.disabled && this.run(),
+      " ": () => bar.running.click(),
       t: () => this.step("token", event.shiftKey),
       e: () => this.step("event", event.shiftKey),
       d: () => this.step("thread", event.shiftKey),
       s: () => this.step("spawn", event.shiftKey),
       0: () => this.seek(0),
-      9: () => this.seek(this.track().recording.length),
+      9: () => this.seek(this.length),
       "+": () => faster(1),
       "-": () => faster(-1),
       f: () => !bar.forking.disabled && this.forking.askHere(),
       o: () => this.toggleFollow(),
       "?": () => bar.toggleKeys(),
+      Escape: () => bar.toggleKeys(true),
     };
     const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     if (!Object.hasOwn(keys, name)) return;

@@ -46,7 +46,9 @@ class Track:
         self.number, self.parent = number, parent
         self.session = source if isinstance(source, Session) else None
         self.episode = source.episode if isinstance(source, Session) else source
-        self.recorder = FrameRecorder(self.episode)
+        self.recorder = FrameRecorder(
+            self.episode, self.session.functions if self.session else None
+        )
         runs = self.session is not None and self.episode.status.is_live
         self.worker = Worker(self.session, self._on_event) if self.session and runs else None
         phase = "not started" if runs else "over"

@@ -3,8 +3,9 @@
 A session runs in a worker thread. The page has its own frames of the episode
 (`views/player/frames.py`, `player.js`) and gets only new ones, a few times a second, so that
 looking, stepping back and folding work while the kernel is busy. Whatever makes the model write
-(run, step, fork) is asked of the kernel, which answers when no cell is running. A page that is
-opened later gets all of them first.
+(run, step, fork) is asked of the kernel, which answers beside a cell that runs, where it has
+subshells (ipykernel 7 in JupyterLab), or else behind it. A page that is opened later gets all of
+them first.
 
 Beside the widget stands a static form of the episode, which the widget hides: a saved notebook
 shows it where there is no kernel.
@@ -37,7 +38,19 @@ from thread_kit.views.player.throttle import Throttle
 from thread_kit.views.player.track import Track
 
 HERE = Path(__file__).parent
-PARTS = ("recording", "dom", "probs", "edge", "tree", "pane", "fork", "bar", "view")
+PARTS: tuple[str, ...] = (
+    "keys",
+    "recording",
+    "dom",
+    "probs",
+    "edge",
+    "tree",
+    "pane",
+    "fork",
+    "ask",
+    "help",
+)
+PARTS += ("bar", "view")
 MODULE = "\n".join(
     [
         *((HERE / f"player_{part}.js").read_text(encoding="utf-8") for part in PARTS),
@@ -94,7 +107,7 @@ class Player(anywidget.AnyWidget):
             }
             for kind, own in FUNCTIONS.items()
         }
-        self._tracks = [Track(0, source, self._throttle, over=self._on_over)]
+        self._tracks = [Track(0, source, self._throttle, over=self._write_static)]
         self._static = f"tk-{uuid4()}"
         self._is_shown = False
         for engine in self._engines.values():
@@ -102,6 +115,7 @@ class Player(anywidget.AnyWidget):
                 engine.on_change = self._on_waiting
         super().__init__()
         self.on_msg(self._on_message)
+        _answer_beside_cells(self)
 
     # From Python
 
@@ -160,7 +174,9 @@ class Player(anywidget.AnyWidget):
                 env = self._env.again() if self._env else None
                 session = fork(parent.episode, at, **{"env": env, **changes})
             session.keep_cells = True
-            track = Track(len(self._tracks), session, self._throttle, parent=of, over=self._on_over)
+            track = Track(
+                len(self._tracks), session, self._throttle, parent=of, over=self._write_static
+            )
             self._tracks.append(track)
             self._throttle.add(track.number, **track.snapshot())
             track.start()
@@ -197,6 +213,7 @@ class Player(anywidget.AnyWidget):
         match verb:
             case "pause":
                 track.pause()
+                self._write_static()  # it may be the last that a saved notebook gets
             case "resume":
                 track.resume()
             case "step":
@@ -272,10 +289,11 @@ class Player(anywidget.AnyWidget):
     def static(self) -> str:
         """The original and its forks as HTML that needs no kernel and no script."""
         with self._throttle.lock:
+            body = ""
             if self._tracks[0].now["phase"] != "over":
                 body = f"<p><code>{escape(repr(self))}</code>: it needs a running kernel.</p>"
-            else:
-                body = episode_html(self.episode)
+            if self.episode.threads and self._tracks[0].now["phase"] in ("over", "paused"):
+                body += episode_html(self.episode)
                 for number, fork in enumerate(self.forks, 1):
                     at = fork.header["fork"]["event"]
                     body += f"<p><b>Fork {number}, from event {at} on</b></p>{episode_html(fork)}"
@@ -284,8 +302,9 @@ class Player(anywidget.AnyWidget):
     def _ipython_display_(self) -> None:
         """The widget, and beside it the static form, which is written again when it is over."""
         bundle = self._repr_mimebundle_()
-        if bundle is not None:
-            display(bundle[0], metadata=bundle[1], raw=True)
+        if bundle is not None:  # without its text: the static form says more
+            view = {kind: data for kind, data in bundle[0].items() if kind != "text/plain"}
+            display(view, metadata=bundle[1], raw=True)
         display(self._static_bundle(), raw=True, display_id=self._static)
         self._is_shown = True
         self.start()
@@ -293,9 +312,19 @@ class Player(anywidget.AnyWidget):
     def _static_bundle(self) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self.static}
 
-    def _on_over(self) -> None:
+    def _write_static(self) -> None:
         if self._is_shown:
             update_display(self._static_bundle(), raw=True, display_id=self._static)
+
+
+def _answer_beside_cells(widget: anywidget.AnyWidget) -> None:
+    """Hear a page's messages in the shell that it names, and so while a cell runs.
+
+    ipykernel (7.4) hears them where the widget has spoken last: in the main shell, behind
+    the cell. It has no public name for that.
+    """
+    if hasattr(widget.comm, "_reply_subshell_for"):
+        widget.comm._reply_subshell_for = lambda data, default: default
 
 
 def _parse_value(text: str) -> Any:

@@ -1,0 +1,75 @@
+"""Costs in US dollars, and InterCode's tables."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from thread_kit.analysis.intercode import group_by_hardness, make_intercode_table
+from thread_kit.analysis.prices import add_dollars, compute_dollars, load_prices
+from thread_kit.analysis.published import compare_with_published, load_published
+
+MODELS = {"GPT-3.5": "gpt-3.5-turbo-1106", "GPT-4": "gpt-4-1106-preview"}
+
+
+@pytest.mark.parametrize("table", ["Table 5", "Table 6", "Table 7"])
+def test_published_costs_follow_from_published_tokens_and_our_prices(table):
+    """The paper's tokens are rounded means, so the costs agree to what rounding leaves."""
+    rows = load_published(paper="StateFlow")
+    rows = rows[rows["table"] == table]
+    for (model, name), group in rows.groupby(["model", "row"]):
+        values = group.set_index("metric")["value"]
+        tokens = [values.filter(like=kind).item() for kind in ("prompt", "completion")]
+        n = group["n"].iloc[0]
+        dollars = compute_dollars(n * tokens[0], n * tokens[1], MODELS[model])
+        assert dollars == pytest.approx(values.filter(like="cost").item(), rel=0.02), (model, name)
+
+
+def frame() -> pd.DataFrame:
+    row = {"method": "react", "model": "m", "prompt_tokens": 1000, "generated": 500}
+    return pd.DataFrame(
+        [
+            {**row, "solved": True, "reward": 1.0, "turns": 4, "error_rate": 0, "hardness": "easy"},
+            {**row, "solved": False, "reward": None, "turns": 10, "error_rate": 0.5}
+            | {"hardness": "extra"},
+        ]
+    )
+
+
+def test_a_table_has_the_papers_columns():
+    (row,) = make_intercode_table(frame()).to_dict("records")
+    assert row == {"method": "react", "model": "m", "n": 2, "success": 50, "reward": 0.5} | {
+        "turns": 7,
+        "error_rate": 25,
+        "dollars": 0.004,
+        "prompt_tokens": 1000,
+        "generated": 500,
+    }
+
+
+def test_success_by_difficulty():
+    (row,) = group_by_hardness(frame()).to_dict("records")
+    assert row == {"method": "react", "model": "m", "easy": 100, "extra": 0, "all": 50}
+
+
+def test_prices_of_ones_own(tmp_path):
+    own = tmp_path / "prices.csv"
+    own.write_text("model,input,output,date,source\nmine,5,7,2026-01-01,me\n")
+    priced = add_dollars(frame(), priced_as="mine", prices=load_prices(own))
+    assert list(priced["dollars"]) == [pytest.approx(0.0085)] * 2
+    with pytest.raises(ValueError, match=r"no price of 'gpt-9'; known: gpt-3\.5-turbo-1106"):
+        add_dollars(frame(), priced_as="gpt-9")
+    own.write_text("model,input\nmine,5\n")
+    with pytest.raises(ValueError, match="lacks date, output, source"):
+        load_prices(own)
+
+
+def test_episodes_in_mariadb_are_rows_of_their_own():
+    rows = pd.concat([frame(), frame().assign(mariadb=True)], ignore_index=True)
+    rows = rows.assign(environment="sql", split="test", seed=0, task=list("abcd"))
+    table = compare_with_published(rows)
+    assert list(table["source"][:2]) == [
+        "this file, 2 of 1034 tasks",
+        "this file, 2 of 1034 tasks, in MariaDB",
+    ]
+    assert {"Plan & Solve", "ReAct_Refined", "Try Again"} <= set(table["method"])

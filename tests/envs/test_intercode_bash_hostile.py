@@ -1,0 +1,225 @@
+"""Hostile commands: nothing of the host is written, nothing hangs, nothing ends the session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from thread_kit.envs.intercode_bash import container as module
+from thread_kit.envs.intercode_bash.container import Container
+from thread_kit.envs.intercode_bash.env import InterCodeBash
+from thread_kit.envs.intercode_bash.tasks import OWN, read_system
+
+pytestmark = pytest.mark.jail
+
+HOSTILE = [
+    # the host's files
+    "touch {folder}/out; echo x > {folder}/out",
+    "mkdir -p {folder} && echo x > {folder}/out",
+    "echo x > /usr/bin/thread-kit-was-here",
+    "rm -rf /usr/bin /usr/lib",
+    "rm -rf --no-preserve-root /",
+    "cp /bin/bash /usr/local/bin/x; chmod 4755 /usr/local/bin/x",
+    "echo 1 > /proc/sys/kernel/core_pattern",
+    "echo b > /proc/sysrq-trigger",
+    "echo x > /sys/kernel/uevent_helper",
+    "ln -s {folder} /shop/link; echo x > /shop/link/out",
+    "mknod /shop/disk b 8 0; cat /shop/disk",
+    "dd if=/dev/zero of=/dev/sda count=1",
+    "mount -t proc proc /mnt; mount --bind / /mnt; mount -o remount,rw /usr",
+    "umount /usr; umount -l /proc",
+    "chroot /proc/1/root ls",
+    "ls -L /proc/1/root /proc/1/cwd/; cat /proc/1/environ /proc/1/mem",
+    "cat /etc/shadow ~/.ssh/id_rsa ~/.bash_history",
+    "chmod 755 /run/kit; echo x > /run/kit/init.py; rm -rf /run/kit/made/*",
+    # other processes
+    "kill -9 -1",
+    "kill -9 1; kill -STOP 1; kill -TERM 1",
+    "pkill -9 python; killall -9 bwrap",
+    "exec kill -9 $PPID",
+    "python3 -c 'import os; os.kill(1, 9)'",
+    "python3 -c 'import ctypes; print(ctypes.CDLL(None).ptrace(16, 1, 0, 0))'",
+    "nsenter -t 1 -a ls; unshare -Ur id",
+    "reboot -f; shutdown now; poweroff -f",
+    # the network
+    "ping -c 1 127.0.0.1",
+    "exec 3<>/dev/tcp/127.0.0.1/80",
+    "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 22))'",
+    "curl http://127.0.0.1; wget -q http://127.0.0.1",
+    # time, processes, memory, disk, output
+    ":(){ :|:& };:",
+    "while true; do sleep 1000 & done",
+    "sleep 100000",
+    "sleep 100000 & disown; nohup sleep 100000 > /dev/null 2>&1 &",
+    "trap '' TERM INT HUP; while :; do :; done",
+    "setsid sleep 100000 < /dev/null > /dev/null 2>&1 &",
+    "yes",
+    "cat /dev/zero",
+    "tail -f /dev/null",
+    "read line < /dev/tty; cat",
+    "head -c 2000000000 /dev/zero > /tmp/big",
+    "yes > /tmp/big",
+    "for i in $(seq 1 100000); do echo x > /tmp/f$i; done",
+    "python3 -c 'x = [bytes(10**8) for _ in range(1000)]'",
+    "awk 'BEGIN { while (1) x = x \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" }'",
+    "ulimit -v unlimited; tail /dev/zero",
+    # what is no text
+    "printf '\\377\\376\\000\\001'",
+    'echo "unbalanced',
+    "cd",
+    "cd /shop && ls; cd /nowhere && ls",
+    "",
+    "echo $((1/0)); exit 300",
+    "git commit -qam x; rm -rf /.git",
+    "exec > /dev/null 2>&1; sleep 0.2",
+]
+
+
+@pytest.fixture(scope="module")
+def short():
+    """Limits that are soon reached."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(module.Container.__init__, "__kwdefaults__", {"seconds": 3.0})
+    yield
+    patch.undo()
+
+
+def list_host():
+    return [sorted(os.listdir(path)) for path in ("/usr/bin", "/usr/local/bin", "/root", "/tmp")]
+
+
+def test_there_are_forty_of_them():
+    assert len(HOSTILE) >= 40
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_a_hostile_command_does_no_harm(short, number, tmp_path):
+    env = InterCodeBash("train", 0)
+    env.reset()
+    step = env.step(HOSTILE[number].replace("{folder}", str(tmp_path)))
+    assert len(step.observation) < 1_000
+    assert 0 <= step.reward < 1
+    assert os.listdir(tmp_path) == []
+    assert not Path("/usr/bin/thread-kit-was-here").exists()
+    assert "daemon:x:" not in step.observation
+    assert "root:$" not in step.observation
+    after = env.step("echo alive")
+    if not HOSTILE[number].startswith("rm -rf"):  # what it deletes of its own root is its loss
+        assert after.observation in ("Output: alive", "Error: Malformed command")
+    env.reset()
+    assert env.step("echo alive").observation == "Output: alive"
+    env.close()
+
+
+@pytest.fixture
+def container(short):
+    container = Container(*read_system(OWN))
+    yield container
+    container.close()
+
+
+def test_nothing_but_the_memory_is_writable(container):
+    places = container.inspect("awk '$4 ~ /^rw/ {print $2}' /proc/mounts").split()
+    assert "/" in places
+    devices = {f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty")}
+    assert set(places) <= {"/", "/dev/pts", "/dev/console", *devices}
+    for path in ("/proc/sys/kernel/core_pattern", "/proc/self/oom_score_adj", "/usr/x", "/dev/x"):
+        assert container.run(f"echo 1 > {path}").status != 0, path
+
+
+def test_there_is_no_network(container):
+    assert container.inspect("cat /proc/net/dev | tail -n +3 | cut -d: -f1").split() == ["lo"]
+    assert container.run("exec 3<>/dev/tcp/127.0.0.1/1").status != 0
+
+
+def test_a_command_without_end_is_stopped(container):
+    assert container.run("while :; do :; done").stopped == "time"
+
+
+def test_an_output_without_end_is_stopped(container):
+    ran = container.run("yes")
+    assert (ran.stopped, len(ran.output)) == ("output", module.OUTPUT)
+
+
+def test_processes_without_end_are_stopped(container):
+    assert container.run("while :; do sleep 1000 & done").stopped == "processes"
+    assert container.inspect("ls /proc | grep -c '^[0-9]'").strip() in ("3", "4")
+
+
+def test_memory_has_a_bound(container):
+    assert container.run("python3 -c 'bytes(10**9)'").status != 0
+    greedy = "for i in 1 2 3 4; do head -c 300M /dev/zero | tail & done; wait"
+    assert container.run(greedy).stopped in ("memory", "time") or not container.run("true").status
+
+
+def test_files_have_a_bound(container):
+    ran = container.run("head -c 200M /dev/zero > /tmp/big")
+    assert ran.status != 0
+    assert int(container.inspect("stat -c %s /tmp/big")) <= module.DISK
+
+
+def test_what_a_command_leaves_running_is_ended(container):
+    assert not container.run("sleep 1000 > /dev/null 2>&1 &").stopped
+    assert "sleep" not in container.inspect("cat /proc/[0-9]*/comm")
+
+
+def test_the_first_process_cannot_be_ended_or_traced(container):
+    container.run("kill -9 1; kill -STOP 1")
+    assert container.run("cat /proc/1/mem").status != 0
+    for way in ("cat /proc/1/fd/0", "echo forged > /proc/1/fd/1", "ls /proc/1/cwd/"):
+        assert container.run(way).status != 0, way
+    assert container.run("echo alive").output == "alive\n"
+
+
+def test_host_files_and_settings_are_not_there(container):
+    assert container.inspect("ls -A /home /mnt /srv /opt").split() == [
+        *("/home:", "/mnt:", "/opt:", "/srv:")
+    ]
+    assert set(container.inspect("ls /etc").split()) <= {*module.TABLES, "passwd", "group", "hosts"}
+    assert container.inspect("env | cut -d= -f1 | sort").split() == sorted(
+        {*module.ENVIRONMENT, "PWD", "SHLVL", "_"}
+    )
+
+
+def test_without_bubblewrap_nothing_is_executed(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == "bwrap" else name)
+    with pytest.raises(RuntimeError, match=r"bubblewrap is not installed.*apt install bubblewrap"):
+        Container("touch /tmp/thread-kit-was-here", "")
+    assert not Path("/tmp/thread-kit-was-here").exists()
+
+
+def test_where_no_root_can_be_made_it_says_why(monkeypatch, tmp_path):
+    broken = tmp_path / "bwrap"
+    broken.write_text(
+        "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n"
+    )
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(RuntimeError, match=r"No permissions to create.*\n.*user namespaces"):
+        Container("", "")
+
+
+def test_a_container_ends_with_its_holder(short):
+    container = Container(*read_system(OWN))
+    process = container._process
+    del container
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert process.poll() is not None
+
+
+def test_a_container_outlives_the_thread_that_used_it_first(short):
+    """A notebook's worker plays, and a person goes on."""
+    env = InterCodeBash("train", 0)
+    env.reset()
+    worker = threading.Thread(target=env.step, args=("echo x > /shop/new.txt",))
+    worker.start()
+    worker.join()
+    assert env.step("cat /shop/new.txt").observation == "Output: x"
+    env.close()

@@ -1,0 +1,203 @@
+"""InterCode SQL in MariaDB: a server of our own, its reader's rights, hostile statements."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+
+import pytest
+from helpers.intercode import use_files
+
+from thread_kit.envs.intercode_sql import mariadb
+from thread_kit.envs.intercode_sql.engine import ROWS, TOO_LONG, TOO_MUCH
+from thread_kit.envs.intercode_sql.env import InterCodeSql
+from thread_kit.envs.intercode_sql.mariadb import (
+    MISSING,
+    NEEDED,
+    NO_CLIENT,
+    URL_VARIABLE,
+    MariaDbEngine,
+    check_server,
+    start_server,
+)
+from thread_kit.envs.intercode_sql.questions import tasks
+from thread_kit.envs.intercode_sql.reward import compute_reward
+
+PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/libexec"
+pytestmark = [
+    pytest.mark.skipif(not all(shutil.which(name, path=PLACES) for name in NEEDED), reason=MISSING),
+    pytest.mark.skipif(not importlib.util.find_spec("pymysql"), reason=NO_CLIENT),
+]
+
+RESERVED = {164, 178, 225, 531, 638, 802}
+"""Gold queries with a word that is none of SQLite's keywords and one of MariaDB's."""
+
+HOSTILE = [
+    "SELECT 'x' INTO OUTFILE '{folder}/out'",
+    "SELECT 'x' INTO DUMPFILE '{folder}/out'",
+    "SELECT * FROM ship INTO OUTFILE '/tmp/thread-kit-out'",
+    "SELECT LOAD_FILE('/etc/passwd')",
+    "LOAD DATA INFILE '/etc/passwd' INTO TABLE ship",
+    "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE ship",
+    "CREATE TABLE t (a int) ENGINE=CONNECT TABLE_TYPE=DOS FILE_NAME='/etc/passwd'",
+    "CREATE FUNCTION f RETURNS STRING SONAME 'libc.so'",
+    "INSTALL SONAME 'ha_archive'",
+    "SET GLOBAL general_log_file = '{folder}/out'",
+    "SET GLOBAL general_log = ON",
+    "SET GLOBAL max_statement_time = 0",
+    "SET GLOBAL local_infile = 1",
+    "SHUTDOWN",
+    "KILL 1",
+    "FLUSH TABLES WITH READ LOCK",
+    "CREATE USER evil",
+    "GRANT ALL ON *.* TO reader@localhost",
+    "SET PASSWORD = PASSWORD('x')",
+    "ALTER USER CURRENT_USER() ACCOUNT LOCK",
+    "SELECT * FROM mysql.user",
+    "DROP DATABASE ferries",
+    "DROP TABLE ship",
+    "DELETE FROM ship",
+    "UPDATE ship SET name = 'x'",
+    "INSERT INTO ship (name) VALUES ('x')",
+    "CREATE TABLE t (a int)",
+    "CREATE TEMPORARY TABLE t (a int)",
+    "CREATE PROCEDURE p() BEGIN LOOP SET @a = 1; END LOOP; END",
+    "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO DELETE FROM ship",
+    "SELECT SLEEP(100000)",
+    "DO BENCHMARK(1000000000000, SHA2('x', 512))",
+    "SELECT BENCHMARK(1000000000000, 1 + 1)",
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+    "SELECT count(*) FROM crossing a, crossing b, crossing c, crossing d, crossing e, crossing f, "
+    "crossing g, crossing h, crossing i, crossing j, crossing k, crossing l",
+    "SELECT a.name, b.name, c.name, d.name, e.name, f.name, g.name FROM ship a, ship b, ship c, "
+    "ship d, ship e, ship f, ship g",
+    "SELECT REPEAT('x', 2000000000)",
+    "SELECT REPEAT(a.name, 20000) FROM ship a, ship b, ship c, ship d",
+    "SELECT GET_LOCK('x', 100000), RELEASE_ALL_LOCKS()",
+    "XA START 'x'",
+    "LOCK TABLES ship WRITE",
+    "/*!50000 SET PASSWORD = PASSWORD('x') */",
+    "SET STATEMENT max_statement_time = 0 FOR SELECT SLEEP(100000)",
+    "(SELECT 1) INTO OUTFILE '{folder}/out'",
+    "EXPLAIN DELETE FROM ship",
+    "SELECT 1\0",
+    "SELECT '\ud800'",
+    "",
+]
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    monkeypatch.delenv(URL_VARIABLE, raising=False)
+    engine = MariaDbEngine("train", "ferries", seconds=1)
+    yield engine
+    engine.close()
+
+
+def test_there_are_forty_of_them():
+    assert len(HOSTILE) >= 40
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_a_hostile_statement_does_no_harm(engine, number, tmp_path):
+    output = engine.execute(HOSTILE[number].replace("{folder}", str(tmp_path)))
+    assert "/bin/bash" not in str(output)
+    assert sum(map(len, output.rows or ())) <= 1_000_000
+    assert os.listdir(tmp_path) == []
+    assert not os.path.exists("/tmp/thread-kit-out")
+    engine.close()
+    assert engine.execute("SELECT name FROM ship WHERE ship_id = 1").rows == ["('Gull',)"]
+    assert engine.execute("SELECT count(*) FROM ship").rows == ["(6,)"]
+
+
+def test_what_has_no_end_is_stopped(engine, monkeypatch):
+    every = "SELECT count(*) FROM crossing a" + "".join(f", crossing b{n}" for n in range(12))
+    assert engine.execute(every).error == TOO_LONG
+    many = "SELECT a.ship_id FROM ship a" + "".join(f", ship b{n}" for n in range(6))
+    assert engine.execute(many).error == TOO_MUCH
+    assert engine.execute(f"{many} LIMIT {ROWS}").rows is not None
+    monkeypatch.setattr(mariadb, "PATIENCE", -99)  # read_timeout is 1
+    silent = MariaDbEngine("train", "ferries", seconds=100)
+    assert silent.execute("SELECT SLEEP(100000)").error == TOO_LONG
+    assert silent.execute("SELECT 1").rows == ["(1,)"]
+    silent.close()
+
+
+def test_an_episode_is_played_and_is_another_task_than_in_sqlite(monkeypatch):
+    monkeypatch.delenv(URL_VARIABLE, raising=False)
+    env = InterCodeSql("train", 2, mariadb=True)
+    assert env.task == {"split": "train", "number": 2, "mariadb": True}
+    env.reset()
+    assert env.step("SHOW TABLES").observation == "[('crossing',), ('harbour',), ('ship',)]"
+    assert env.step("SELECT name FROM boat").observation == (
+        "Error executing query: Table 'ferries.boat' doesn't exist"
+    )
+    assert env.step(env.chosen.gold).reward == 1
+    assert env.again().task == env.task
+    env.close()
+
+
+@pytest.mark.parametrize("split", ["dev", "train"])
+def test_gold_queries_of_our_own_earn_the_reward(split):
+    for task in tasks(split):
+        engine = MariaDbEngine(split, task.database)
+        rows = engine.execute(task.gold).rows
+        engine.close()
+        assert rows, task
+        assert compute_reward(rows, rows) == 1
+
+
+def test_the_gold_query_earns_the_reward_on_1028_questions(monkeypatch):
+    folder = "data/sql/spider"
+    use_files(monkeypatch, f"{folder}/ic_spider_dev.json", f"{folder}/ic_spider_dbs.sql")
+    engines = {}
+    for task in tasks("test"):
+        engine = engines.setdefault(task.database, MariaDbEngine("test", task.database))
+        output = engine.execute(task.gold)
+        if task.number in RESERVED:
+            assert "You have an error in your SQL syntax" in output.error
+        else:
+            assert compute_reward(output.rows, output.rows or ()) == 1, (task, output)
+    for engine in engines.values():
+        engine.close()
+    start_server("test").close()
+    start_server.cache_clear()
+
+
+def test_a_server_by_url_is_refused_for_a_user_that_may_write(monkeypatch):
+    """Its rights are read from the server; our own server has no network, so it is asked here."""
+    server = start_server("train")
+    reached = {"unix_socket": server.address["unix_socket"]}
+    connect = __import__("pymysql").connect
+
+    def by_socket(**address):
+        address = {name: value for name, value in address.items() if name not in ("host", "port")}
+        return connect(**address, **reached)
+
+    monkeypatch.setattr("pymysql.connect", by_socket)
+    with pytest.raises(ValueError, match=r"may do more than read \(.*GRANT SELECT ON"):
+        check_server("mysql://root@localhost/")
+    assert check_server("mysql://reader:@localhost/")["user"] == "reader"
+
+
+def test_what_is_no_url_is_refused():
+    with pytest.raises(ValueError, match=f"{URL_VARIABLE} is no mysql://"):
+        check_server("postgres://localhost/")
+
+
+def test_a_server_that_does_not_answer_is_named():
+    with pytest.raises(RuntimeError, match=f"{URL_VARIABLE}: the server does not answer"):
+        check_server("mysql://reader@127.0.0.1:1/")
+
+
+def test_where_mariadb_is_missing_it_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    with pytest.raises(RuntimeError, match=re.escape(MISSING)):
+        mariadb.MariaDbServer("train")
+
+
+def test_only_this_user_may_open_the_socket(engine):
+    folder = os.path.dirname(start_server("train").address["unix_socket"])
+    assert os.stat(folder).st_mode & 0o077 == 0

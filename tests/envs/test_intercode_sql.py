@@ -1,0 +1,355 @@
+"""InterCode SQL: the dump, the engine, the reward, rounds, the official questions."""
+
+from __future__ import annotations
+
+import lzma
+import math
+from collections import Counter
+from itertools import combinations
+
+import pytest
+from helpers.intercode import use_files
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.intercode.files import FOLDER_VARIABLE, read_file
+from thread_kit.envs.intercode_sql.benchmark import SQL
+from thread_kit.envs.intercode_sql.dump import read_dump
+from thread_kit.envs.intercode_sql.engine import ROWS, TOO_MUCH, Output
+from thread_kit.envs.intercode_sql.env import InterCodeSql, show_output
+from thread_kit.envs.intercode_sql.questions import HARDNESS, load_databases, tasks
+from thread_kit.envs.intercode_sql.reward import compute_reward
+from thread_kit.envs.intercode_sql.sqlite import SqliteEngine
+from thread_kit.experiments.job import solvable
+from thread_kit.experiments.method_registry import load_method
+
+DUMP = r"""
+CREATE DATABASE  IF NOT EXISTS `zoo` /*!40100 DEFAULT CHARACTER SET utf8mb4 */;
+USE `zoo`;
+CREATE TABLE `Animal` (
+  `id` int NOT NULL AUTO_INCREMENT,
+  `name` varchar(20) COLLATE utf8mb4_general_ci DEFAULT 'Rex; the',
+  `weight (kg)` float(4,1) NOT NULL DEFAULT '0.0',
+  `born` timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  `mother` int DEFAULT NULL,
+  PRIMARY KEY (`id`),
+  KEY `mother_key` (`mother`),
+  CONSTRAINT `c` FOREIGN KEY (`mother`) REFERENCES `Animal` (`id`)
+) ENGINE=InnoDB AUTO_INCREMENT=9;
+LOCK TABLES `Animal` WRITE;
+INSERT INTO `Animal` VALUES (1,'O\'Hara','1.5','2020-01-01',NULL),(2,'a\\b\nc',2,'2021-01-01',1);
+INSERT INTO `Animal` VALUES (3,'it''s (here), \"now\";',3,'2022-01-01',NULL);
+"""
+
+
+@pytest.fixture
+def zoo():
+    engine = SqliteEngine("zoo", read_dump(DUMP)["zoo"])
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def ferries():
+    engine = SqliteEngine("ferries", load_databases("train")["ferries"])
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def env():
+    env = InterCodeSql("train", 0)
+    yield env
+    env.close()
+
+
+# The dump
+
+
+def test_a_dump_of_mysql_becomes_tables_and_texts_as_they_were(zoo):
+    assert zoo.execute("SELECT id, name, mother FROM animal").rows == [
+        """(1, "O'Hara", None)""",
+        r"(2, 'a\\b\nc', 1)",
+        """(3, 'it\\'s (here), "now";', None)""",
+    ]
+    assert zoo.execute("SELECT name FROM animal WHERE name = 'o''hara'").rows == ['("O\'Hara",)']
+
+
+def test_what_mysql_shows_of_tables_is_shown(zoo):
+    for statement in ("SHOW TABLES", "show  full tables", "SHOW TABLES FROM zoo"):
+        assert zoo.execute(statement).rows == ["('animal',)"]
+    described = zoo.execute("DESC animal").rows
+    assert described == [
+        "('id', 'int', 'NO', 'PRI', None, 'auto_increment')",
+        "('name', 'varchar(20)', 'YES', '', 'Rex; the', '')",
+        "('weight (kg)', 'float(4,1)', 'NO', '', '0.0', '')",
+        "('born', 'timestamp', 'NO', '', 'CURRENT_TIMESTAMP', '')",
+        "('mother', 'int', 'YES', 'MUL', None, '')",
+    ]
+    for statement in ("describe Animal", "SHOW COLUMNS FROM `animal`", "desc `zoo`.`animal`"):
+        assert zoo.execute(statement).rows == described
+    assert zoo.execute("SHOW DATABASES").rows == ["('zoo',)"]
+    assert zoo.execute("USE zoo") == Output(None)
+    assert zoo.execute("USE mysql").error == "Unknown database 'mysql'"
+    assert zoo.execute("DESC cage").error == "Table 'zoo.cage' doesn't exist"
+
+
+def test_what_is_no_dump_is_refused():
+    with pytest.raises(ValueError, match="no dump of MySQL"):
+        read_dump("SELECT 1;")
+
+
+# The engine
+
+
+def test_what_is_changed_is_changed_in_this_copy_alone(zoo):
+    assert zoo.execute("DELETE FROM animal") == Output(None)
+    assert zoo.execute("SELECT * FROM animal").rows == []
+    other = SqliteEngine("zoo", read_dump(DUMP)["zoo"])
+    assert other.execute("SELECT count(*) FROM animal").rows == ["(3,)"]
+    other.close()
+    zoo.close()
+    assert zoo.execute("SELECT count(*) FROM animal").rows == ["(3,)"]
+
+
+def test_errors_are_what_the_database_says(ferries):
+    assert ferries.execute("SELECT name FROM boat") == Output(None, "no such table: boat")
+    assert ferries.execute("What ships?").error == 'near "What": syntax error'
+    assert ferries.execute("") == Output(None)
+
+
+# The reward
+
+ROW = st.sampled_from(["('a',)", "('b',)", "(1, None)", "(2,)"])
+
+
+def official(rows: list[str], gold: list[str]) -> float:
+    """By pairs, with no library: intersection over union, times tau-b of the common rows."""
+    counts = {row: (rows.count(row), gold.count(row)) for row in {*rows, *gold}}
+    if not counts:
+        return 1
+    share = sum(map(min, counts.values())) / sum(map(max, counts.values()))
+    common = {row: min(pair) for row, pair in counts.items()}
+    kept = []
+    for output in (rows, gold):
+        seen: Counter[str] = Counter()
+        kept.append([r for r in output if not seen.update([r]) and seen[r] <= common[r]])
+    pairs = list(combinations(range(len(kept[0])), 2))
+    signs = [[(one[i] > one[j]) - (one[i] < one[j]) for i, j in pairs] for one in kept]
+    untied = [sum(map(abs, sign)) for sign in signs]
+    if not all(untied):
+        return share
+    tau = sum(a * b for a, b in zip(*signs, strict=True)) / math.sqrt(untied[0] * untied[1])
+    return max(round(tau * share, 2), 0)
+
+
+@given(st.lists(ROW, max_size=8), st.lists(ROW, max_size=8))
+def test_the_reward_is_intersection_over_union_times_kendalls_tau(rows, gold):
+    assert compute_reward(rows, gold) == pytest.approx(official(rows, gold), abs=0.0101)
+    assert 0 <= compute_reward(rows, gold) <= 1
+
+
+@given(st.lists(ROW, max_size=30))
+def test_an_output_equals_itself(rows):
+    assert compute_reward(rows, rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "gold", "reward"),
+    [
+        (None, ["(1,)"], 0.0),  # an error
+        (None, [], 0.0),
+        ([], [], 1.0),
+        ([], ["(1,)"], 0.0),
+        (["(1,)"], ["(1,)", "(2,)"], 0.5),  # one common row has no order
+        (["(1,)", "(1,)"], ["(1,)"], 0.5),
+        (["(2,)", "(1,)"], ["(1,)", "(2,)"], 0.0),  # the other way round: tau is -1
+        (["(2,)", "(1,)", "(3,)"], ["(1,)", "(2,)", "(3,)"], 0.33),
+        (["('1',)"], ["(1,)"], 0.0),  # texts are no numbers
+        ([*"abcdefgh", "x"], [*"abcdefgh"], 0.89),
+    ],
+)
+def test_cases_of_the_reward(rows, gold, reward):
+    assert compute_reward(rows, gold) == pytest.approx(reward, abs=1e-9)
+
+
+def test_a_nearly_right_long_output_is_rounded_up_as_in_the_official_code():
+    rows = [f"({n},)" for n in range(1000)]
+    assert compute_reward([*rows, "('more',)"], rows) == 1.0
+    assert compute_reward(rows[:990], rows) == 0.99
+
+
+# Rounds
+
+
+def test_the_last_output_is_what_is_submitted(env):
+    assert env.reset() == f"Question: {env.chosen.question}"
+    step = env.step("SELECT name FROM ship ORDER BY built;")
+    assert (step.reward, step.terminated, step.truncated) == (1, False, False)
+    assert step.observation.startswith("[('Auk',), ('Gull',)")
+    step = env.step("SHOW TABLES")
+    assert step.reward == 0
+    step = env.step("SELECT name FROM ship ORDER BY built")
+    step = env.step("submit")
+    assert (step.observation, step.reward, step.terminated) == ("Submitted.", 1, True)
+    assert step.info["measures"] == {"turns": 4, "error_rate": 0, "hardness": "easy"}
+    step = env.step("DROP TABLE ship")
+    assert (step.observation, step.reward) == ("The task is over.", 1)
+
+
+def test_ten_rounds_then_it_is_submitted_as_it_is(env):
+    env.reset()
+    for turn in range(1, 11):
+        step = env.step("SELECT name FROM ship ORDER BY built" if turn == 10 else "SELECT")
+        assert step.truncated is (turn == 10)
+    assert (step.reward, step.terminated) == (1, False)
+    assert step.info["measures"]["turns"] == 10
+    # Nine of eleven: the forced submission is a command, which succeeds (StateFlow paper, A.1).
+    assert step.info["measures"]["error_rate"] == pytest.approx(9 / 11, abs=1e-4)
+    assert env.step("submit").observation == "The task is over."
+
+
+def test_a_task_begins_anew_with_the_database_as_it_was(env):
+    env.reset()
+    env.step("DELETE FROM ship")
+    env.reset()
+    assert env.step("SELECT count(*) FROM ship").observation == "[(6,)]"
+    assert env.again().step("SELECT count(*) FROM ship").info["measures"]["turns"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("submit", "submit"),
+        ("Right.\nsubmit\n#END#", "submit"),
+        ("I submit", None),
+        ("", None),
+    ],
+)
+def test_the_last_word_submits(env, text, action):
+    assert env.answer(text) == action
+
+
+def test_with_the_reward_in_sight_the_best_counts_and_the_first_full_one_ends_it(env):
+    env.show_reward = True
+    env.reset()
+    step = env.step("SELECT name FROM ship LIMIT 1")
+    assert step.observation == "[('Gull',)]\nReward: 0.17"
+    step = env.step("nothing")
+    assert (step.observation.partition("\n")[2], step.reward) == ("Reward: 0.00", 1 / 6)
+    assert step.info["measures"]["error_rate"] == 0.5
+    assert env.again().show_reward
+    step = env.step("SELECT name FROM ship ORDER BY built")
+    assert (step.reward, step.terminated) == (1, True)
+
+
+def test_the_rows_of_a_suite_have_turns_error_rate_and_difficulty(tmp_path):
+    from thread_kit.experiments.suite import Suite
+
+    lines = ["> SELECT x =>", "> SELECT name FROM ship ORDER BY built =>", "submit\n#END#"]
+    suite = Suite(
+        tmp_path / "r.jsonl",
+        methods=[load_method("react", "sql")],
+        models={"script": lambda: ScriptedEngine(lines)},
+        environment=SQL.environment,
+        tasks=[{"split": "train", "number": 0}],
+    )
+    (row,) = suite.run(progress=False).rows
+    assert (row["solved"], row["turns"], row["hardness"]) == (True, 3, "easy")
+    assert row["error_rate"] == pytest.approx(1 / 3, abs=1e-4)
+    assert row["solvable"]
+
+
+def test_an_episode_without_a_command_has_its_difficulty_too(env):
+    env.reset()
+    assert env.measures == {"turns": 0, "error_rate": 0, "hardness": "easy"}
+
+
+def test_observations_are_cut_as_in_intercodes_scripts():
+    many = [f"({n},)" for n in range(40)]
+    assert show_output(Output(many)) == f"[{', '.join(many[:25])}]"
+    assert len(show_output(Output(None, "x" * 1000))) == 350
+    assert len(show_output(Output([f"('{'x' * 9000}',)"]))) == 4003
+    assert show_output(Output([])) == "[]"
+    assert show_output(Output(None)) == "None"
+
+
+def test_an_output_has_a_bound(ferries):
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+    assert ferries.execute(f"{endless} LIMIT {ROWS}").rows is not None
+    assert ferries.execute(endless) == Output(None, TOO_MUCH)
+    wide = "SELECT replace(hex(zeroblob(300000)), '00', 'x')"
+    assert ferries.execute(f"{wide} {'UNION ALL ' + wide}").rows is not None
+    assert ferries.execute(" UNION ALL ".join([wide] * 4)) == Output(None, TOO_MUCH)
+
+
+# Tasks
+
+
+@pytest.mark.parametrize(("split", "number"), [("dev", 18), ("dev", -1), ("train", 6)])
+def test_a_number_that_is_none_is_refused(split, number):
+    with pytest.raises(ValueError, match=rf"no task {number} in split '{split}'; choose 0 to"):
+        InterCodeSql(split, number)
+
+
+def test_an_unknown_split_is_refused():
+    with pytest.raises(ValueError, match="unknown split 'valid'"):
+        InterCodeSql("valid")
+
+
+@pytest.mark.parametrize("split", ["dev", "train"])
+def test_gold_queries_of_our_own_earn_the_reward(split):
+    for task in tasks(split):
+        assert task.hardness in HARDNESS
+        assert solvable(SQL.environment, {"split": split, "number": task.number}), task
+
+
+def test_files_are_found_at_their_place_or_alone_or_compressed(tmp_path, monkeypatch):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"no b\.json in .*git clone --depth 1 https://"):
+        read_file("a/b.json")
+    (tmp_path / "b.json.xz").write_bytes(lzma.compress(b"packed"))
+    assert read_file("a/b.json") == "packed"
+    (tmp_path / "b.json").write_text("alone")
+    assert read_file("a/b.json") == "alone"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.json").write_text("at its place")
+    assert read_file("a/b.json") == "at its place"
+
+
+def test_databases_are_found_in_the_package_too(tmp_path, monkeypatch):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "nothing"))
+    folder = tmp_path / "intercode" / "assets" / "datasets"
+    folder.mkdir(parents=True)
+    (tmp_path / "intercode" / "__init__.py").write_text("raise RuntimeError('wants docker')\n")
+    (folder / "spider_dev.sql").write_text("the dump")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert read_file("data/sql/spider/ic_spider_dbs.sql") == "the dump"
+
+
+@pytest.fixture
+def official_files(monkeypatch):
+    folder = "data/sql/spider"
+    use_files(monkeypatch, f"{folder}/ic_spider_dev.json", f"{folder}/ic_spider_dbs.sql")
+
+
+def test_the_gold_query_earns_the_reward_on_all_1034_questions_in_sqlite(official_files):
+    questions = tasks("test")
+    counts = Counter(task.hardness for task in questions)
+    assert counts == {"easy": 248, "medium": 446, "hard": 174, "extra": 166}
+    engines = {
+        name: SqliteEngine(name, database) for name, database in load_databases("test").items()
+    }
+    assert (len(engines), sum(len(e.database.tables) for e in engines.values())) == (20, 81)
+    for task in questions:
+        rows = engines[task.database].execute(task.gold.partition(";")[0].strip()).rows
+        assert rows is not None, task
+        assert compute_reward(rows, rows) == 1, task
+    for engine in engines.values():
+        engine.close()
+
+
+@pytest.mark.parametrize("number", [0, 1, 517, 1033])
+def test_official_questions_are_played_to_the_end(official_files, number):
+    assert solvable(SQL.environment, {"split": "test", "number": number})

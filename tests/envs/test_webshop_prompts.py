@@ -1,0 +1,123 @@
+"""WebShop's few-shot prompts: every line of every example is true in the synthetic shop."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.webshop.benchmark import WEBSHOP
+from thread_kit.envs.webshop.env import INVALID, WebShop
+from thread_kit.experiments.method_registry import load_method
+from thread_kit.prompt_check import check_prompt, speak_examples
+from thread_kit.prompts import Prompt
+from thread_kit.trace.episode import Episode
+
+SHOWN = (WebShop("train", 17), WebShop("train", 36, by_people=True))
+"""The purchases that the examples are from."""
+
+ACT = re.compile(r"^> (.+?) =>(.*?)<=$", re.MULTILINE | re.DOTALL)
+
+
+def play(method: str, env: WebShop, *more: Prompt) -> Episode:
+    """An episode of a method whose model says what its examples say."""
+    made = load_method(method, "webshop")
+    prompts = (made.prompt, *made.fixed.get("prompts", ()), *more)
+    engine = ScriptedEngine(speak_examples(prompts), context=10**6)
+    return made(engine, env.again(), seed=0, path=None).run(progress=False)
+
+
+def test_the_thread_prompt_is_proved_in_the_shop():
+    env = SHOWN[0].again()
+    prompt = WEBSHOP.load_prompt("webshop")
+    assert prompt.examples[0].context == env.reset()
+    assert check_prompt(prompt, env) == []
+    assert env.step("load").reward == 1
+
+
+@pytest.mark.parametrize("env", SHOWN, ids=["generated", "of people"])
+@pytest.mark.parametrize("method", ["react", "decomp"])
+def test_examples_buy_the_right_thing(method, env):
+    assert play(method, env).reward == 1
+
+
+def test_reacts_examples_search_click_and_read_as_the_shop_answers():
+    for example, env in zip(WEBSHOP.load_prompt("react/webshop").examples, SHOWN, strict=True):
+        env = env.again()
+        assert example.context == env.reset()
+        for action, observation in ACT.findall(example.response):
+            assert env.step(action).observation == observation.strip()
+
+
+EXECUTOR = WEBSHOP.load_prompt("adapt/webshop-executor")
+
+
+def test_the_executors_examples_are_true_one_after_the_other():
+    """The first six are one purchase, step by step; the last is a whole one."""
+    env = SHOWN[0].again()
+    for example in EXECUTOR.examples[:6]:
+        for action, observation in ACT.findall(example.response):
+            assert env.step(action).observation == observation.strip(), example.context
+    assert env.step("load").reward == 1
+    env = SHOWN[1].again()
+    assert EXECUTOR.examples[6].context == env.reset()
+    for action, observation in ACT.findall(EXECUTOR.examples[6].response):
+        assert env.step(action).observation == observation.strip()
+
+
+def test_plans_name_the_executors_modules_and_products_that_are_there():
+    modules = {re.search(r": (\w+)\[", e.context)[1] for e in EXECUTOR.examples[:6]}
+    assert modules == {"Search", "SimpleMatch", "DetailMatch", "Buy"}
+    for name in ("adapt/webshop-planner", "plan_and_execute/webshop"):
+        for example in WEBSHOP.load_prompt(name).examples:
+            for module, arguments in re.findall(r"Step \d+: (\w+)\[(.+)\]", example.response):
+                assert module in modules
+                named = re.findall(r"\bB0\w{8}\b", arguments)
+                assert all(f"[{product}]" in example.context for product in named)
+
+
+@pytest.mark.parametrize("name", ["reflexion/webshop", "lats/webshop-value"])
+def test_trajectories_that_are_judged_really_went_so(name):
+    judged = WEBSHOP.load_prompt(name).examples
+    for example in judged:
+        env = next(env for env in SHOWN if example.context.startswith(env.reset())).again()
+        tried = ACT.findall(example.context)
+        assert tried
+        for action, observation in tried:
+            step = env.step(action)
+            assert step.observation == observation.strip()
+        assert step.reward < 1
+    assert any(INVALID in example.context for example in judged) == name.startswith("lats")
+
+
+@pytest.mark.parametrize(
+    "method", ["adapt", "plan-and-execute", "reflexion", "try again", "tdag", "lats"]
+)
+def test_methods_load_their_prompts_for_the_shop(method):
+    assert load_method(method, "webshop").name == method
+
+
+def test_adapts_planner_reads_the_page_that_the_last_success_has_left():
+    """ADaPT paper, appendix A: the page that is visible goes to the planner (here its `look`)."""
+    searched = "> search[running shoes arch support breathable mesh slip resistant] =>"
+    plan = "Step 1: Search[shoes]\nStep 2: SimpleMatch[mesh]\nExecution order: (Step 1 AND Step 2)"
+    said = iter(
+        [
+            "Task failed!\n#END#",  # the whole task
+            f"{plan}\n#END#",
+            *(searched, "Task completed!\n#END#"),  # Step 1
+            *("> click[B0Y661XDL1] =>", "Task failed!\n#END#"),  # Step 2
+            "Step 1: Buy[B0Y661XDL1, mesh]\n#END#",
+            *("> click[B0Y661XDL1] =>", "> click[Buy Now] =>"),
+        ]
+    )
+    made = load_method("adapt", "webshop")
+    session = made(ScriptedEngine(lambda _: next(said)), SHOWN[0].again(), seed=0, path=None)
+    episode = session.run(progress=False)
+    planner = made.fixed["program"].keywords["planner"].sha256
+    first, second = (t.context.text for t in episode.threads.values() if t.prompt == planner)
+    assert "Prompt:\nWebShop\nInstruction:" in first
+    assert "Prompt:\n[Back to Search]\nPage 1" in second  # not the product that failed
+    assert "Instruction: SimpleMatch[mesh]." in second
+    assert 0 < episode.reward < 1

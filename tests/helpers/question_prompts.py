@@ -1,0 +1,476 @@
+"""The few-shot prompts of DataCommons QA and ICU QA, played by rule in the real environment.
+
+`python tests/helpers/question_prompts.py` writes prompts/*/{datacommons,icu}*.txt; a test compares
+them. All methods answer the same questions, one of each kind: of the training split of DataCommons
+QA, beyond those that a suite lists, and about variables of the training split of ICU QA, of
+patients who never were.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+from thread_kit.dialect import QA, QA_ASYNC
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.datacommons.env import DataCommonsQA
+from thread_kit.envs.datacommons.rules import DataCommonsScript
+from thread_kit.envs.icu.env import IcuQA
+from thread_kit.envs.icu.rules import IcuScript
+from thread_kit.envs.icu.stays import write_synthetic_stays
+from thread_kit.envs.qa.env import QuestionEnv
+from thread_kit.envs.qa.kinds import MEASURES, Kind, measure_code
+from thread_kit.exchange import phi_full_sequence
+from thread_kit.methods.decomp import decomp
+from thread_kit.methods.nlep import nlep
+from thread_kit.methods.react import react
+from thread_kit.paths import resource
+from thread_kit.prompts import Prompt
+from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode
+
+QUESTIONS = {
+    "datacommons": (
+        *(231, 232, 443, 297, 235, 425, 216, 217, 239, 408, 262),
+        *(242, 243, 265, 308, 477, 310, 626, 312, 271, 1028),
+    ),
+    "icu": (0, 33, 18, 83, 180, 5, 582, 343, 568, 553, 282, 43, 156, 45, 702, 751),
+}
+"""By their numbers, one of each kind; the directions and the places of the answer alternate."""
+
+THREADS: dict[str, dict] = {
+    "": {},
+    "-lines": {"lines": True},
+    "-async": {"dialect": QA_ASYNC},
+    "-no-variables": {"variables": False, "scope": "own"},
+    "-whole-sequence": {"phi": phi_full_sequence},
+}
+"""What the names of THREAD's prompts mean: of the rules, and of the session."""
+
+
+EMPTY_QA = Prompt("none", (), QA)
+
+
+def make_questions(benchmark: str) -> list[QuestionEnv]:
+    """The questions of the examples."""
+    numbers = QUESTIONS[benchmark]
+    if benchmark == "datacommons":
+        return [DataCommonsQA("train", number) for number in numbers]
+    stays = write_synthetic_stays(tempfile.mkdtemp())
+    return [IcuQA(stays, number, split="train") for number in numbers]
+
+
+def make_rules(env: QuestionEnv, **form) -> DataCommonsScript | IcuScript:
+    """What plays the threads of a question."""
+    return (DataCommonsScript if env.name == "datacommons" else IcuScript)(env, **form)
+
+
+# THREAD
+
+
+def play_threads(env: QuestionEnv, dialect=QA, lines=False, variables=True, **options) -> Episode:
+    """The threads of a question, by rule."""
+    engine = ScriptedEngine(make_rules(env, dialect=dialect, lines=lines, variables=variables))
+    session = Session(engine, env.again(), dialect=dialect, **options)
+    return session.run(progress=False)
+
+
+class Shapes:
+    """Which threads are shown: all main threads, and of each other shape the first.
+
+    Of a measure that is asked of two in turn the first child or the second; of the first measure
+    both.
+    """
+
+    def __init__(self) -> None:
+        self.shown: set[tuple[str, ...]] = set()
+        self.measures: list[str] = []
+
+    def is_new(self, line: str, subjects: int) -> bool:
+        """Whether a thread that is asked this by a question about so many shows anything more."""
+        shape = self._describe(line, subjects)
+        is_new = shape not in self.shown and shape != ()
+        self.shown.add(shape)
+        return is_new
+
+    def _describe(self, line: str, subjects: int) -> tuple[str, ...]:
+        if line.startswith("Here is a table"):
+            return "table", str(subjects)
+        if number := re.match(r"Series (\d)", line):
+            return "values", number[1]
+        if line.startswith("The mean of"):
+            return "mean", line.partition(" of all ")[2]
+        # A measure.
+        known = (*MEASURES, "correlation", "value expected")
+        measure = max((m for m in known if f" the {m}" in line), key=len)
+        if measure not in self.measures:
+            self.measures.append(measure)
+        number = self.measures.index(measure)
+        is_second = "<= and " in line or "... and " in line
+        wanted = subjects == 2 and measure != "correlation" and bool(number % 2)
+        return (measure, str(is_second)) if number == 0 or is_second == wanted else ()
+
+
+def write_thread_prompt(questions: list[QuestionEnv], **form) -> str:
+    """A prompt of THREAD."""
+    return format_examples(list_thread_examples(questions, **form))
+
+
+def list_thread_examples(questions: list[QuestionEnv], **form) -> Iterator[tuple[str, str]]:
+    """Contexts and responses: each main thread, and below it the children that show more."""
+    shapes = Shapes()
+    for env in questions:
+        episode = play_threads(env, **form)
+        assert episode.reward == 1, (env, episode)
+        subjects = len(describe_question(env)[2])
+        for thread in episode.threads.values():
+            line = thread.title.rpartition("\n")[2]
+            if thread.id == 0 or shapes.is_new(line, subjects):
+                yield QA.asked(thread.context.text), thread.sequence.text
+
+
+def format_examples(examples: Iterable[tuple[str, str]]) -> str:
+    """The text of a prompt file."""
+    return "\n\n".join(f"{QA.context(c)}{response.strip()}\n" for c, response in examples)
+
+
+# Programs
+
+
+def describe_question(env: QuestionEnv) -> tuple[Kind, dict[str, str], list[str], str, str, str]:
+    """The kind, the fields, the names of the compared, variable, first and last."""
+    rules = make_rules(env)
+    kind, fields = rules.kind, rules.fields
+    names = rules.names if env.name == "datacommons" else rules.patients
+    first = fields.get("first", "0")
+    last = fields.get("last", "48" if env.name == "icu" else first)
+    return kind, fields, names, fields["variable"], first, last
+
+
+def write_read(env: QuestionEnv, name: str, ID: str) -> str:
+    """The lines that make a table of a place's or a patient's values."""
+    if env.name == "icu":
+        rows = f"[row for row in measurements({name}, variable) if first <= row['hour'] <= last]"
+        return f"table = pd.DataFrame({rows})\n"
+    rows = f"[row for row in observations({ID}, variable_ID) if first <= int(row['date']) <= last]"
+    return f"table = pd.DataFrame({rows}).astype({{'date': int}})\n"
+
+
+def write_program(env: QuestionEnv, looks: bool) -> list[str | None]:
+    """A program's segments: NLEP, or with looks NLEP+ReAct, whose end depends on the figures."""
+    kind, fields, names, variable, first, last = describe_question(env)
+    places, time = env.name == "datacommons", "date" if env.name == "datacommons" else "hour"
+    whom = "places" if places else "patients"
+    one = whom.removesuffix("s")
+    show = "# > print({}) =>".format
+    measure = kind.measure.format(later=fields.get("later"))
+    what = re.sub(r"value expected.*", "expected value", measure)
+    segments: list[str | None] = []
+    text = f"variable = {variable!r}\n{whom} = {names!r}\nfirst, last = {first}, {last}\n"
+    # 1. The look-ups.
+    if places and looks:
+        text += "First, I look up the variable and the places.\n"
+        segments += [text + show("find_variables(variable)")]
+        ID = env.question.needs[0][1]
+        segments += [f"\nvariable_ID = {ID!r}\n" + show("[find_places(place) for place in places]")]
+        text = f"\nplace_IDs = {[place for place, _ in env.question.needs]!r}\n"
+        text += f"Then, I take the values of these years and compute the {what}.\n"
+    elif places:
+        text += "variable_ID = find_variables(variable)[0]['ID']\n"
+        text += "place_IDs = [find_places(place)[0]['ID'] for place in places]\n"
+    elif looks:
+        text += f"First, I take the values of these hours and compute the {what}.\n"
+    # 2. The figures.
+    loop = "for place_ID in place_IDs:\n" if places else f"for {one} in {whom}:\n"
+    if kind.measure == "correlation":
+        body = write_read(env, "place", "place_ID") + "tables.append(table)\n"
+        text += "tables = []\n" + loop + indent(body)
+        text += "both = tables[0].merge(tables[1], on='date')\n"
+        text += "r = stats.pearsonr(both['value_x'], both['value_y']).statistic\n"
+        text += "figures = [round(float(r), 6)]\n"
+    else:
+        before, figure = measure_code(measure, f"table['{time}']")
+        body = write_read(env, one, "place_ID") + "values = table['value']\n" + before
+        body += f"figures.append(round(float({figure}), 6))\n"
+        text += "figures = []\n" + loop + indent(body)
+    if not places and kind.group:
+        if looks:
+            segments.append(text + show("figures"))
+            text = f"\nThen, I take the means of all patients who {kind.group}.\n"
+        text += f"means = group_means({kind.group!r}, variable)\n"
+        text += "figures.append(round(float(np.mean(means)), 6))\n"
+    # 3. The conclusion.
+    if looks:
+        segments.append(text + show("figures"))
+        return [*segments, None]
+    end = kind.conclusion.format(answer="{answer}", **fields)
+    if kind.asks_when:
+        text += "answer = round(figures[0], 2)\n"
+    else:
+        yes, no = map(repr, kind.answers) if kind.answers else (f"{whom}[0]", f"{whom}[1]")
+        figures = 1 if kind.measure == "correlation" else len(env.question.needs)
+        reference = "figures[1]" if figures > 1 else "0"
+        text += f"answer = {yes} if figures[0] {kind.sign} {reference} else {no}\n"
+    return [text + f"print(f'So {end}.')\nprint(f'Final Answer: {{answer}}')\n#END#"]
+
+
+def indent(text: str) -> str:
+    return "".join(f"    {line}\n" for line in text.splitlines())
+
+
+def write_end(env: QuestionEnv, figures: Sequence[float]) -> str:
+    """The concluding sentence and the answer, from figures that have been seen."""
+    kind, fields, names, *_ = describe_question(env)
+    answer = kind.answer(figures, names)
+    return f"\n{kind.conclude(figures, answer, fields)}\nFinal Answer: {answer}\n#END#"
+
+
+def play_program(env: QuestionEnv, *, looks: bool) -> Episode:
+    segments = write_program(env, looks)
+
+    def speak(seen: str) -> str:
+        written = seen[seen.rindex("#START#\n") :]
+        segment = segments[written.count("=>")]
+        if segment is None:
+            figures = re.findall(r"=>\[([-\d., e]+)\]<=", written)[-1]
+            return write_end(env, [float(figure) for figure in figures.split(",")])
+        return segment
+
+    program = react if looks else nlep
+    return Session(ScriptedEngine(speak), env.again(), dialect=QA, program=program).run(
+        progress=False
+    )
+
+
+def write_program_prompt(questions: list[QuestionEnv], looks: bool) -> str:
+    episodes = [play_program(env, looks=looks) for env in questions]
+    assert all(episode.reward == 1 for episode in episodes), [e.reward for e in episodes]
+    mains = [episode.threads[0] for episode in episodes]
+    return format_examples((QA.asked(t.context.text), t.sequence.text) for t in mains)
+
+
+# DecomP
+
+
+def write_handler(env: QuestionEnv, context: str) -> list[str]:
+    """The segments of a handler, from its sub-task."""
+    show = "# > print({}) =>".format
+    task = context.removeprefix("Question: ").removesuffix(".")
+    if match := re.fullmatch(r"get (.+) from (\d+) to (\d+) in (.+)", task):
+        variable, first, last, places = match.groups()
+        names = places.split(" and in ")
+        IDs = {env.source.places[ID]: ID for ID, _ in env.question.needs}
+        return [
+            f"variable = {variable!r}\nplaces = {names!r}\nfirst, last = {first}, {last}\n"
+            + show("find_variables(variable)"),
+            f"\nvariable_ID = {env.question.needs[0][1]!r}\n"
+            + show("[find_places(place) for place in places]"),
+            f"\nplace_IDs = {[IDs[name] for name in names]!r}\ncolumns = {{}}\n"
+            "for place, place_ID in zip(places, place_IDs):\n"
+            "    rows = [row for row in observations(place_ID, variable_ID) if first <= "
+            "int(row['date']) <= last]\n"
+            "    columns[place] = pd.Series({int(row['date']): row['value'] for row in rows})\n"
+            "table_path = save(pd.DataFrame(columns).rename_axis('date').reset_index())\n"
+            "print(table_path)\n#END#",
+        ]
+    if match := re.fullmatch(r"compute in (\S+) the (.+) of (.+)", task):
+        path, measure, place = match.groups()
+        names = place.split(" and ") if measure == "correlation" else [place]
+        keys = ["place", "other"][: len(names)]
+        bound = "".join(f"{k} = {n!r}\n" for k, n in zip(keys, names, strict=True))
+        if measure == "correlation":
+            code = "rows = table[[place, other]].dropna()\n"
+            figure = "stats.pearsonr(rows[place], rows[other]).statistic"
+        else:
+            before, figure = measure_code(measure, "rows['date']")
+            code = "rows = table[['date', place]].dropna()\nvalues = rows[place]\n" + before
+        return [
+            f"table_path = {path!r}\n{bound}table = pd.read_csv(table_path)\n"
+            + show("table.head(3)"),
+            f"\n{code}print(round(float({figure}), 6))\n#END#",
+        ]
+    if match := re.fullmatch(
+        r"measure the (.+) of the (.+?) from hour (\d+) to hour (\d+) of patient (\d+)", task
+    ):
+        measure, variable, first, last, patient = match.groups()
+        before, figure = measure_code(measure, "table['hour']")
+        return [
+            f"patient = {patient!r}\nvariable = {variable!r}\nfirst, last = {first}, {last}\n"
+            f"{write_read(env, 'patient', '')}{show('table.head(3)')}",
+            f"\nvalues = table['value']\n{before}print(round(float({figure}), 6))\n#END#",
+        ]
+    variable, group = re.fullmatch(
+        r"group mean of the (.+) of all patients who (.+)", task
+    ).groups()
+    return [
+        f"variable = {variable!r}\ngroup = {group!r}\nmeans = group_means(group, variable)\n"
+        + show("len(means)"),
+        "\nprint(round(float(np.mean(means)), 6))\n#END#",
+    ]
+
+
+def write_decomposer(env: QuestionEnv, written: str) -> str:
+    """What the decomposer writes next."""
+    kind, fields, names, variable, first, last = describe_question(env)
+    measure = kind.measure.format(later=fields.get("later"))
+    returned = re.findall(r"=>(\S+)<=", written)
+    if env.name == "icu":
+        hours = f"from hour {first} to hour {last}"
+        calls = [f"[measure] the {measure} of the {variable} {hours} of patient {n}" for n in names]
+        if kind.group:
+            calls.append(f"[group] mean of the {variable} of all patients who {kind.group}")
+        figures = [float(figure) for figure in returned]
+    else:
+        calls = [f"[get] {variable} from {first} to {last} in {' and in '.join(names)}"]
+        path = "".join(returned[:1])
+        whom = [" and ".join(names)] if kind.measure == "correlation" else names
+        calls += [f"[compute] in {path} the {measure} of {name}" for name in whom]
+        figures = [float(figure) for figure in returned[1:]]
+    if len(returned) < len(calls):
+        return "\n" * bool(returned) + f"{calls[len(returned)]} =>"
+    return write_end(env, figures)
+
+
+def play_decomp(env: QuestionEnv) -> Episode:
+    def speak(seen: str) -> str:
+        head, _, written = seen.rpartition("#START#\n")
+        context = QA.asked(f"{head}#START#\n")
+        if context == env.again().reset():
+            return write_decomposer(env, written)
+        return write_handler(env, context)[written.count("=>")]
+
+    handlers = dict.fromkeys(("get", "compute", "measure", "group"), EMPTY_QA)
+    program = partial(decomp, handlers=handlers)
+    session = Session(
+        ScriptedEngine(speak), env.again(), dialect=QA, program=program, prompts=[EMPTY_QA]
+    )
+    return session.run(progress=False)
+
+
+def write_decomp_prompts(questions: list[QuestionEnv]) -> dict[str, str]:
+    """The prompts of the decomposer ("") and of the handlers: one example of each measure."""
+    examples: dict[str, list[tuple[str, str]]] = {}
+    shown: set[tuple[str, ...]] = set()
+    for env in questions:
+        episode = play_decomp(env)
+        assert episode.reward == 1, (env, episode)
+        kind, _, names, *_ = describe_question(env)
+        for thread in episode.threads.values():
+            context = QA.asked(thread.context.text)
+            name = "" if thread.id == 0 else context.removeprefix("Question: ").split(" ")[0]
+            what = {"get": str(len(names)), "group": str(kind.group)}.get(name, kind.measure)
+            if not name or (name, what) not in shown:
+                examples.setdefault(name, []).append((context, thread.sequence.text))
+            shown.add((name, what))
+    return {name: format_examples(some) for name, some in examples.items()}
+
+
+# Reflexion
+
+TRIALS: dict[str, tuple[tuple[int, list[str], str], ...]] = {
+    "datacommons": (
+        (
+            297,
+            [
+                "variable = 'the income per person'\nplaces = ['Nevada', 'Kansas']\n"
+                "first, last = 1984, 1987\nFirst, I look up the variable and the places.\n"
+                "# > print(find_variables(variable)) =>",
+                "\nvariable_ID = 'Income_PerPerson'\n"
+                "# > print([find_places(place) for place in places]) =>",
+                "\nplace_IDs = ['geoId/32', 'geoId/20']\n"
+                "Then, I take the values of these years and compute the maximum.\nfigures = []\n"
+                "for place_ID in place_IDs:\n"
+                "    rows = [row for row in observations(place_ID, variable_ID) if first <= "
+                "int(row['date']) <= last]\n"
+                "    figures.append(round(float(pd.DataFrame(rows)['value'].max()), 6))\n"
+                "# > print(figures) =>",
+                "\n14809.02 is above 13666.29, so it is Nevada.\nFinal Answer: Nevada\n#END#",
+            ],
+            "Both figures were right, but I answered with the place of the larger one, and the "
+            "question asks where the maximum was lower. Next time I read that word again before I "
+            "answer: 13666.29 is the smaller number, and it is that of Kansas.\n#END#",
+        ),
+        (
+            477,
+            [
+                "variable = 'the rate of polio cases'\nplaces = ['North Dakota', 'Utah']\n"
+                "first, last = 1941, 1944\nI take the values of these years.\nfigures = []\n"
+                "for place in places:\n"
+                "    rows = observations(place, variable)\n"
+                "    figures.append(len(rows))\n"
+                "# > print(figures) =>",
+                "\nThere are no values.\n#END#",
+            ],
+            "I asked observations for names, and it knows only IDs, so I got no values and gave no "
+            "answer. Next time I look up find_variables(variable) and find_places(place), hand "
+            "over the IDs that they print, keep the years from 1941 to 1944, and compare the "
+            "slopes. I end with the line Final Answer: and the place.\n#END#",
+        ),
+    ),
+    "icu": (
+        (
+            83,
+            [
+                "variable = 'heart rate'\npatients = ['10015', '10009']\nfirst, last = 0, 48\n"
+                "First, I take the values of these hours.\nfigures = []\n"
+                "for patient in patients:\n"
+                "    rows = [row['value'] for row in measurements(patient, variable)]\n"
+                "    figures.append(min(rows))\n"
+                "# > print(figures) =>",
+                "\n64.0 is above 44.0, so it is patient 10015.\nFinal Answer: 10015\n#END#",
+            ],
+            "Both figures were right, but I answered with the patient of the larger one, and the "
+            "question asks for whom the minimum was lower. Next time I read that word again before "
+            "I answer: 44.0 is the smaller number, and it is that of patient 10009.\n#END#",
+        ),
+        (
+            33,
+            [
+                "variable = 'temp'\npatients = ['10015', '10017']\nfirst, last = 0, 48\n"
+                "First, I take the values of these hours.\n"
+                "# > print(measurements(patients[0], variable)[:2]) =>",
+                "\nThe temperature was not measured.\n#END#",
+            ],
+            "I asked for temp, and the variable is called temperature, so I got no values and gave "
+            "no answer. Next time I write variable = 'temperature', take the maximum of both "
+            "patients, and compare them. I end with the line Final Answer: and the patient's "
+            "number.\n#END#",
+        ),
+    ),
+}
+"""Trials that failed, with a wrong answer or none: the question, what was written, the lesson."""
+
+
+def write_reflexion_prompt(benchmark: str, questions: list[QuestionEnv]) -> str:
+    examples = []
+    for number, segments, lesson in TRIALS[benchmark]:
+        env = questions[QUESTIONS[benchmark].index(number)].again()
+        session = Session(ScriptedEngine(segments), env, dialect=QA, program=react)
+        episode = session.run(progress=False)
+        assert episode.reward != 1
+        main = episode.threads[0]
+        examples.append((f"{QA.asked(main.context.text)}\n{main.sequence.text}", lesson))
+    return format_examples(examples)
+
+
+# Files
+
+
+def write_all(benchmark: str) -> Iterator[tuple[str, str]]:
+    """The prompts of a benchmark: the names of their files, and the texts."""
+    questions = make_questions(benchmark)
+    for name, form in THREADS.items():
+        yield f"thread/{benchmark}{name}", write_thread_prompt(questions, **form)
+    yield f"nlep/{benchmark}", write_program_prompt(questions, looks=False)
+    yield f"nlep-react/{benchmark}", write_program_prompt(questions, looks=True)
+    for name, text in write_decomp_prompts(questions).items():
+        yield f"decomp/{benchmark}" + f"-{name}" * bool(name), text
+    yield f"reflexion/{benchmark}", write_reflexion_prompt(benchmark, questions)
+
+
+if __name__ == "__main__":
+    for name in QUESTIONS:
+        for path, text in write_all(name):
+            (resource("prompts") / f"{path}.txt").write_text(text, "utf-8")

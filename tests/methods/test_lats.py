@@ -1,0 +1,147 @@
+"""LATS: where UCT leads, what a node costs, what is done at the end."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from helpers.episodes import of_kind
+from helpers.programs import Lock, play
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thread_kit.envs.env import Env, Step
+from thread_kit.methods.lats import Node, lats, select_leaf
+from thread_kit.prompts import Example, Prompt
+from thread_kit.sequence import Sequence
+from thread_kit.trace.events import GeneratedSpan, Restarted
+
+VALUE = Prompt("value", (Example("value", "#END#"),))
+REFLECT = Prompt("reflect", (Example("reflect", "#END#"),))
+
+
+class Doors(Env):
+    """Two steps in a house with two doors each; only behind `a`, then `b`, is the whole reward."""
+
+    name = "doors"
+
+    def __init__(self) -> None:
+        self.task = {}
+        self.way = ""
+
+    def reset(self) -> str:
+        self.way = ""
+        return "Two doors.\nTask: find the treasure."
+
+    def step(self, action: str) -> Step:
+        self.way += action
+        reward = {"ab": 1.0, "ba": 0.5}.get(self.way, 0.0)
+        return Step(f"You are at {self.way}.", reward, len(self.way) == 2, False, {})
+
+    def again(self) -> Doors:
+        return Doors()
+
+    def oracle(self) -> list[str]:
+        return ["a", "b"]
+
+
+def search(replies, env=None, **options):
+    program = partial(lats, value=VALUE, reflect=REFLECT, **options)
+    return play(program, replies, env=env or Doors(), prompts=[VALUE, REFLECT])
+
+
+def by_role(actor, marks, lessons):
+    """A script for all three roles. actor, marks, lessons: their replies, in order."""
+    queues = {"value": list(marks), "reflect": list(lessons)}
+
+    def speak(text):
+        for name, queue in queues.items():
+            if f"Prompt:\n{name}" in text:
+                return queue.pop(0)
+        return actor.pop(0)
+
+    return speak
+
+
+def test_the_samples_of_a_node_are_taken_from_where_it_stands_and_each_action_counts_once():
+    speak = by_role(
+        ["> a =>", "> b =>", "> a =>", "> b =>", "> b =>", "> b =>"], ["8#END#", "3#END#"], []
+    )
+    episode = search(speak, samples=3, iterations=1)
+    assert episode.reward == 1
+    # Two values for three samples of the root; behind `a` all is over, so nothing is valued.
+    asked = [t for t in episode.threads.values() if t.prompt == VALUE.sha256]
+    assert len(asked) == 2
+    behind = [
+        t.sequence.text for t in episode.threads.values() if "You are at ab" in t.sequence.text
+    ]
+    assert all(text.startswith("> a =>You are at a.<=\n> b =>") for text in behind)
+
+
+def test_what_went_wrong_is_read_by_all_that_follow_and_the_best_is_done_at_the_end():
+    actor = ["> b =>", "> a =>", "> a =>", "> a =>", "> a =>", "> a =>"]
+    speak = by_role(actor, ["9#END#", "1#END#"], ["The other door.#END#", "Never.#END#"])
+    episode = search(speak, samples=2, iterations=2)
+    contexts = [t.context.text for t in episode.threads.values()]
+    assert any("- The other door." in context for context in contexts)
+    assert episode.reward == 0.5  # the way over `b`, `a` is done again
+
+
+def test_where_every_way_is_over_the_search_ends():
+    speak = by_role(["> b =>", "> a =>"], ["5#END#"], ["No.#END#"])
+    episode = search(speak, samples=1, iterations=30)
+    assert len(of_kind(episode, GeneratedSpan)) == 4
+    assert episode.reward == 0.5
+
+
+def test_a_sample_without_an_action_is_a_dead_end():
+    speak = by_role(["I do not know.#END#"], [], ["Act!#END#"])
+    episode = search(speak, env=Lock(), samples=1, iterations=5)
+    assert not episode.reward
+    assert episode.threads[0].status.is_end
+
+
+def test_a_trajectory_ends_at_the_depth_limit():
+    speak = by_role(["> wait =>"] * 3, ["5#END#"] * 3, ["Open it.#END#"])
+    episode = search(speak, env=Lock(), samples=1, iterations=1, max_depth=3)
+    assert len([t for t in episode.threads.values() if t.prompt == VALUE.sha256]) == 3
+
+
+@pytest.mark.parametrize("reply", ["#END#", "no mark#END#", "99#END#", "-#END#"])
+def test_a_value_that_is_no_mark_counts_nothing(reply):
+    speak = by_role(["> a =>", "> b =>"], [reply], [])
+    assert search(speak, samples=1, iterations=1).reward == 1
+
+
+def test_the_environment_is_brought_to_where_a_node_left_it():
+    actor = ["> b =>", "> a =>", "> a =>", "> a =>", "> b =>", "> b =>"]
+    speak = by_role(actor, ["9#END#", "1#END#"], ["Hm.#END#"])
+    episode = search(speak, samples=2, iterations=2)
+    assert episode.reward == 1
+    assert ("b",) in [event.actions for event in of_kind(episode, Restarted)]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_a_value_is_the_mean_of_the_rewards_behind_it(rewards):
+    root = Node(Sequence())
+    child = Node(Sequence(), parent=root)
+    for reward in rewards:
+        child.back_up(reward)
+    for node in (root, child):
+        assert node.visits == len(rewards)
+        assert node.value == pytest.approx(sum(rewards) / len(rewards))
+
+
+def test_uct_tries_each_child_then_weighs_value_against_visits():
+    root = Node(Sequence())
+    root.children = [Node(Sequence(), (str(i),), root) for i in range(2)]
+    good, bad = root.children
+    good.value, bad.value = 0.9, 0.2
+    assert select_leaf(root, 1.0) is good
+    good.back_up(0.5)
+    assert select_leaf(root, 1.0) is bad
+    bad.back_up(0.0)
+    assert select_leaf(root, 0.0) is good
+    for _ in range(20):
+        good.back_up(0.5)
+    assert select_leaf(root, 1.0) is bad  # 0 + sqrt(ln 22) > 0.5 + sqrt(ln 22 / 21)

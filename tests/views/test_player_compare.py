@@ -1,0 +1,110 @@
+"""A fork beside its original: both at the same moment, in columns, on one timeline."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import thread_kit as tk
+from thread_kit.exchange import phi_full_sequence
+from thread_kit.trace.events import Spawned
+from thread_kit.views.export_html import save_page
+from thread_kit.views.player.widget import MODULE, Player, watch
+
+pytestmark = pytest.mark.browser
+
+
+def clerk(seen: str) -> str:
+    """Answers for a price; says more where it has been told how much money there is."""
+    asked, _, written = seen.rpartition("Prompt:")[2].partition("Response:")
+    if "<=" in written:
+        return "#END#"
+    if "price" in asked:
+        return f"print('It is 3{', and you have enough' * ('euros' in asked)}.')\n#END#"
+    return "drink = 'tea'\nThere are 20 euros.\nFirst, I need the price of {drink}. =>"
+
+
+def forked() -> Player:
+    """Notebook 02, section 2: the same spawn, with another phi."""
+    player = watch(tk.Session(tk.ScriptedEngine(clerk), context="Can I buy something?"))
+    player.wait()
+    events = player.episode.events
+    at = next(n for n, event in enumerate(events) if isinstance(event, Spawned) and n > 1)
+    player.fork(at, phi=phi_full_sequence)
+    player.wait(of=1)
+    return player
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path):
+    path = save_page(forked(), tmp_path / "fork.html")
+    page = browser.new_page(viewport={"width": 1200, "height": 900})
+    page.goto(path.as_uri())
+    page.get_by_role("tab", name="Fork 1").click()
+    yield page
+    page.close()
+
+
+def moments(page: Page) -> list[str]:
+    return page.locator(".tk-heads .tk-cell").all_inner_texts()
+
+
+def test_a_fork_and_its_original_share_their_frames_up_to_the_fork():
+    first, second = (track.recorder.frames for track in forked()._tracks)
+    event = next(n for n, frame in enumerate(second) if frame.get("kind") == "spawned" and n > 2)
+    assert [f for f in first[:event] if "token" in f] == [f for f in second[:event] if "token" in f]
+    assert [f.get("kind") for f in first[:event]] == [f.get("kind") for f in second[:event]]
+
+
+def test_both_sides_are_at_their_ends_and_then_at_the_same_moment(page):
+    rows = page.locator(".tk-row")
+    expect(rows).to_have_count(2)
+    assert all("ended" in text for text in moments(page))
+    expect(rows.nth(1)).to_contain_text("asked otherwise")
+    page.locator(".tk-player").focus()
+    for key, threads in (("0", 0), ("s", 1), ("s", 2)):
+        page.keyboard.press(key)
+        expect(rows).to_have_count(threads)
+        first, second = (text.split()[-3] for text in moments(page))
+        assert first == second
+    expect(rows.nth(0)).not_to_contain_text("≠")
+    page.keyboard.press("Shift+E")
+    expect(rows).to_have_count(1)
+
+
+def test_the_columns_have_heads_and_stand_below_one_another(page):
+    heads = page.locator(".tk-heads .tk-cell")
+    assert ["Original" in text for text in moments(page)] == [True, False]
+    assert ["Fork 1" in text for text in moments(page)] == [False, True]
+    for side in (0, 1):
+        left = heads.nth(side).bounding_box()["x"]
+        for row in page.locator(".tk-row").all():
+            assert abs(row.locator(".tk-cell").nth(side).bounding_box()["x"] - left) < 1
+
+
+def test_what_a_side_has_not_done_yet_is_no_difference(browser):
+    page = browser.new_page()
+    said = page.evaluate(
+        """async (source) => {
+            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
+            const { difference } = await import(url);
+            const thread = (text, status) =>
+                ({ context: { text: 'c' }, status, writing: '', sequence: [{ text }] });
+            const [whole, half] = [thread('a b', 'ended'), thread('a', 'generating')];
+            const other = thread('x', 'generating');
+            return [
+                difference(whole, null, [true, false]), difference(whole, null, [true, true]),
+                difference(null, whole, [false, true]), difference(null, whole, [true, true]),
+                difference(whole, half, [true, false]), difference(whole, other, [true, false]),
+                difference(half, half, [false, false]), difference(whole, half, [true, true]),
+            ];
+        }""",
+        MODULE,
+    )
+    page.close()
+    assert said == [
+        *("not yet in the fork", "not in the fork"),
+        *("not yet in the original", "only in the fork"),
+        *("not so far yet", "went otherwise"),
+        *("", "went otherwise"),
+    ]

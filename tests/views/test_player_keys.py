@@ -1,0 +1,178 @@
+"""Keys that are pressed in a widget of the kit never reach a command of JupyterLab."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.jupyter import Notebook, jupyterlab, write_notebook
+from playwright.sync_api import Locator, expect
+
+pytestmark = pytest.mark.browser
+
+PLAYER = """\
+import thread_kit as tk
+
+def speak(seen):
+    asked = seen.rpartition("Prompt:")[2]
+    if "<=" in asked:
+        return "#END#"
+    if "I need the" in asked:
+        return "print('in the {place}')\\n#END#"
+    return "place = 'shed'\\nSo, I need the axe. =>"
+
+player = tk.watch(tk.Session(tk.ScriptedEngine(speak), context="Sharpen the axe. =>"))
+player"""
+
+BOXES = """\
+import thread_kit as tk
+from IPython.display import display
+from thread_kit.errors.review_widget import Reviewer
+from thread_kit.experiments.compare_widget import CompareWidget
+
+def play(engine, env, **options):
+    return tk.Session(engine, context="Sharpen the axe. =>")
+
+failed = tk.Session(tk.ScriptedEngine(["#END#"]), context="go").run(progress=False)
+compare = CompareWidget(
+    tk.ScriptedEngine(lambda seen: "#END#"), tk.TextCraft("dev", 47), {"one": play, "two": play}
+)
+display(compare, Reviewer("you", {"failed": failed}, path="runs/reviews.jsonl"))"""
+
+PERSON = """\
+import thread_kit as tk
+
+person = tk.HumanEngine(tk.ScriptedEngine(["#END#"] * 9))
+player = tk.watch(tk.Session(person, context="Sharpen it. =>"))
+player"""
+
+KEYS = [
+    *"xabcvmyrz",
+    *("d", "d", "0", "0", "i", "i"),
+    *"hlost1",
+    *("Escape", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End", "Enter"),
+    *("Shift+Enter", "Control+Enter", "Alt+Enter", "Shift+M", "Shift+V", "Shift+Z", "Delete"),
+    *("Escape", "Control+Shift+ArrowUp"),
+]
+
+FOCUSABLE = "button, input, select, textarea, summary, [tabindex]"
+
+_COMMANDS = """async () => {
+    await jupyterapp.commands.execute('notebook:enter-command-mode');
+    if (!window.executed)
+        jupyterapp.commands.commandExecuted.connect((_, { id }) => window.executed.push(id));
+    window.executed = [];
+}"""
+
+_CELLS = """() => jupyterapp.shell.currentWidget.content.widgets
+    .map(({ model }) => [model.type, model.sharedModel.getSource()])"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("notebooks")
+    for name, cell in {"player": PLAYER, "boxes": BOXES, "person": PERSON}.items():
+        write_notebook(folder / f"{name}.ipynb", ["before = 1", cell, "after = 1"])
+    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
+        yield address
+
+
+def press_all_keys_in_all_parts(
+    notebook: Notebook, widget: Locator, keys: list[str] = KEYS
+) -> None:
+    """AssertionError if a key that is pressed in a part of a widget runs a command."""
+    page = notebook.page
+    page.evaluate(_COMMANDS)
+    cells = page.evaluate(_CELLS)
+    focus = "(element) => (element.focus(), element === document.activeElement)"
+    parts = [widget, *widget.locator(FOCUSABLE).all()]
+    pressed = 0
+    for part in parts:
+        if not part.count() or not part.is_visible() or not part.evaluate(focus):
+            continue
+        pressed += 1
+        what = part.evaluate("(part) => part.outerHTML.slice(0, 120)")
+        for key in keys:
+            page.keyboard.press(key)
+        assert page.evaluate("() => window.executed") == [], what
+    assert pressed >= 3
+    assert page.evaluate(_CELLS) == cells
+    assert page.locator(".jp-Dialog").count() == 0
+
+
+def test_no_key_in_any_part_of_the_player_reaches_jupyterlab(browser, lab):
+    notebook = Notebook(browser, lab, "player.ipynb")
+    notebook.run_all()
+    page = notebook.page
+    player = page.locator(".tk-player")
+    player.locator(".tk-bar .tk-ended").wait_for()
+    player.locator(".tk-row").first.click()
+    player.locator("summary", has_text="phi and psi").click()
+    player.locator("summary", has_text="variables").click()
+    page.get_by_role("button", name="Keys and colours").click()
+    press_all_keys_in_all_parts(notebook, player)
+
+    # The form of a fork, which Escape and Enter close.
+    player.focus()
+    page.keyboard.press("9")
+    player.locator(".tk-row").first.click()
+    player.locator(".tk-token[data-t='3']").first.click()
+    closing = {"Escape", "Enter", "Shift+Enter", "Control+Enter", "Alt+Enter"}
+    keys = [key for key in KEYS if key not in closing]
+    press_all_keys_in_all_parts(notebook, player.locator(".tk-fork"), keys)
+    page.evaluate("() => (window.executed = [])")
+    player.get_by_role("button", name="Follow").focus()
+    page.keyboard.press("Control+s")  # to save is JupyterLab's, wherever one is
+    page.wait_for_function("() => window.executed.includes('docmanager:save')")
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["boxes", "person"])
+def test_no_key_in_another_widget_of_the_kit_reaches_jupyterlab(browser, lab, name):
+    notebook = Notebook(browser, lab, f"{name}.ipynb")
+    notebook.run_all()
+    page = notebook.page
+    if name == "person":
+        page.get_by_label("write as thread 0").wait_for()
+        press_all_keys_in_all_parts(notebook, page.locator(".tk-player"))
+    else:
+        expect(page.locator(".tk-keeps-keys")).to_have_count(2)
+        for box in page.locator(".tk-keeps-keys").all():
+            box.locator("button").first.wait_for()
+            press_all_keys_in_all_parts(notebook, box)
+    page.close()
+
+
+def test_the_keyboard_goes_on_when_what_had_the_focus_is_gone(browser, lab):
+    notebook = Notebook(browser, lab, "player.ipynb")
+    notebook.run_all()
+    page = notebook.page
+    player = page.locator(".tk-player")
+    rows = player.locator(".tk-row")
+    player.locator(".tk-bar .tk-ended").wait_for()
+
+    # Notebook 02 says: click into it, press 0, and then step; a click may hit a row.
+    rows.nth(1).click()
+    page.keyboard.press("0")
+    expect(rows).to_have_count(0)
+    page.keyboard.press("s")
+    page.keyboard.press("s")
+    expect(rows).to_have_count(2)
+
+    # A step back behind the spawn of the thread that has the focus; a button that can do no more.
+    rows.nth(1).click()
+    page.keyboard.press("Shift+S")
+    expect(rows).to_have_count(1)
+    page.keyboard.press("s")
+    expect(rows).to_have_count(2)
+    player.get_by_role("button", name="Stop").focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("0")
+    expect(rows).to_have_count(0)
+
+    # A button of the open thread, at a moment at which it has none.
+    page.keyboard.press("9")
+    rows.first.click()
+    player.get_by_role("button", name="Copy the exact prompt").focus()
+    page.keyboard.press("0")
+    page.keyboard.press("s")
+    expect(rows).to_have_count(1)
+    page.close()

@@ -1,0 +1,45 @@
+"""InterCode's results as the StateFlow paper prints them: Tables 1, 2, 5, 6 and 4."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from thread_kit.analysis.prices import add_dollars
+from thread_kit.envs.intercode_sql.questions import HARDNESS
+
+GROUPS = ["method", "model"]
+
+
+def make_intercode_table(
+    frame: pd.DataFrame,
+    *,
+    priced_as: str = "gpt-3.5-turbo-1106",
+    prices: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """A row a method and model, in the columns of Tables 5 and 6.
+
+    success, error_rate: percent. reward, turns, prompt_tokens, generated: means of an episode.
+    dollars: of all episodes, at the price of `priced_as`, for the tokens of the model that played.
+    """
+    frame = add_dollars(frame, priced_as=priced_as, prices=prices)
+    groups = frame.groupby(GROUPS, sort=False)
+    return groups.agg(
+        n=("solved", "size"),
+        success=("solved", lambda solved: 100 * solved.mean()),
+        reward=("reward", lambda reward: reward.fillna(0).mean()),
+        turns=("turns", "mean"),
+        error_rate=("error_rate", lambda rate: 100 * rate.mean()),
+        dollars=("dollars", "sum"),
+        prompt_tokens=("prompt_tokens", "mean"),
+        generated=("generated", "mean"),
+    ).reset_index()
+
+
+def group_by_hardness(frame: pd.DataFrame) -> pd.DataFrame:
+    """Success in percent by difficulty (Table 4): a row a method and model."""
+    table = frame.pivot_table(
+        index=GROUPS, columns="hardness", values="solved", aggfunc="mean", sort=False
+    )
+    table = 100 * table[[name for name in HARDNESS if name in table]].astype(float)
+    every = 100 * frame.groupby(GROUPS, sort=False)["solved"].mean()
+    return table.assign(all=every).rename_axis(columns=None).reset_index()

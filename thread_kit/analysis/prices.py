@@ -1,0 +1,53 @@
+"""What episodes would cost at an API's prices, in US dollars, as the StateFlow paper counts it.
+
+The prices are data/prices.csv, or a file of the same columns of one's own: model, US dollars for a
+million tokens of input and of output, the date from which they hold, the source.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from thread_kit.paths import resource
+
+
+def load_prices(path: str | Path | None = None) -> pd.DataFrame:
+    """The price list, one row a model; its name is the index. path: one's own; None: the kit's."""
+    prices = pd.read_csv(path or resource("data/prices.csv"), index_col="model")
+    missing = {"input", "output", "date", "source"} - set(prices.columns)
+    if missing:
+        raise ValueError(f"the price list lacks {', '.join(sorted(missing))}")
+    return prices
+
+
+def compute_dollars(
+    input_tokens: float, output_tokens: float, model: str, prices: pd.DataFrame | None = None
+) -> float:
+    """What tokens cost at a model's price.
+
+    input_tokens: all that the model is sent, call by call, since an API bills each. Raises
+    ValueError for a model without a price.
+    """
+    prices = load_prices() if prices is None else prices
+    if model not in prices.index:
+        known = ", ".join(map(str, prices.index))
+        raise ValueError(f"there is no price of {model!r}; known: {known}. Add it to the list")
+    price = prices.loc[model]
+    return float((input_tokens * price["input"] + output_tokens * price["output"]) / 1e6)
+
+
+def add_dollars(
+    frame: pd.DataFrame, *, priced_as: str, prices: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """A suite's frame with a column `dollars`: what each episode would cost at that model's price.
+
+    Raises ValueError for a model without a price.
+    """
+    prices = load_prices() if prices is None else prices
+    dollars = [
+        compute_dollars(row.prompt_tokens, row.generated, priced_as, prices)
+        for row in frame.itertuples()
+    ]
+    return frame.assign(dollars=dollars)

@@ -1,0 +1,101 @@
+"""One task of InterCode: at most ten rounds of interaction, then what there is is submitted.
+
+After each command the reward is that of submitting now, so an episode that ends in whatever way has
+been submitted as it was left (InterCode's scripts do it at the end). Models do not see the reward,
+but by the method that is made for it (`show_reward`; StateFlow paper, appendix A.3, "Try Again").
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+from thread_kit.envs.env import Env, Step
+
+TURNS = 10
+"""Rounds of interaction at most (StateFlow paper, section 4.1)."""
+
+SUBMIT = "submit"
+TEXT_CHARACTERS = 350
+"""Where InterCode's scripts cut a text that a model observes."""
+
+
+class Executed(NamedTuple):
+    """What a command gave. text: as the model observes it. failed: counts for the error rate."""
+
+    text: str
+    failed: bool
+
+
+class InterCodeEnv(Env):
+    """A question and its gold command, for one episode.
+
+    turns: rounds of interaction at most, `submit` among them.
+    show_reward: after each command the observation has its reward, the first full one ends the
+        task, and the reward of the episode is the best.
+    """
+
+    def __init__(self, turns: int = TURNS) -> None:
+        if turns < 1:
+            raise ValueError(f"turns is {turns}; give 1 or more")
+        self.turns = turns
+        self.show_reward = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._taken = self._errors = 0
+        self._reward = 0.0
+        self._submitted = self._is_over = False
+
+    @abstractmethod
+    def execute(self, command: str) -> Executed:
+        """Execute a command; never raises, whatever the text."""
+
+    @abstractmethod
+    def grade(self) -> float:
+        """The official reward, 0.0 to 1.0, if the task were submitted now."""
+
+    def step(self, action: str) -> Step:
+        """Execute a command, or `submit`. After the end an action has no effect.
+
+        info: whether the command `failed`, whether it is `solved`, the `measures` so far.
+        """
+        action, failed = action.strip(), False
+        if self._is_over:
+            return self._make_step("The task is over.", failed=False)
+        self._taken += 1
+        if action == SUBMIT:
+            self._submitted, text = True, "Submitted."
+        else:
+            text, failed = self.execute(action)
+            self._errors += failed
+            reward = self.grade()
+            self._reward = max(reward, self._reward) if self.show_reward else reward
+            if self.show_reward:
+                text = f"{text}\nReward: {reward:.2f}"
+                self._submitted = reward == 1
+        self._is_over = self._submitted or self._taken == self.turns
+        return self._make_step(text, failed=failed)
+
+    def answer(self, text: str) -> str | None:
+        """See Env: `submit`, where that is the last word."""
+        last = text.strip().removesuffix("#END#").rstrip().rpartition("\n")[2]
+        return SUBMIT if last.strip() == SUBMIT else None
+
+    def _make_step(self, text: str, *, failed: bool) -> Step:
+        info = {
+            "failed": failed,
+            "solved": self._reward == 1,
+            "measures": self.measures,
+        }
+        truncated = self._is_over and not self._submitted
+        return Step(text, self._reward, self._submitted, truncated, info)
+
+    @property
+    def measures(self) -> dict[str, Any]:
+        """See Env: `turns`; `error_rate`, the share of commands that failed."""
+        # Each episode is submitted once, by the model or at its end; the submission is a command,
+        # too, as in the paper's tables.
+        commands = self._taken - (self._submitted and not self.show_reward)
+        rate = self._errors / max(commands + (not self.show_reward), 1)
+        return {"turns": self._taken, "error_rate": round(rate, 4)}

@@ -1,0 +1,21 @@
+"""InterCode Bash's record."""
+
+from __future__ import annotations
+
+from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.intercode_bash.env import InterCodeBash
+from thread_kit.envs.intercode_bash.tasks import SPLITS, tasks
+from thread_kit.errors.rules import InterCodeRules
+
+BASH = Benchmark(
+    "bash",
+    InterCodeBash,
+    tasks,
+    splits=SPLITS,
+    arguments=lambda task: {"split": task.split, "number": task.number},
+    methods=("plan-and-solve", "try again, visible reward"),
+    executors=("executor",),
+    carry=True,  # what one step has found out, the next one need not
+    error_rules=InterCodeRules,
+    published="InterCode Bash",
+)

@@ -1,0 +1,234 @@
+"""A throw-away root under bubblewrap, in which the commands of InterCode Bash are executed.
+
+The root is a file system in memory, and gone with its process: setup script, git, then the
+commands, as root of that root alone. Covered (tests/envs/test_intercode_bash_hostile.py, a test a
+line, and 40 hostile commands):
+- files of the host: of /usr, the libraries and a few tables of /etc there is a read-only view; home
+  folders, other users' files and settings are not there; nothing is writable but the memory
+- the network: there is none
+- time (`SECONDS`), processes (`PROCESSES`), memory (`MEMORY`, and `DISK` for all files), output
+  (`OUTPUT`): a command beyond them is stopped with all that it has started
+- what a command leaves running: ended with it
+- signals to the process that executes commands, its memory: refused
+- commands that break their own container (deleted programs of its root): errors
+
+Not covered: defects of the kernel or of bubblewrap. Without bubblewrap nothing is executed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import contextlib
+import functools
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple, final
+
+from thread_kit.sandbox.jail_server import launch
+
+INIT = Path(__file__).parent / "container_init.py"
+SECONDS = 10.0  # as InterCode has it
+PATIENCE = 60.0  # seconds beyond them, for a process that is not even given the processor
+OUTPUT = 200_000  # bytes
+PROCESSES = 100
+MEMORY = 512 * 2**20  # bytes, of all processes; as much of addresses for each
+DISK = 64 * 2**20  # bytes, of all files
+ENVIRONMENT = {
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "GIT_AUTHOR_NAME": "intercode",
+    "GIT_AUTHOR_EMAIL": "intercode@example.org",
+    "GIT_COMMITTER_NAME": "intercode",
+    "GIT_COMMITTER_EMAIL": "intercode@example.org",
+}
+MISSING = (
+    "bubblewrap is not installed, and commands of a model are never executed without it. Install "
+    "it: `apt install bubblewrap`, `dnf install bubblewrap`, `pacman -S bubblewrap`"
+)
+NO_GIT = (
+    "git is not installed, by which InterCode Bash sees what a command changed: apt install git"
+)
+TABLES = ("alternatives", "ld.so.cache", "magic", "mime.types", "ImageMagick-6")
+"""Of /etc, what programs need; no users, keys or settings."""
+
+USERS = r"""
+chmod 755 /etc
+printf 'root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/:/bin/false\n' > /etc/passwd
+printf 'root:x:0:\nnogroup:x:65534:\n' > /etc/group
+printf '127.0.0.1 localhost intercode\n' > /etc/hosts
+"""
+STAMP = "find / -xdev -mmin -60 -exec touch -h -d @{seconds} {{}} + 2> /dev/null"
+COMMIT = "git init -q . && git add -A && git commit -q -m initial"
+OTHERS = ("bin", "dev", "etc", "lib", "lib64", "proc", "root", "run", "sbin", "sys", "usr")
+KEEP = (
+    f"tar cf - -C / --one-file-system {' '.join(f'--exclude=./{name}' for name in OTHERS)} . "
+    "| tar xf - -C /run/kit/made"
+)
+"""A file system is made once, with all its files of one time, and copied into each root, as
+InterCode's containers are of one image: archives of files are equal in both."""
+
+FILL = f"{USERS}\ncp -a /run/kit/made/. / && chmod 000 /run/kit"
+
+
+class Ran(NamedTuple):
+    """What a command gave: standard output and errors as they came, and its exit status.
+
+    stopped: which limit stopped it ("time", "output", "processes", "memory"); "" if none did.
+    """
+
+    output: str
+    status: int
+    stopped: str = ""
+
+
+@final
+class Container:
+    """A root of its own, as a setup script leaves it. Raises RuntimeError where none can be made.
+
+    script: a text for bash. ignored: a .gitignore; what it names is not watched by git.
+    """
+
+    def __init__(self, script: str, ignored: str, *, seconds: float = SECONDS) -> None:
+        for program, missing in (("bwrap", MISSING), ("git", NO_GIT)):
+            if shutil.which(program) is None:
+                raise RuntimeError(missing)
+        self.seconds = seconds
+        self._start("--ro-bind", make_system(script, ignored))
+        self._ask_for_success(FILL)
+
+    @classmethod
+    def make(cls, folder: str, script: str, ignored: str) -> None:
+        """Keep in a folder of the host what a setup script makes; no model has a word in it."""
+        container = cls.__new__(cls)
+        container._start("--bind", folder)
+        container._ask(_shell(f"{USERS}\n{script}\n"))  # InterCode's own have commands that fail
+        container._ask_for_success(
+            f"cd / && cat > .gitignore <<'EOF'\n{ignored}\nEOF\n"
+            f"{STAMP.format(seconds=int(time.time()))}; {COMMIT} && {KEEP}"
+        )
+        container.close()
+
+    def _start(self, bind: str, folder: str) -> None:
+        bwrap = _bubblewrap(shutil.which("bwrap") or "bwrap", bind, folder)
+        command = [*bwrap, os.path.realpath(sys.executable), "-I", "-S", "/run/kit/init.py"]
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (`close` closes it)
+        self._process = launch(command, {}, self._errors)
+        self.close = weakref.finalize(self, _end, self._process, self._errors)
+
+    def _ask_for_success(self, script: str) -> None:
+        ran = self._ask(_shell(script))
+        if ran.status or ran.stopped:
+            self.close()
+            raise RuntimeError(f"the file system cannot be made: {ran.output or ran.stopped}")
+
+    def run(self, command: str, folder: str = "/") -> Ran:
+        """Execute a command as InterCode does, by `docker exec /bin/bash -c "COMMAND"`.
+
+        Double quotes within it are those of that line, so they are gone before bash reads it.
+        Raises ValueError if they do not match.
+        """
+        argv = shlex.split(f'/bin/bash -c "{command.strip()}"')
+        return self._ask(argv, folder, self.seconds)
+
+    def inspect(self, script: str) -> str:
+        """What a script of our own prints in there."""
+        return self._ask(_shell(script)).output
+
+    def _ask(self, argv: list[str], folder: str = "/", seconds: float = PATIENCE) -> Ran:
+        request = {"argv": argv, "cwd": folder, "env": ENVIRONMENT, "seconds": seconds}
+        limits = {"output": OUTPUT, "processes": PROCESSES, "memory": MEMORY}
+        sizes = {"AS": MEMORY, "FSIZE": DISK}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        watch = threading.Timer(seconds + PATIENCE, self._process.kill)
+        watch.daemon = True
+        watch.start()
+        try:
+            self._process.stdin.write(json.dumps({**request, **limits, **sizes}).encode() + b"\n")
+            self._process.stdin.flush()
+            reply: dict[str, Any] = json.loads(self._process.stdout.readline(2 * OUTPUT + 1_000))
+            output = base64.b64decode(reply["output"]).decode(errors="replace")
+            return Ran(output, int(reply["status"]), str(reply.get("stopped", "")))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RuntimeError(self._describe(error)) from error
+        finally:
+            watch.cancel()
+
+    def _describe(self, error: Exception) -> str:
+        """Why the container does not answer: most often it could not be made."""
+        self._process.kill()
+        self._process.wait()
+        self._errors.seek(0)
+        said = self._errors.read(2_000).decode(errors="replace").strip() or str(error)
+        self.close()
+        return (
+            f"the container does not start, or is gone: {said}\nbubblewrap needs user namespaces, "
+            "which some containers forbid; allow them. Commands are never executed without it"
+        )
+
+
+@functools.cache
+def make_system(script: str, ignored: str) -> str:
+    """The folder with the file system of a setup script, made once by this process."""
+    folder = tempfile.mkdtemp(prefix="thread-kit-system-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    Container.make(folder, script, ignored)
+    return folder
+
+
+def _shell(script: str) -> list[str]:
+    return ["/bin/bash", "-c", script]
+
+
+def _bubblewrap(program: str, bind: str, folder: str) -> Iterator[str]:
+    """The command that makes the root, up to the program that it runs."""
+    yield from (program, "--unshare-all", "--unshare-user", "--uid", "0", "--gid", "0")
+    yield from ("--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL")
+    yield from ("--hostname", "intercode", "--size", str(DISK), "--tmpfs", "/")
+    yield from ("--ro-bind", "/usr", "/usr")
+    for name in ("/bin", "/sbin", "/lib", "/lib64"):  # links into /usr on all but old systems
+        if os.path.islink(name):
+            yield from ("--symlink", os.readlink(name), name)
+        elif os.path.isdir(name):
+            yield from ("--ro-bind", name, name)
+    for name in TABLES:
+        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+    prefix = os.path.realpath(sys.base_prefix)
+    if not Path(prefix).is_relative_to("/usr"):
+        yield from ("--ro-bind", prefix, prefix)
+    yield from (
+        "--ro-bind",
+        str(INIT),
+        "/run/kit/init.py",
+        bind,
+        folder,
+        "/run/kit/made",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+    )
+    for folder in ("/root", "/tmp", "/home", "/var", "/opt", "/srv", "/mnt", "/media"):
+        yield from ("--dir", folder)
+    yield from ("--remount-ro", "/dev", "--remount-ro", "/proc", "--chdir", "/")
+
+
+def _end(process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+    process.kill()  # and with the first process all of the container
+    process.wait()
+    for pipe in (process.stdin, process.stdout, errors):
+        if pipe:
+            with contextlib.suppress(OSError):  # what was not sent yet
+                pipe.close()

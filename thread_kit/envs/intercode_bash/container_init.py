@@ -1,0 +1,126 @@
+"""The first process of a container: executes commands one by one; needs the standard library alone.
+
+Started by `envs/intercode_bash/container.py` in bubblewrap, as process 1 of its own process space:
+nothing in there can end, stop or trace it. A line of JSON is a command, a line is the reply.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+LOOK = 0.05  # seconds between two looks at what runs
+GRACE = 1.0  # seconds
+PR_SET_DUMPABLE = 4
+
+
+def list_processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
+
+
+def count_memory(processes: list[int]) -> int:
+    """Bytes that processes hold in memory."""
+    pages = 0
+    for process in processes:
+        with (
+            contextlib.suppress(OSError, ValueError, IndexError),
+            open(f"/proc/{process}/statm") as f,
+        ):
+            pages += int(f.read().split()[1])
+    return pages * resource.getpagesize()
+
+
+def end_all() -> None:
+    """End every process but this one, and wait until none is left."""
+    while True:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if not list_processes():
+            return
+        time.sleep(0.001)
+
+
+def execute(request: dict[str, Any]) -> dict[str, Any]:
+    """Run `argv`; its output, exit status, and what stopped it ("time", "output", ...; "")."""
+
+    def limit() -> None:
+        for name in ("AS", "FSIZE"):
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (request[name],) * 2)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+    try:
+        process = subprocess.Popen(
+            request["argv"],
+            cwd=request["cwd"],
+            env=request["env"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            preexec_fn=limit,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        return {
+            "output": base64.b64encode(f"exec failed: {error}".encode()).decode(),
+            "status": 126,
+        }
+    assert process.stdout is not None
+    output, stopped, deadline = b"", "", time.monotonic() + request["seconds"]
+    left = GRACE  # for what the shell has left running to print something
+    while not stopped:
+        over = process.poll() is not None
+        if select.select([process.stdout], [], [], LOOK)[0]:
+            part = os.read(process.stdout.fileno(), 2**16)
+            output += part
+            if not part and over:
+                break
+            if not part:  # it has closed its output, and still runs
+                time.sleep(LOOK)
+        elif over:
+            left -= LOOK
+            if left <= 0:
+                break
+        processes = list_processes()
+        if time.monotonic() > deadline:
+            stopped = "time"
+        elif len(output) > request["output"]:
+            stopped = "output"
+        elif len(processes) > request["processes"]:
+            stopped = "processes"
+        elif count_memory(processes) > request["memory"]:
+            stopped = "memory"
+    status = process.poll()
+    end_all()
+    process.stdout.close()
+    output = output[: request["output"]]
+    return {
+        "output": base64.b64encode(output).decode(),
+        "status": 137 if status is None else status,
+        "stopped": stopped,
+    }
+
+
+def main() -> None:
+    """Serve commands until the host is gone."""
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    for line in sys.stdin.buffer:
+        sys.stdout.write(json.dumps(execute(json.loads(line))) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

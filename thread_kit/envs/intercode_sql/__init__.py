@@ -1,0 +1,1 @@
+"""InterCode SQL: questions about databases (Spider), answered by queries in a real engine."""

@@ -1,0 +1,22 @@
+"""InterCode SQL's record."""
+
+from __future__ import annotations
+
+from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.intercode_sql.env import InterCodeSql
+from thread_kit.envs.intercode_sql.questions import SPLITS, tasks
+from thread_kit.errors.rules import InterCodeRules
+
+SQL = Benchmark(
+    "sql",
+    InterCodeSql,
+    tasks,
+    splits=SPLITS,
+    arguments=lambda task: {"split": task.split, "number": task.number},
+    rules={"mariadb": "play in MariaDB or MySQL (docs/howto/mariadb.md) instead of SQLite"},
+    methods=("plan-and-solve", "react, refined", "try again, visible reward"),
+    executors=("executor",),
+    carry=True,  # what one step has found out, the next one need not
+    error_rules=InterCodeRules,
+    published="InterCode SQL",
+)

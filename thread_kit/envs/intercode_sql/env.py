@@ -1,0 +1,132 @@
+"""InterCode SQL (Yang et al. 2023; StateFlow paper, section 4.1): a question about a database.
+
+A model finds out what tables there are, queries them, and submits what its last query gave. The
+reward is the official one (`reward.py`). Observations are InterCode's: the list of rows, "Error
+executing query: ...", at most 25 rows and 350 characters of a text, as in its scripts. Differences:
+
+- The gold query runs in a copy of its own: what a model writes into the database does not change
+  the answer. A gold query that the system refuses has an empty output, as in the official code.
+- What a row shows is cut after 4,000 characters in all, since a value can be a megabyte long.
+- Errors are worded by the system that is used: SQLite's are not MySQL's. `mariadb` is the closest
+  to InterCode's MySQL; results of both are kept apart.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, final
+
+from thread_kit.envs.intercode.interaction import (
+    TEXT_CHARACTERS,
+    TURNS,
+    Executed,
+    InterCodeEnv,
+)
+from thread_kit.envs.intercode_sql.engine import Output, SqlEngine
+from thread_kit.envs.intercode_sql.questions import Task, load_databases, tasks
+from thread_kit.envs.intercode_sql.reward import compute_reward
+from thread_kit.envs.intercode_sql.sqlite import SqliteEngine
+
+SHOWN_ROWS = 25
+SHOWN_CHARACTERS = 4_000
+
+
+@final
+class InterCodeSql(InterCodeEnv):
+    """One question, for one episode.
+
+    split, number: the task. mariadb: play in MariaDB or MySQL instead of SQLite
+    (`envs/intercode_sql/mariadb.py`). turns: as in `InterCodeEnv`.
+    Raises ValueError for an unknown task, FileNotFoundError where the test questions are missing,
+    RuntimeError where MariaDB is.
+    """
+
+    name = "sql"
+
+    def __init__(
+        self, split: str = "test", number: int = 0, *, mariadb: bool = False, turns: int = TURNS
+    ) -> None:
+        choices = tasks(split)
+        if number not in range(len(choices)):
+            raise ValueError(
+                f"no task {number!r} in split {split!r}; choose 0 to {len(choices) - 1}"
+            )
+        self.chosen = choices[number]
+        self.mariadb = mariadb
+        self.task = {"split": split, "number": number} | ({"mariadb": True} if mariadb else {})
+        self._gold = find_gold(self.chosen, mariadb)
+        self._engine: SqlEngine | None = None
+        super().__init__(turns)
+
+    def __repr__(self) -> str:
+        return f"InterCodeSql({self.chosen.split} {self.chosen.number}: {self.chosen.question})"
+
+    def reset(self) -> str:
+        """The question, the context of the main thread."""
+        self.close()
+        self._begin()
+        return f"Question: {self.chosen.question}"
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._last: list[str] | None = None
+
+    def execute(self, command: str) -> Executed:
+        """Execute one statement; what stands behind its `;` is not, as in InterCode's scripts."""
+        if self._engine is None:
+            self._engine = open_engine(self.chosen, self.mariadb)
+        output = self._engine.execute(command.partition(";")[0].strip())
+        self._last = output.rows
+        return Executed(show_output(output), output.error is not None)
+
+    def grade(self) -> float:
+        """See InterCodeEnv: the last output against that of the gold query."""
+        return compute_reward(self._last, self._gold)
+
+    @property
+    def measures(self) -> dict[str, Any]:
+        return super().measures | {"hardness": self.chosen.hardness}
+
+    def again(self) -> InterCodeSql:
+        """See Env."""
+        env = InterCodeSql(**self.task, turns=self.turns)
+        env.show_reward = self.show_reward
+        return env
+
+    def oracle(self) -> list[str]:
+        """See Env: the gold query."""
+        return [self.chosen.gold, "submit"]
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+
+def open_engine(task: Task, mariadb: bool) -> SqlEngine:
+    """The system in which a question is played, with a copy of its database."""
+    if mariadb:
+        from thread_kit.envs.intercode_sql.mariadb import MariaDbEngine
+
+        return MariaDbEngine(task.split, task.database)
+    return SqliteEngine(task.database, load_databases(task.split)[task.database])
+
+
+@cache  # methods and seeds ask for each task; the gold query changes nothing
+def find_gold(task: Task, mariadb: bool) -> tuple[str, ...]:
+    """The rows of the gold query; none where the system refuses it."""
+    engine = open_engine(task, mariadb)
+    try:
+        return tuple(engine.execute(task.gold).rows or ())
+    finally:
+        engine.close()
+
+
+def show_output(output: Output) -> str:
+    """An output as the model observes it."""
+    if output.error is not None:
+        return f"Error executing query: {output.error}"[:TEXT_CHARACTERS]
+    if output.rows is None:
+        return "None"
+    shown = f"[{', '.join(output.rows[:SHOWN_ROWS])}]"
+    return shown if len(shown) <= SHOWN_CHARACTERS else shown[:SHOWN_CHARACTERS] + "..."

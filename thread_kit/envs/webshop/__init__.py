@@ -1,0 +1,1 @@
+"""WebShop (Yao et al. 2022): buy what an instruction asks for."""

@@ -1,0 +1,45 @@
+"""WebShop's record."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Any
+
+from thread_kit.envs.benchmark import Benchmark, NumberedTask, list_questions
+from thread_kit.envs.env import Env
+from thread_kit.errors.rules import ErrorRules
+
+
+def make_purchase(**arguments: Any) -> Env:
+    """A purchase; arguments and errors are those of `WebShop`."""
+    from thread_kit.envs.webshop.env import WebShop
+
+    return WebShop(**arguments)
+
+
+def list_tasks(split: str) -> list[NumberedTask]:
+    """Goals of a split in the shop of this machine, which each task names."""
+    from thread_kit.envs.webshop.catalogue import load_catalogue
+
+    return list_questions("webshop", 1, {"catalogue": load_catalogue().name, "split": split})
+
+
+WEBSHOP = Benchmark(
+    "webshop",
+    make_purchase,
+    list_tasks,
+    splits=("test", "dev", "train"),
+    arguments=attrgetter("arguments"),
+    rules={
+        "by_people": "goals that people wrote, as in the papers' runs, and not generated ones",
+        "attributes": "pages of products show what is true of them (THREAD paper, G.4)",
+    },
+    start=("load",),  # the page that is there, as the papers' agents see it first
+    look="load",
+    executors=("executor",),
+    carry=True,  # ADaPT paper, appendix A: the product that was found
+    handlers=("find", "buy"),
+    error_rules=ErrorRules,
+    published="WebShop",
+    synthetic=True,
+)

@@ -1,0 +1,58 @@
+"""The shop's pages as text: a line each, what can be clicked in brackets.
+
+It is the text form in which ReAct, ADaPT and THREAD play WebShop: of a page of results so many
+products as are shown, of a product its options, title, price and buttons. A chosen option stands in
+double brackets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from thread_kit.envs.webshop.product import Product
+
+BACK, NEXT, PREVIOUS, BUY = "Back to Search", "Next >", "< Prev", "Buy Now"
+DETAILS = ("Description", "Features", "Reviews")
+ATTRIBUTES = "Attributes"
+PER_PAGE = 10
+"""Results on a page of the shop."""
+
+
+def write_search_page(instruction: str) -> str:
+    return f"WebShop\nInstruction:\n{instruction}\n[Search]"
+
+
+def write_results_page(shown: Sequence[Product], page: int, total: int) -> str:
+    """page: counts from 1. total: of all results."""
+    buttons = [f"[{BACK}]", f"Page {page} (Total results: {total})"]
+    buttons += [f"[{PREVIOUS}]"] * (page > 1) + [f"[{NEXT}]"]
+    products = [f"[{p.id}]\n{' '.join(p.title.split())}\n{p.price_tag}" for p in shown]
+    return "\n".join([*buttons, *products])
+
+
+def write_item_page(
+    product: Product, chosen: Mapping[str, str], details: Sequence[str] = DETAILS
+) -> str:
+    """chosen: the value of each option that was clicked. details: the pages behind this one."""
+    options = [
+        " ".join([name, "".join(_write_option(v, chosen.get(name)) for v in values)])
+        for name, values in product.options.items()
+    ]
+    about = [" ".join(product.title.split()), f"Price: {product.price_tag}", "Rating: N.A."]
+    buttons = [f"[{button}]" for button in (*details, BUY)]
+    return "\n".join([f"[{BACK}]", f"[{PREVIOUS}]", *options, *about, *buttons])
+
+
+def write_detail_page(product: Product, detail: str) -> str:
+    """detail: one of `DETAILS` or `ATTRIBUTES`; nobody has written a review."""
+    texts: Mapping[str, Sequence[str]] = {
+        "Description": (product.description,),
+        "Features": product.features,
+        ATTRIBUTES: product.attributes,
+    }
+    lines = [" ".join(text.split()) for text in texts.get(detail, ())]
+    return "\n".join([f"[{BACK}]", f"[{PREVIOUS}]", *filter(None, lines)])
+
+
+def _write_option(value: str, chosen: str | None) -> str:
+    return f"[[{value}]]" if value == chosen else f"[{value}]"

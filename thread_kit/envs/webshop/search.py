@@ -1,0 +1,69 @@
+"""The shop's search: BM25 as WebShop has it (Lucene by way of pyserini, k1 = 0.9, b = 0.4).
+
+`bm25s` scores as Lucene does; what differs is that Lucene rounds the lengths of documents and cuts
+a possessive 's.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from thread_kit.envs.webshop.catalogue import Catalogue
+from thread_kit.envs.webshop.product import Product
+
+FOUND = 50
+"""Results of a search at most."""
+
+LONGEST_QUERY = 2_000
+"""Characters of a query that are read; no page asks for more."""
+
+_STOP_WORDS = """
+a an and are as at be but by for if in into is it no not of on or such that the their then there
+these they this to was will with
+"""
+STOP_WORDS = _STOP_WORDS.split()
+"""Lucene's for English."""
+
+
+class Search:
+    """The index of a catalogue."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        import bm25s
+        import Stemmer
+
+        self._products = catalogue.products
+        self._stemmer = Stemmer.Stemmer("porter")
+        self._index = bm25s.BM25(k1=0.9, b=0.4, method="lucene")
+        documents = [product.document for product in catalogue.products]
+        self._index.index(self._split(documents), show_progress=False)
+
+    def find(self, query: str) -> list[Product]:
+        """The products that fit a query, the best first; none if no word of it is known."""
+        words = self._split([query[:LONGEST_QUERY].lower()])
+        known = [word for word in words[0] if word in self._index.vocab_dict]
+        if not known:
+            return []
+        n = min(FOUND, len(self._products))
+        numbers, scores = self._index.retrieve([known], k=n, show_progress=False)
+        found = zip(numbers[0], scores[0], strict=True)
+        return [self._products[number] for number, score in found if score > 0]
+
+    def _split(self, texts: list[str]) -> Any:
+        import bm25s
+
+        return bm25s.tokenize(
+            texts,
+            stopwords=STOP_WORDS,
+            stemmer=self._stemmer,
+            token_pattern=r"(?u)\b\w+\b",
+            return_ids=False,
+            show_progress=False,
+        )
+
+
+@cache
+def make_search(catalogue: Catalogue) -> Search:
+    """The index of a catalogue; made once."""
+    return Search(catalogue)

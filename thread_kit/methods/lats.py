@@ -1,0 +1,234 @@
+"""LATS, Language Agent Tree Search (Zhou et al. 2023, section 4): Monte Carlo search of actions.
+
+    for k = 1 ... iterations do
+      s = the leaf that UCT leads to, UCT(s) = V(s) + w sqrt(ln N(parent) / N(s))  # selection
+      n actions are sampled and taken from s                                       # expansion
+      V(s') = weight * LM(s') + (1 - weight) * SC(s') for each of them             # evaluation
+      the child with the highest V goes on in the same way until the end           # simulation
+      V(s) = (V(s) (N(s) - 1) + r) / N(s), up to the root                          # backpropagation
+      if r < 1 then what went wrong is read by all that follow                     # reflection
+
+LM is a mark from 1 to 10 that the model gives a trajectory, SC the share of the samples that wrote
+the same action. A node is a thread that begins with its parent's tokens: those are in the cache
+already, so that a node costs its own action alone, and going back to another node costs nothing.
+The environment is brought to where a node's actions left it (the paper reverts it, too).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from thread_kit.exchange import xi_after_mark
+from thread_kit.methods.common import Answer, ask, verdict, write_reply
+from thread_kit.methods.reflexion import with_lessons
+from thread_kit.prompts import Prompt
+from thread_kit.requests import (
+    Act,
+    Finished,
+    Generate,
+    Generated,
+    NewThread,
+    Observation,
+    Request,
+    Restore,
+    Status,
+    Steps,
+)
+from thread_kit.sequence import Provenance, Sequence, Span
+
+_MARK = re.compile(r"\d+")
+WORST, BEST = 1, 10
+"""The marks that a trajectory can get."""
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A state of the search: what the thread that reached it wrote and saw.
+
+    actions: from the start of the environment. value: V; visits: N. reward: the environment's, in
+    this state. is_over: nothing can be done from here.
+    """
+
+    sequence: Sequence
+    actions: tuple[str, ...] = ()
+    parent: Node | None = None
+    value: float = 0.0
+    visits: int = 0
+    reward: float = 0.0
+    is_over: bool = False
+    children: list[Node] = field(default_factory=list)
+
+    @property
+    def depth(self) -> int:
+        return 0 if self.parent is None else self.parent.depth + 1
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether every way from here is over."""
+        return self.is_over or (
+            bool(self.children) and all(child.is_exhausted for child in self.children)
+        )
+
+    def back_up(self, reward: float) -> None:
+        """Count a visit that earned `reward`, here and in all nodes above."""
+        self.visits += 1
+        self.value += (reward - self.value) / self.visits
+        if self.parent is not None:
+            self.parent.back_up(reward)
+
+
+def select_leaf(root: Node, exploration: float) -> Node | None:
+    """The leaf that UCT leads to; None where every way is over. exploration: w."""
+    node = root
+    while node.children:
+        choices = [child for child in node.children if not child.is_exhausted]
+        if not choices:
+            return None
+        visits = max(node.visits, 1)
+
+        def bound(child: Node, visits: int = visits) -> float:
+            if child.visits == 0:  # not yet tried: in the order of their first value
+                return math.inf
+            return child.value + exploration * math.sqrt(math.log(visits) / child.visits)
+
+        node = max(choices, key=lambda child: (bound(child), child.value))
+    return None if node.is_over else node
+
+
+def lats(
+    thread: NewThread,
+    *,
+    value: Prompt,
+    reflect: Prompt,
+    samples: int = 5,
+    iterations: int = 30,
+    max_depth: int = 15,
+    exploration: float = 1.0,
+    weight: float = 0.5,
+    temperature: float = 1.0,
+    memory: int = 3,
+    start: tuple[str, ...] = (),
+) -> Steps:
+    """Search for actions that earn the full reward; the best that were found are done at the end.
+
+    value, reflect: prompts that mark a trajectory, and that say what went wrong in one.
+    samples: n. iterations: k. max_depth: actions of a trajectory at most. exploration: w.
+    weight: of LM in V. temperature: of the samples. memory: lessons that are kept. start: actions
+    before the first call, as in `react`.
+    """
+    Y, lessons = Sequence(), list[str]()
+    root = Node(Sequence(tuple((yield from _begin(thread, start)))), start)
+    best = root
+    for _ in range(iterations):
+        # selection
+        leaf = select_leaf(root, exploration)
+        if leaf is None:
+            break
+        # expansion, evaluation; simulation goes on with the best child
+        context = with_lessons(thread.context, lessons[-memory:])
+        while not leaf.is_over and leaf.depth < max_depth:
+            Y = yield from _expand(thread, Y, leaf, context, samples, temperature)
+            Y = yield from _evaluate(thread, Y, leaf, value, weight)
+            leaf = max(leaf.children, key=lambda child: (child.reward, child.value))
+        leaf.is_over = True
+        # backpropagation
+        leaf.back_up(leaf.reward)
+        best = max(best, leaf, key=lambda node: node.reward)
+        if leaf.reward == 1:
+            break
+        # reflection
+        text = f"{thread.context}\n{leaf.sequence.text}".rstrip()
+        Y, lesson, _ = yield from ask(
+            thread, Y, "lesson", text, program=write_reply, prompt=reflect
+        )
+        lessons.append(lesson)
+    yield Restore(best.actions)
+    return Finished(Y, Status.ENDED, {}, verdict(best.reward == 1))
+
+
+def _begin(thread: NewThread, start: tuple[str, ...]) -> Generator[Request, Any, list[Span]]:
+    spans = []
+    for action in start:
+        spans.append(thread.instruction(f"> {action} {thread.dialect.listen}"))
+        spans.append(thread.observed((yield Act(action)).strip()))
+    return spans
+
+
+def take_step(thread: NewThread, *, begun: Sequence, temperature: float) -> Steps:
+    """One action behind what a trajectory holds already.
+
+    The variables of what it returns: `action` (None where the model wrote none), `reward` and
+    `over`, of the environment.
+    """
+    dialect = thread.dialect
+    tokens = tuple(chain.from_iterable(span.tokens for span in begun))
+    Y = Sequence((Span(Provenance.INSTRUCTION, begun.text, tokens),)) if tokens else begun
+    generated: Generated = yield Generate(Y, temperature)
+    Y += generated.span
+    if not (Y.last_line_is_own and dialect.is_action(Y.last_line)):
+        return Finished(Y, Status.ENDED, {"action": None, "reward": 0.0, "over": True}, "no action")
+    action = xi_after_mark(Y, {}, dialect)
+    observation: Observation = yield Act(action)
+    Y += thread.observed(observation.strip())
+    facts = {"action": action, "reward": observation.reward, "over": observation.is_over}
+    return Finished(Y, Status.ENDED, facts, action)
+
+
+def _expand(
+    thread: NewThread, Y: Sequence, node: Node, context: str, samples: int, temperature: float
+) -> Generator[Request, Any, Sequence]:
+    """Sample actions from a node; its children, whose value is SC so far, each action once."""
+    shares: dict[str | None, Node] = {}
+    for number in range(1, samples + 1):
+        yield Restore(node.actions)
+        step = partial(take_step, begun=node.sequence, temperature=temperature)
+        line = f"{'.'.join(_place(node))} sample {number}"
+        Y, _, finished = yield from ask(thread, Y, line, context, program=step)
+        facts = finished.variables
+        action = facts.get("action")
+        if action not in shares:
+            actions = node.actions if action is None else (*node.actions, action)
+            child = Node(finished.sequence, actions, node)
+            child.is_over, child.reward = facts.get("over", True), facts.get("reward", 0.0)
+            shares[action] = child
+        shares[action].value += 1 / samples
+    node.children = list(shares.values())
+    return Y
+
+
+def _place(node: Node) -> Iterator[str]:
+    """Where a node stands: the number of each child on the way to it."""
+    if node.parent is not None:
+        yield from _place(node.parent)
+        yield str(node.parent.children.index(node) + 1)
+    else:
+        yield "0"
+
+
+def _evaluate(
+    thread: NewThread, Y: Sequence, node: Node, value: Prompt, weight: float
+) -> Generator[Request, Any, Sequence]:
+    """V of a node's children: their share of the samples, and the mark that the model gives."""
+    for child in node.children:
+        if not child.is_over:
+            text = f"{thread.context}\n{child.sequence.text}".rstrip()
+            Y, mark = yield from _mark(thread, Y, text, value)
+            child.value = weight * mark + (1 - weight) * child.value
+    return Y
+
+
+def _mark(
+    thread: NewThread, Y: Sequence, text: str, value: Prompt
+) -> Generator[Request, Any, tuple[Sequence, float]]:
+    """LM: a mark from 1 to 10, as 0.1 to 1.0; 0.0 where the model gives none."""
+    answered: Answer = ask(thread, Y, "value", text, program=write_reply, prompt=value)
+    Y, reply, _ = yield from answered
+    marks = [int(mark) for mark in _MARK.findall(reply[-100:])]
+    known = bool(marks) and WORST <= marks[-1] <= BEST
+    return Y, marks[-1] / BEST if known else 0.0

@@ -1,0 +1,52 @@
+"""Plan & Solve (Wang et al. 2023b), a baseline of the StateFlow paper (4.1): plan, then act.
+
+    P = LLM(q + c)
+    for step in P do
+      Y = Y + step
+      Y = Y + E(LLM(q + c + Y))
+
+The plan is a list of steps; each is carried out by one action, in its turn, and the last output is
+the answer. InterCode's script, which that paper runs, takes the best reward of all steps; here the
+episode's is that of the last one, as the paper has it for all but "Try Again" (appendix A.3).
+"""
+
+from __future__ import annotations
+
+from thread_kit.exchange import xi_after_mark
+from thread_kit.methods.common import own_text
+from thread_kit.methods.plans import parse_plan
+from thread_kit.methods.react import NO_ACTION
+from thread_kit.requests import ENDS, Act, Finished, Generate, Generated, NewThread, Status, Steps
+from thread_kit.sequence import Sequence
+
+
+def plan_and_solve(thread: NewThread, *, steps: int = 10) -> Steps:
+    """Plan to the first listen mark, then one action a step.
+
+    steps: of a plan are carried out at most.
+    """
+    dialect = thread.dialect
+    # P = LLM(q + c)
+    generated: Generated = yield Generate(Sequence())
+    Y = Sequence((generated.span,))
+    status = ENDS.get(generated.stop, Status.ENDED)
+    plan = parse_plan(own_text(Y, dialect))
+    if plan is None or not status.is_end:
+        return Finished(Y, status, {})
+
+    # for step in P do
+    for number, (_, step) in zip(range(steps), sorted(plan.steps.items()), strict=False):
+        # Y = Y + step
+        text = f"Step {number + 1}: {step}"
+        waits = Y.text.endswith(dialect.listen)  # behind the plan
+        Y += thread.instruction(dialect.closed(text) if waits else f"{text}\n")
+        # Y = Y + E(LLM(q + c + Y))
+        generated = yield Generate(Y)
+        Y += generated.span
+        if generated.stop in ENDS:
+            return Finished(Y, ENDS[generated.stop], {})
+        if Y.last_line_is_own and dialect.is_action(Y.last_line):
+            Y += thread.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())
+        else:
+            Y += thread.instruction(dialect.closed(NO_ACTION))
+    return Finished(Y, Status.ENDED, {})
