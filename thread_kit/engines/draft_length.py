@@ -80,8 +80,8 @@ class DraftLength:
     most: tokens that a draft can have at most; 0 where none can ever pay.
     """
 
-    def __init__(self, fixed: int | None, costs: Mapping[int, float] | None = None) -> None:
-        self._costs = dict(costs or {})
+    def __init__(self, fixed: int | None, costs: Mapping[int, float]) -> None:
+        self._costs = dict(costs)
         self._came_true = [0.0] * (LONGEST + 1)  # by how many tokens had matched
         if fixed is not None:
             if not hasattr(fixed, "__index__") or fixed < 0:

@@ -49,6 +49,8 @@ class DraftIndex:
         """Tokens behind those of the text that has this key, or the first of a new one."""
         # 1. Room: the text itself can be among those that go, and begins anew then.
         tokens = tokens[-self.limit :] if self.limit else ()
+        if not tokens:
+            return
         if self.size + len(tokens) > self.limit:
             self._forget(min(self.limit // 2, self.limit - len(tokens)))
         # 2. Where each run of tokens is followed by something, from now on.

@@ -100,10 +100,10 @@ class LlamaEngine(Engine):
         self._cache = KVCache(self._cells, self._model.sequences)
         self._prompts = PromptCache() if keep_prompts else None
         self._running: dict[ThreadKey, LlamaCall] = {}
-        costs = None
+        self.costs: dict[int, float] = {}  # seconds of a pass by its tokens, where they decide
         if draft is None:
-            costs = cached_costs(self._model, self.path, self.adapter, self._take_pass)
-        self._drafter = Drafter(self._model, DraftLength(draft, costs))
+            self.costs = cached_costs(self._model, self.path, self.adapter, self._take_pass)
+        self._drafter = Drafter(self._model, DraftLength(draft, self.costs))
         example = self.adapter and self.adapter.with_suffix(".txt")
         if self._drafter.is_on and example and example.is_file():
             self._drafter.read(example, self.tokenize(example.read_text(encoding="utf-8")))
