@@ -80,6 +80,8 @@ def official_run(**changed: object) -> pd.DataFrame:
 def test_a_reproduction_has_the_papers_methods_tasks_and_weights():
     item = find_item("thread-v2", "table-2")
     assert find_state(item, official_run()).state == State.REPRODUCED
+    beside = official_run(model="small", weights="small.gguf")[:3]
+    assert find_state(item, pd.concat([official_run(), beside])).rows == len(official_run())
     for rows, reason in (
         (official_run(weights="Meta-Llama-3-8B-Instruct.Q8_0.gguf"), "another model"),
         (official_run()[5:], "129 to 134 of 134 tasks"),

@@ -71,6 +71,15 @@ def test_failures_and_misread_feedback_are_of_the_traces_that_were_kept(tmp_path
     assert misread.ours["method"].str.contains(", o, textcraft").any()
 
 
+def test_some_of_an_items_benchmarks_and_methods_can_be_chosen(tmp_path):
+    chosen = {"only": ["textcraft", "react"], "tasks": 1, "folder": tmp_path, "progress": False}
+    tk.reproduce("adapt", "figure-7", {"o": oracle()}, **chosen)
+    (row,) = Results.load(tmp_path / "textcraft.jsonl").rows
+    assert row["method"] == "react"
+    with pytest.raises(ValueError, match=r"ADaPT, Figure 7 has no 'thread'; it has: .*textcraft"):
+        tk.reproduce("adapt", "figure-7", {"o": oracle()}, only=["thread"], folder=tmp_path)
+
+
 def test_what_cannot_be_played_says_why():
     with pytest.raises(ValueError, match=r"ADaPT, Figure 9 cannot be played: it has no numbers"):
         tk.reproduce("adapt", "figure-9", {"o": oracle()})

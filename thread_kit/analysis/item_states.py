@@ -58,10 +58,13 @@ def find_state(item: PaperItem, frame: pd.DataFrame) -> ItemState:
             return ItemState(State.NOT_YET, tuple(f"no {path}" for path in missing))
         return ItemState(State.SHOWN)
     rows = keep_usable(item, select_rows(item, frame))
+    if len(rows):
+        for _, part in rows.groupby("model", sort=False):  # others beside it take nothing away
+            if not list_differences(item, part):
+                return ItemState(State.REPRODUCED, rows=len(part))
     differences = list_differences(item, rows)
     if len(rows):
-        state = State.STAND_IN if differences else State.REPRODUCED
-        return ItemState(state, tuple(differences), len(rows))
+        return ItemState(State.STAND_IN, tuple(differences), len(rows))
     return ItemState(State.NOT_YET, tuple(differences))
 
 

@@ -90,8 +90,18 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
         row |= {column: _measure(part, column) for column in columns}
         table.append(row | _count(part) | {"date": part["date"].max()})
     frame = _name_columns(pd.DataFrame(table))
+    if not apart:
+        names = {find_benchmark(name).published: name for name in rows["environment"]}
+        frame["benchmark"] = [name_benchmark(names[name]) for name in frame["benchmark"]]
     order = {method: place for place, method in enumerate(item.methods)}
     return frame.sort_values("method", key=lambda names: names.map(order), ignore_index=True)
+
+
+def name_benchmark(environment: str) -> str:
+    """The papers' name of a benchmark; it says so where tasks of its own stand in for theirs."""
+    benchmark = find_benchmark(environment)
+    name = benchmark.published or benchmark.name
+    return f"{name} (stand-in)" if benchmark.synthetic else name
 
 
 def _list_columns(numbers: pd.DataFrame) -> list[Column]:
@@ -140,4 +150,6 @@ def _find_group(row: dict[str, Any]) -> str:
         return find_type(row["game"]) or ""
     if row["environment"] == "textcraft":
         return f"depth {textcraft_tasks(row['split'])[int(row['number'])].depth}"
+    if row["environment"] == "webshop":
+        return f"{row.get('products')} products"
     return str(row.get("hardness", "")).capitalize()

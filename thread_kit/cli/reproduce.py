@@ -23,6 +23,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--model", nargs="+", metavar="NAME", help="play it with these, few-shot; else play nothing"
     )
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help="these of its benchmarks and methods"
+    )
     parser.add_argument("--planner-model", metavar="NAME", help="another one for the planner")
     parser.add_argument(
         "--tasks", type=int, metavar="N", help="so many of each benchmark; else the paper's"
@@ -64,6 +67,7 @@ def _make_page(options: argparse.Namespace, folder: Path) -> None:
         options.item,
         models or None,
         planner={planner: partial(load_engine, planner, None, options)} if planner else None,
+        only=options.only,
         tasks=options.tasks,
         temperature=options.temperature,
         rules=[rule for own in BENCHMARKS.values() for rule in own.rules if getattr(options, rule)],

@@ -4,12 +4,12 @@
     tk.reproduce("thread-v2", "table-3", "qwen2.5-coder-1.5b", tasks=40)
 
 Methods have the few-shot prompts and the budgets of their papers. What has been played already is
-not played again, whichever item it was played for: there is one file of results a benchmark.
+not played again, whichever item it was played for: a file of results has all that is played alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -21,9 +21,17 @@ from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
+from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method import Method, PerTaskMethod
-from thread_kit.experiments.method_registry import load_method, load_planners
+from thread_kit.experiments.method_registry import (
+    has_trials,
+    load_method,
+    load_planners,
+)
 from thread_kit.experiments.suite import Suite
+
+TRIALS = "trials"
+"""The study of success by trial (`analysis/studies.py`)."""
 
 Loader = Callable[[], Engine]
 
@@ -34,6 +42,7 @@ def reproduce(
     model: str | Mapping[str, Engine | Loader] | None = None,
     *,
     planner: str | Mapping[str, Engine | Loader] | None = None,
+    only: Sequence[str] = (),
     tasks: int | None = None,
     temperature: float = 0.0,
     rules: Sequence[str] = (),
@@ -45,7 +54,8 @@ def reproduce(
 
     paper, item: as `python -m thread_kit reproduce` lists them. model: a name, or names with
     engines or with functions that load them. planner: another one for the planner of ADaPT and
-    Plan-and-Execute (ADaPT paper, Table 4). tasks: so many of each benchmark, evenly spread; None:
+    Plan-and-Execute (ADaPT paper, Table 4). only: the kit's names of benchmarks and methods, where
+    not all of the item's are to be played. tasks: so many of each benchmark, evenly spread; None:
     as many as the paper has. temperature: at 0 repeated runs would be the same, and one is played.
     rules: of the benchmarks that have them (`Benchmark.rules`). folder: of results and traces.
 
@@ -57,6 +67,7 @@ def reproduce(
             found,
             _name_models(model),
             _name_models(planner) if planner is not None else {},
+            only=only,
             tasks=tasks,
             seeds=found.runs if temperature > 0 else 1,
             rules=rules,
@@ -83,6 +94,7 @@ def _play(
     models: Mapping[str, Engine | Loader],
     planners: Mapping[str, Engine | Loader],
     *,
+    only: Sequence[str],
     tasks: int | None,
     seeds: int,
     rules: Sequence[str],
@@ -92,15 +104,11 @@ def _play(
     progress: bool,
 ) -> None:
     """Run or resume a suite for each benchmark of an item that is registered."""
-    benchmarks = [own for own in item.find_benchmarks() if item.find_split(own)]
-    if not item.study or not benchmarks:
-        lacks = f"no {' and no '.join(item.benchmarks)} here" if item.study else "it has no numbers"
-        raise ValueError(f"{item.label} cannot be played: {lacks}")
-    for benchmark in benchmarks:
+    for benchmark in _choose_benchmarks(item, only):
         chosen = _list_tasks(item, benchmark, tasks, rules)
         Suite(
-            folder / f"{benchmark.name}.jsonl",
-            methods=_load_methods(item, benchmark, chosen[0]),
+            folder / f"{_name_file(item, benchmark, rules, temperature)}.jsonl",
+            methods=_load_methods(item, benchmark, chosen[0], set(only) & set(item.methods)),
             models=_pair(models, planners, benchmark),
             environment=benchmark.environment,
             tasks=chosen,
@@ -108,6 +116,31 @@ def _play(
             traces=True,
             options={"temperature": temperature},
         ).run(at_once=at_once, progress=progress)
+
+
+def _name_file(
+    item: PaperItem, benchmark: Benchmark, rules: Sequence[str], temperature: float
+) -> str:
+    """One file for all that is played alike, so that rows of other rules are never added up."""
+    parts = [benchmark.name, *(rule for rule in rules if rule in benchmark.rules)]
+    parts += [item.study] if item.study == TRIALS else []
+    return "-".join([*parts, *([f"t{temperature}"] if temperature else [])])
+
+
+def _choose_benchmarks(item: PaperItem, only: Sequence[str]) -> list[Benchmark]:
+    """Those of the item that are here and have its split, or of these the ones in `only`.
+
+    Raises ValueError where there is none, or `only` has what the item has not.
+    """
+    benchmarks = [own for own in item.find_benchmarks() if item.find_split(own)]
+    if not item.study or not benchmarks:
+        lacks = f"no {' and no '.join(item.benchmarks)} here" if item.study else "it has no numbers"
+        raise ValueError(f"{item.label} cannot be played: {lacks}")
+    names = [own.name for own in benchmarks]
+    if unknown := [name for name in only if name not in (*names, *item.methods)]:
+        known = ", ".join((*names, *item.known_methods()))
+        raise ValueError(f"{item.label} has no {unknown[0]!r}; it has: {known}")
+    return [own for own in benchmarks if own.name in only or not {*names} & {*only}]
 
 
 def _list_tasks(
@@ -125,13 +158,21 @@ def _list_tasks(
 
 
 def _load_methods(
-    item: PaperItem, benchmark: Benchmark, task: Mapping[str, object]
+    item: PaperItem, benchmark: Benchmark, task: Mapping[str, object], only: Collection[str]
 ) -> list[Method]:
-    """The item's methods that this benchmark has, few-shot; raises ValueError if it has none."""
-    examples = benchmark.environment(**task).examples
+    """The item's methods that this benchmark has, few-shot; raises ValueError if it has none.
+
+    only: none is all of them.
+    """
+    env = benchmark.environment(**task)
+    examples = env.examples
+    env.close()
     methods: list[Method] = []
-    for name in item.known_methods():
-        make = partial(load_method, name)
+    for name in (known for known in item.known_methods() if not only or known in only):
+        # Figure 6 of StateFlow paper gives all of its methods as many trials.
+        many = item.study == TRIALS and has_trials(name)
+        most = budget_of("stateflow+reflexion", benchmark.name)["trials"].value if many else None
+        make = partial(load_method, name, trials=most)
         try:
             make(examples)
         except (ValueError, FileNotFoundError):  # another benchmark's, or without a prompt here
