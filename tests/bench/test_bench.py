@@ -15,6 +15,7 @@ from thread_kit.bench.contenders import (
     prompt_cached,
     run_in_process,
 )
+from thread_kit.bench.drafting import drafting
 from thread_kit.bench.exactness import drift
 from thread_kit.bench.figures import contenders_figure, growth_figure, rates_figure
 from thread_kit.bench.growth import (
@@ -188,6 +189,19 @@ def test_drift_is_measured_at_every_token_and_nothing_differs_from_itself(weight
         assert one.gap <= 2 * one.largest
     first = Workload("one call", work.prompt, (work.calls[0], 0), 1)
     assert drift(weights, first)[0].largest == 0, "the same batches give the same logits"
+
+
+@pytest.mark.model
+def test_drafts_are_counted_on_the_same_tokens(weights, work):
+    none, some = drafting(weights, work, (0, 4))
+    assert none.generated == some.generated == work.generated
+    assert (none.passes, none.drafted, none.accepted) == (work.generated, 0, 0)
+    assert some.passes == work.generated - some.accepted
+    assert 0 <= some.accepted <= some.drafted
+    table = tables.drafts({"drafts": [none._asdict(), some._asdict()]})
+    assert list(table["draft"]) == ["0", "4"]
+    assert table["passes a token"].iloc[0] == 1
+    assert table["rate, times"].iloc[0] == 1
 
 
 @pytest.mark.model

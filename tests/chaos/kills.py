@@ -14,12 +14,16 @@ import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from helpers import suites
+from tqdm.auto import tqdm
 
+from thread_kit.distill.textcraft_teacher import speak_thread
+from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.experiments.results_file import Key, read_results
 from thread_kit.trace import jsonl
 from thread_kit.trace.episode import Episode
@@ -30,6 +34,14 @@ WAYS = ("in a write", "in a write", "by the clock", "by the clock", "SIGTERM", "
 TASKS = (40, 47)
 VOLATILE = ("seconds", "at_once", "trace", "reused", "evaluated")
 """What two runs may differ in: what is in the cache already depends on what ran before."""
+
+
+def speak(seen: str) -> str:
+    """The oracle's words; a call that an interrupt has cut goes on as it would have."""
+    text = seen.removeprefix(suites.SHOWN.prompt.text)
+    start = max(text.rfind("#START#\n") + len("#START#\n"), text.rfind("<=\n") + len("<=\n"))
+    whole, part = speak_thread(text[:start]), text[start:]
+    return whole.removeprefix(part) if whole.startswith(part) else speak_thread(text)
 
 
 def play(seed: int, count: int) -> Tally:
@@ -127,10 +139,11 @@ def _fork(path: Path, *, at_once: int, traces: bool, **trouble: Any) -> bool:
         try:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            tqdm.set_lock(threading.RLock())  # its own would be left behind by each that is killed
             _make_trouble(**trouble)
-            suites.suite(
-                path, tasks=suites.tasks(*TASKS), traces=traces, models={"oracle": suites.oracle}
-            ).run(at_once=at_once, retry=True, progress=False)
+            models = {"oracle": ScriptedEngine(speak)}
+            suite = suites.suite(path, tasks=suites.tasks(*TASKS), traces=traces, models=models)
+            suite.run(at_once=at_once, retry=True, progress=False)
             code = 0
         finally:
             os._exit(code)

@@ -96,3 +96,28 @@ def test_trajectories_that_are_judged_really_went_so(name):
 )
 def test_methods_load_their_prompts_for_the_shop(method):
     assert load_method(method, "webshop").name == method
+
+
+def test_adapts_planner_reads_the_page_that_the_last_success_has_left():
+    """ADaPT paper, appendix A: the page that is visible goes to the planner (here its `look`)."""
+    searched = "> search[running shoes arch support breathable mesh slip resistant] =>"
+    plan = "Step 1: Search[shoes]\nStep 2: SimpleMatch[mesh]\nExecution order: (Step 1 AND Step 2)"
+    said = iter(
+        [
+            "Task failed!\n#END#",  # the whole task
+            f"{plan}\n#END#",
+            *(searched, "Task completed!\n#END#"),  # Step 1
+            *("> click[B0Y661XDL1] =>", "Task failed!\n#END#"),  # Step 2
+            "Step 1: Buy[B0Y661XDL1, mesh]\n#END#",
+            *("> click[B0Y661XDL1] =>", "> click[Buy Now] =>"),
+        ]
+    )
+    made = load_method("adapt", "webshop")
+    session = made(ScriptedEngine(lambda _: next(said)), SHOWN[0].again(), seed=0, path=None)
+    episode = session.run(progress=False)
+    planner = made.fixed["program"].keywords["planner"].sha256
+    first, second = (t.context.text for t in episode.threads.values() if t.prompt == planner)
+    assert "Prompt:\nWebShop\nInstruction:" in first
+    assert "Prompt:\n[Back to Search]\nPage 1" in second  # not the product that failed
+    assert "Instruction: SimpleMatch[mesh]." in second
+    assert 0 < episode.reward < 1

@@ -99,7 +99,7 @@ ATTEMPTS = {
 _FILES = (
     *("/etc/passwd", "/etc/shadow", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"),
     *("/etc/fstab", "/etc/machine-id", "/etc/os-release", "/etc/ssl/openssl.cnf", "/etc/sudoers"),
-    *("/etc/group", "/root/.bashrc", "/root/.profile", "/home", "/var", "/var/log", "/opt"),
+    *("/etc/group", "/home", "/var", "/var/log", "/opt"),
     *("/srv", "/mnt", "/proc/1/environ", "/proc/1/cmdline", "/proc/self/maps", "/proc/self/mem"),
     *("/proc/version", "/proc/cpuinfo", "/proc/mounts", "/proc/net/tcp", "/proc/kallsyms"),
     *("/proc/sys/kernel/hostname", "/sys", "/sys/class/net", "/sys/kernel", "/sys/fs/cgroup"),

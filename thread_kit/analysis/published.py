@@ -157,7 +157,7 @@ def by_type(ours: pd.DataFrame | None = None) -> pd.DataFrame:
         ours, by = _tell_apart(ours)
         for values, group in ours.groupby(by, sort=False):
             row: dict[str, object] = {"kind": "own run", **dict(zip(by, values, strict=True))}
-            types = group["game"].map(_type_of)
+            types = group["game"].map(find_type)
             row |= {name: 100 * part["solved"].mean() for name, part in group.groupby(types)}
             row |= {"All": 100 * group["solved"].mean(), "n": len(group), **count_cut(group)}
             row["source"] = _source(row, group["game"].nunique(), theirs)
@@ -179,7 +179,7 @@ def by_type(ours: pd.DataFrame | None = None) -> pd.DataFrame:
     ).astype({"cut": "Int64"})
 
 
-def _type_of(game: str) -> str | None:
+def find_type(game: str) -> str | None:
     """The task type that a game's name begins with, official or generated ("heat-12")."""
     first = game.partition("-")[0]
     names = OFFICIAL_NAMES.items()

@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from thread_kit.bench import growth, tables
 from thread_kit.bench.contenders import CONTENDERS, run_in_process
+from thread_kit.bench.drafting import drafting
 from thread_kit.bench.exactness import drift
 from thread_kit.bench.rates import rate, rate_beside_cells
 from thread_kit.bench.server import llama_server
@@ -114,6 +115,8 @@ def _measure(options: argparse.Namespace) -> None:
     print(f"{tables.contenders(result).to_string(index=False)}\n")
     result["exactness"] = [row._asdict() for row in drift(weights, work)]
     print(f"{tables.exactness(result).to_string(index=False)}\n")
+    result["drafts"] = [row._asdict() for row in drafting(weights, work)]
+    print(f"{tables.drafts(result).to_string(index=False)}\n")
     result["rates"] = [rate(weights, n)._asdict() for n in tqdm(AT_ONCE, "rates", leave=False)]
     print(f"{tables.rates(result).to_string(index=False)}\n")
     sizes = [cells for cells in KEPT_CELLS if cells < options.context // 2]

@@ -47,6 +47,22 @@ def exactness(result: Result) -> pd.DataFrame:
     return pd.DataFrame(result["exactness"]).rename(columns=names).round(3)
 
 
+def drafts(result: Result) -> pd.DataFrame:
+    """A row a length of drafts (auto: by the machine): passes a token, rate, times without."""
+    frame = pd.DataFrame(result["drafts"])
+    lengths = ["auto" if row["draft"] is None else str(row["draft"]) for row in result["drafts"]]
+    return pd.DataFrame(
+        {
+            "draft": lengths,
+            "passes a token": frame["passes"] / frame["generated"],
+            "drafted": frame["drafted"],
+            "accepted": frame["accepted"],
+            "rate, times": frame["seconds"].iloc[0] / frame["seconds"],
+            "as recorded": frame["as_recorded"],
+        }
+    ).round(3)
+
+
 def rates(result: Result) -> pd.DataFrame:
     """A row a number of sessions at once: their rate as a share of the bare loop's."""
     names = {

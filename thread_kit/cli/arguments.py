@@ -135,13 +135,7 @@ def add_model(command: Any) -> None:
     """What a model is loaded with and taught by, and the limits of an episode."""
     command.add_argument("--prompt", help="THREAD's few-shot: a name, or a path (.txt), or none")
     command.add_argument("--adapter", help="a name, or a GGUF adapter, or none (default: by model)")
-    command.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all that fit")
-    command.add_argument(
-        "--cpu-threads", type=int, metavar="N", help="cores for the model (default: all it may use)"
-    )
-    command.add_argument(
-        "--context", type=int, default=8192, metavar="TOKENS", help="KV cache size"
-    )
+    add_loading(command)
     papers = "(default: the method's paper's, data/budgets.csv)"
     command.add_argument("--calls", type=int, metavar="N", help=f"an episode, at most {papers}")
     command.add_argument("--new-tokens", type=int, metavar="N", help=f"a call, at most {papers}")
@@ -149,6 +143,17 @@ def add_model(command: Any) -> None:
         "--actions", type=int, metavar="N", help="an episode, where it counts them"
     )
     command.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+
+
+def add_loading(command: Any) -> None:
+    """What a model is loaded with; `load_engine` reads them."""
+    command.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all that fit")
+    command.add_argument(
+        "--cpu-threads", type=int, metavar="N", help="cores for the model (default: all it may use)"
+    )
+    command.add_argument(
+        "--context", type=int, default=8192, metavar="TOKENS", help="KV cache size"
+    )
 
 
 def read_budget(options: argparse.Namespace) -> dict[str, int]:

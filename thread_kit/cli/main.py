@@ -4,6 +4,7 @@ Ctrl-C at any moment ends with one line and the exit status 130.
 
 python -m thread_kit run --env textcraft --task 12 --model NAME --out FILE.jsonl
 python -m thread_kit suite --methods thread --models NAME --tasks 40 --out RESULTS.jsonl
+python -m thread_kit reproduce PAPER ITEM --model NAME
 python -m thread_kit show FILE.jsonl
 python -m thread_kit page FILE.jsonl --out FILE.html
 python -m thread_kit models
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from thread_kit.cli import run, suite
+from thread_kit.cli import reproduce, run, suite
 from thread_kit.cli.arguments import register_own
 from thread_kit.engines.models import MODELS, ModelError, find_file
 from thread_kit.prompts import PromptError
@@ -59,6 +60,7 @@ def _make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run.add_command(commands)
     suite.add_command(commands)
+    reproduce.add_command(commands)
 
     show = commands.add_parser("show", help="print the tree of a saved episode; needs no model")
     show.set_defaults(do=show_episode)

@@ -18,7 +18,7 @@ class PartialCompletion:
 
     tokenize: text to tokens, used only where text comes without tokens of its own, or where a stop
         string ends inside a token: the head of that token is kept, and is tokenized anew.
-    reused, evaluated: tokens; the engine counts them.
+    reused, evaluated, drafted, accepted: tokens, and passes; the engine counts them.
     stop: why the call is over; None while it goes on.
     """
 
@@ -28,6 +28,9 @@ class PartialCompletion:
     tokenize: Callable[[str], tuple[int, ...]]
     reused: int = 0
     evaluated: int = 0
+    passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
     tokens: list[int] = field(default_factory=list)
     stop: Stop | None = None
     _bytes: bytes = b""
@@ -114,4 +117,7 @@ class PartialCompletion:
             self.reused,
             self.evaluated,
             time.perf_counter() - self._start,
+            passes=self.passes,
+            drafted=self.drafted,
+            accepted=self.accepted,
         )

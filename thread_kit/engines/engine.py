@@ -66,6 +66,7 @@ class Completion:
     reused, evaluated: tokens; `seconds` from begin to end.
     lengths, logprobs: the characters that each token adds, and its probabilities, where the engine
         knows them already; None and () where they are those of the call's `Sampled`.
+    passes, drafted, accepted: as in `GeneratedSpan`.
     """
 
     thread: ThreadKey
@@ -77,6 +78,9 @@ class Completion:
     seconds: float
     lengths: tuple[int, ...] | None = None
     logprobs: tuple[TokenProbs, ...] = ()
+    passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

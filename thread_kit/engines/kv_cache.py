@@ -144,6 +144,10 @@ class KVCache:
         del sequence.tokens[length:]
         return length
 
+    def cut(self, key: Key, length: int) -> bool:
+        """Keep only the first `length` tokens; False where that meant to empty the sequence."""
+        return self._cut(key, length) == length
+
     def extend(self, key: Key, tokens: Sequence[int]) -> None:
         """These tokens were evaluated behind those that the sequence holds."""
         self.sequence(key).tokens += tokens

@@ -8,6 +8,12 @@ returns is evaluated behind them. All threads that generate share one batch a st
 parent would be evaluated again after each of its children.)
 
 `llama_model.py` loads, `llama_batch.py` evaluates, `llama_sampling.py` takes the next token.
+
+What a thread will write may stand somewhere already (`drafts.py`). Such a draft is evaluated with
+the thread's last token, in the batch of all threads. Each row of logits gives a token just as it
+would without, and as long as that is the draft's the next row is there already; what does not come
+true is cut from the cells. So tokens, stops, draws, bans and probabilities are those of a model
+without drafts, up to what another shape of a batch does to the last digits (`bench/exactness.py`).
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ import numpy as np
 
 from thread_kit.dialect import Stop
 from thread_kit.engines.completion import PartialCompletion
+from thread_kit.engines.draft_length import DraftLength, cached_costs
 from thread_kit.engines.engine import (
     Completion,
     Engine,
@@ -35,6 +42,7 @@ from thread_kit.engines.engine import (
 )
 from thread_kit.engines.kv_cache import Key, KVCache, PromptKey
 from thread_kit.engines.llama_batch import Cells, Chunk, decode, plan_batch
+from thread_kit.engines.llama_drafts import Drafter
 from thread_kit.engines.llama_model import LlamaModel
 from thread_kit.engines.llama_sampling import LlamaCall, Probabilities, sample
 from thread_kit.engines.prompt_cache import PromptCache
@@ -45,7 +53,8 @@ class LlamaEngine(Engine):
     """A GGUF model in this process.
 
     path: the model file.
-    adapter: a LoRA adapter (GGUF) that was trained for this model; None for the model as it is.
+    adapter: a LoRA adapter (GGUF) that was trained for this model; None for the model as it is. A
+        text beside it (.txt), an example of what it was taught to write, is for drafts alone.
     context: cells of the KV cache, in tokens, shared by all threads; also the most that one thread
         can see (or what the model was trained for, if that is less).
     gpu_layers: layers to offload; -1 is all, where the build supports it. What was really offloaded
@@ -55,6 +64,9 @@ class LlamaEngine(Engine):
     sequences: threads whose cells are kept at the same time, at most (llama.cpp allows 256).
     keep_prompts: few-shot prompts are kept on disk (`prompt_cache.py`), so that the next start
         evaluates none of their tokens.
+    draft: tokens that are looked up and verified in one pass, at most; 0: none, one token a pass;
+        None: as many as pay on this machine, by what passes cost (measured once, about a tenth of a
+        second where they are fast, and kept in the cache folder) and by what has come true so far.
 
     Raises EngineError if the file cannot be loaded or the context cannot be made.
     """
@@ -73,6 +85,7 @@ class LlamaEngine(Engine):
         batch: int = 512,
         sequences: int = 64,
         keep_prompts: bool = True,
+        draft: int | None = 0,
     ) -> None:
         super().__init__()
         self.path = Path(path)
@@ -87,6 +100,13 @@ class LlamaEngine(Engine):
         self._cache = KVCache(self._cells, self._model.sequences)
         self._prompts = PromptCache() if keep_prompts else None
         self._running: dict[ThreadKey, LlamaCall] = {}
+        self.costs: dict[int, float] = {}  # seconds of a pass by its tokens, where they decide
+        if draft is None:
+            self.costs = cached_costs(self._model, self.path, self.adapter, self._take_pass)
+        self._drafter = Drafter(self._model, DraftLength(draft, self.costs))
+        example = self.adapter and self.adapter.with_suffix(".txt")
+        if self._drafter.is_on and example and example.is_file():
+            self._drafter.read(example, self.tokenize(example.read_text(encoding="utf-8")))
 
     # Text and tokens
 
@@ -113,6 +133,8 @@ class LlamaEngine(Engine):
         # Prompts are kept, so that the next episode starts where this one did. Behind the last
         # token of a prompt there is always a context (here: -1), which gives the logits.
         key = PromptKey(hashlib.sha256(np.asarray(prompt, dtype=np.int64).tobytes()).hexdigest())
+        with self.lock:
+            self._drafter.read(key, prompt)
         done = -1
         while done < len(prompt):
             with self.lock:
@@ -182,7 +204,8 @@ class LlamaEngine(Engine):
                 completion.stop = Stop.CONTEXT
             elif completion.stop is None:
                 completion.reused = self._place(thread, tokens)
-            self._running[thread] = LlamaCall(request, completion, tokens, request.forbid)
+            call = self._running[thread] = LlamaCall(request, completion, tokens, request.forbid)
+            self._drafter.begin(call)
 
     def step(self) -> list[Prefilled | Sampled | Completion]:
         self._must_be_open()
@@ -192,39 +215,60 @@ class LlamaEngine(Engine):
             return [self._finish(thread) for thread in over]
         if not self._running:
             return []
-        # 2. One batch, of what each thread has yet to evaluate.
-        evaluated = {key: len(self._cache.sequence(key).tokens) for key in self._running}
-        waiting = [(key, call.tokens[evaluated[key] :]) for key, call in self._running.items()]
-        plan = plan_batch(waiting, self._model.batch_size)
-        if not self._evaluate(plan):
-            # Every cell is taken by threads that are generating: the longest of them gives way.
-            longest = max(self._running, key=lambda key: len(self._running[key].tokens))
-            return [self._finish(longest, Stop.CONTEXT)]
-        # 3. Each whole context has one more token.
-        return [self._add_token(n, chunk) for n, chunk in enumerate(plan)]
+        # 2. Tokens that the last batch holds the logits of already, because a draft came true.
+        threads = [thread for thread, call in self._running.items() if call.rows]
+        if not threads:
+            # 3. One batch, of what each thread has yet to evaluate, and of drafts behind it.
+            done = {key: len(self._cache.sequence(key).tokens) for key in self._running}
+            waiting = [(key, call.tokens[done[key] :]) for key, call in self._running.items()]
+            plan = plan_batch(waiting, self._model.batch_size)
+            self._drafter.add_drafts(plan, self._running)
+            if not self._evaluate(plan):
+                # Every cell is taken by threads that are generating: the longest gives way.
+                longest = max(self._running, key=lambda key: len(self._running[key].tokens))
+                return [self._finish(longest, Stop.CONTEXT)]
+            threads = [chunk.key for chunk in plan]
+        # 4. Each whole context has one more token.
+        return [self._add_token(thread, self._running[thread]) for thread in threads]
 
     def _evaluate(self, plan: list[Chunk]) -> bool:
         """One decode; False when no cell is left and nothing more can be evicted."""
+        for thread, call in self._running.items():  # their logits will be gone
+            self._cut_draft(thread, call)
         busy = {*self._running, *(chunk.key for chunk in plan)}
         rows = decode(self._model, self._cache, plan, busy)
         if rows is None:
             return False
-        self._rows = rows
-        for chunk in plan:
+        for chunk, own in zip(plan, rows, strict=True):
             if chunk.key in self._running:
-                self._running[chunk.key].completion.evaluated += len(chunk.tokens)
+                call = self._running[chunk.key]
+                call.rows, drafted = own, max(len(own) - 1, 0)
+                call.completion.evaluated += len(chunk.tokens) + drafted
+                call.completion.drafted += drafted
+                call.completion.passes += self._drafter.is_on
         return True
 
-    def _add_token(self, number: int, chunk: Chunk) -> Prefilled | Sampled | Completion:
-        """What the number-th chunk of the last batch has brought for its thread."""
-        thread = chunk.key
-        call = self._running[thread]
-        if not chunk.is_last:
+    def _cut_draft(self, thread: ThreadKey, call: LlamaCall) -> None:
+        """Empty the cells of tokens that did not come true, or that nobody will ask for."""
+        if call.rows and self.is_open:
+            call.completion.evaluated -= len(call.rows)
+            kept = len(self._cache.sequence(thread).tokens) - len(call.rows)
+            if not self._cache.cut(thread, kept):
+                self._drafter.is_on = False  # a memory that cannot forget a part (state space)
+            call.rows = []
+
+    def _add_token(self, thread: ThreadKey, call: LlamaCall) -> Prefilled | Sampled | Completion:
+        """What the last batch has brought for a thread."""
+        if not call.rows:
             return Prefilled(thread, len(self._cache.sequence(thread).tokens), len(call.tokens))
-        row = self._rows[number]
-        token = self._sample(row, call)
+        # 1. The token, and whether it is the draft's.
+        row, token = call.rows[0], self._sample(call.rows[0], call)
+        del call.rows[0]
+        if self._drafter.compare(call, token):
+            self._cut_draft(thread, call)
         if self._vocabulary.ends(token):
             return self._finish(thread, Stop.END_OF_STREAM)
+        # 2. What it weighed, and what it adds.
         logprobs = None
         if call.request.logprobs:
             self._probabilities = self._probabilities or Probabilities(self._vocabulary)
@@ -245,7 +289,9 @@ class LlamaEngine(Engine):
         return sample(self._logits(row), call, self._vocabulary)
 
     def _finish(self, thread: ThreadKey, stop: Stop | None = None) -> Completion:
-        return self._running.pop(thread).completion.finish(stop)
+        call = self._running.pop(thread)
+        self._cut_draft(thread, call)
+        return call.completion.finish(stop)
 
     def cancel(self, thread: ThreadKey) -> Completion | None:
         with self.lock:
@@ -253,12 +299,20 @@ class LlamaEngine(Engine):
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         with self.lock:
-            self._running.pop(thread, None)
+            if call := self._running.pop(thread, None):
+                self._cut_draft(thread, call)
             self._mail.pop(thread, None)
             if self.is_open and keep:
                 self._cache.retire(thread)
             elif self.is_open:
                 self._cache.drop(thread)
+
+    def _take_pass(self, tokens: int) -> None:
+        """A pass over so many tokens, for its costs; the cells are empty before and after."""
+        self._place("costs", [0])
+        self._evaluate([Chunk("costs", [0], is_last=True, draft=[0] * (tokens - 1))])
+        llama_cpp.llama_synchronize(self._model.context)
+        self._cache.drop("costs")
 
     # About
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import llama_cpp
@@ -50,11 +50,16 @@ class Cells(Memory):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Tokens of one sequence in a batch. is_last: nothing of its context is left behind them."""
+    """Tokens of one sequence in a batch.
+
+    is_last: nothing of its context is left behind them. draft: tokens behind a whole context that
+    may be the next ones, to be verified.
+    """
 
     key: Key
     tokens: list[int]
     is_last: bool
+    draft: list[int] = field(default_factory=list)
 
 
 def plan_batch(waiting: Iterable[tuple[Key, list[int]]], room: int) -> list[Chunk]:
@@ -73,36 +78,40 @@ def plan_batch(waiting: Iterable[tuple[Key, list[int]]], room: int) -> list[Chun
 
 def decode(
     model: LlamaModel, cache: KVCache, plan: list[Chunk], busy: set[Key]
-) -> list[int] | None:
-    """Evaluate one batch; the row of the logits behind each chunk.
+) -> list[list[int]] | None:
+    """Evaluate one batch; for each whole context, the rows of the logits behind it and its draft.
 
-    busy: keys that must not lose their cells. Returns None when no cell is left and nothing more
-    can be evicted. Raises EngineError where llama.cpp fails.
+    busy: keys that must not lose their cells. Where no cell is left, drafts go before anything that
+    is cached does: then there are fewer rows. Returns None when nothing more can be evicted. Raises
+    EngineError where llama.cpp fails.
     """
-    # 1. Fill llama.cpp's batch; only the last token of a whole context needs logits.
-    batch, n, rows = model.batch, 0, []
+    # 1. Fill llama.cpp's batch; only the last token of a whole context and drafts need logits.
+    batch, n = model.batch, 0
+    rows: list[list[int]] = []
     for chunk in plan:
         sequence = cache.sequence(chunk.key)
-        for position, token in enumerate(chunk.tokens, len(sequence.tokens)):
+        needed = n + len(chunk.tokens) - 1 if chunk.is_last else np.inf
+        for position, token in enumerate([*chunk.tokens, *chunk.draft], len(sequence.tokens)):
             batch.token[n] = token
             batch.pos[n] = position
             batch.n_seq_id[n] = 1
             batch.seq_id[n][0] = sequence.number
-            batch.logits[n] = False
+            batch.logits[n] = n >= needed
             n += 1
-        batch.logits[n - 1] = chunk.is_last
-        rows.append(n - 1)
+        rows.append([*range(n - 1 - len(chunk.draft), n)] if chunk.is_last else [])
     batch.n_tokens = n
     try:
         # 2. Decode; 1 says that no cells are left, and somebody's have to go.
         while (code := llama_cpp.llama_decode(model.context, batch)) == 1:
+            if any(chunk.draft for chunk in plan):
+                return decode(model, cache, [replace(chunk, draft=[]) for chunk in plan], busy)
             if cache.evict(busy) is None:
                 return None
         if code != 0:
             raise EngineError(f"llama.cpp could not evaluate a batch (code {code}): {last_error()}")
         # 3. Write down what the cells hold now.
         for chunk in plan:
-            cache.extend(chunk.key, chunk.tokens)
+            cache.extend(chunk.key, [*chunk.tokens, *chunk.draft])
     except BaseException:
         # An interrupt arrives here as soon as llama.cpp returns: its cells are filled, and
         # nobody has written it down. What is not on record goes out of the cells again.

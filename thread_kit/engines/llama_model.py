@@ -116,7 +116,7 @@ class LlamaModel:
         params.n_ctx = context
         params.n_batch = params.n_ubatch = batch
         params.n_seq_max = sequences
-        params.n_threads = cpu_threads or min(cores(), MAX_CPU_THREADS)
+        params.n_threads = self.cpu_threads = cpu_threads or min(cores(), MAX_CPU_THREADS)
         params.n_threads_batch = params.n_threads
         params.kv_unified = True  # a sequence copy is then metadata only
         params.swa_full = True  # sliding windows would forget what a rewind needs

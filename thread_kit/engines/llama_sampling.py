@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,20 @@ class LlamaCall:
 
     tokens: all that the thread sees, with what the call has written.
     forbid: strings that must not be completed before the next line break.
+    rows: of logits in the last batch, for the next token and, as long as the draft comes true, for
+        those behind it. Each but the first has a cell of a token that may have to go.
+    draft: tokens that may be the next ones; matched: tokens by which they were looked up.
+    key: of the call's text among those in which drafts are looked up.
     """
 
     request: GenerateRequest
     completion: PartialCompletion
     tokens: list[int]
     forbid: Collection[str]
+    rows: list[int] = field(default_factory=list)
+    draft: list[int] = field(default_factory=list)
+    matched: int = 0
+    key: object = field(default_factory=object)
 
 
 def sample(logits: Any, call: LlamaCall, vocabulary: Vocabulary) -> int:

@@ -77,7 +77,7 @@ def load_model(
     adapter: a name in data/adapters, or a LoRA adapter's GGUF file; None for the bare model. By
         default the embedded model comes with the adapter that taught it the language of threads on
         TextCraft (distilled: it needs no few-shot prompt), any other model with none.
-    options: those of `LlamaEngine` (context in tokens, gpu_layers, cpu_threads, ...).
+    options: those of `LlamaEngine` (context in tokens, gpu_layers, cpu_threads, draft, ...).
     Raises ModelError for a name that nobody knows, a file that is missing, or one that is no GGUF;
     EngineError if llama.cpp cannot load it.
     """

@@ -224,6 +224,9 @@ class ReplayEngine(Engine):
             seconds=event.seconds,
             lengths=lengths,
             logprobs=logprobs,
+            passes=event.passes,
+            drafted=event.drafted,
+            accepted=event.accepted,
         )
 
     def _edits_at(self, place: Place) -> list[News]:

@@ -54,7 +54,8 @@ class Benchmark:
     prompts: a folder that is laid out as the kit's prompts/ (METHOD/BENCHMARK-ROLE.txt), or the
         texts by such names ("react/hanoi"); None is the kit's own folder.
     methods: those that it has beyond the common ones (`experiments/method_registry.py`).
-    start: actions that are taken before an executor's first call (ADaPT paper, appendix A).
+    start: actions that are taken before an executor's first call (ADaPT paper, appendix A). look:
+        the one that shows ADaPT's planner where it is.
     max_depth: d_max of the ADaPT paper (section 4.2), and its number of trials, where
         data/budgets.csv has no line for the benchmark.
     executors: roles of ADaPT's own executor prompts ("executor", "atomic"); else it is ReAct's.
@@ -83,6 +84,7 @@ class Benchmark:
     prompts: str | Path | Mapping[str, str] | None = None
     methods: tuple[str, ...] = ()
     start: tuple[str, ...] = ()
+    look: str = ""
     max_depth: int = 3
     executors: tuple[str, ...] = ()
     carry: bool = False

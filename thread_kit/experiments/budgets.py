@@ -21,6 +21,10 @@ OF_SESSION = ("calls", "new_tokens", "tokens", "seconds")
 """The budgets that are parameters of a `Session`."""
 
 
+CHOSEN = "chosen"
+"""In a row, the source of a limit that was not the paper's."""
+
+
 class Limit(NamedTuple):
     """value: at most so many; None is no limit. source: the paper and its section, or who says."""
 
@@ -103,7 +107,7 @@ def sources_of(used: Mapping[str, Any], budget: Budget) -> dict[str, str]:
     used: by unit, as in the row of an episode. A unit that the budget has not is left out.
     """
     return {
-        unit: limit.source if used[unit] == limit.value else "chosen"
+        unit: limit.source if used[unit] == limit.value else CHOSEN
         for unit, limit in budget.items()
         if unit in used
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -235,7 +235,7 @@ def _key(job: Job, header: Mapping[str, Any]) -> Key:
     """The key of a job; without a header, that of one that could not be started."""
     prompts = settings = ""
     if header:
-        prompts = _hash(sorted(header.get("prompts") or {}))
+        prompts = hash_prompts(header.get("prompts") or {})
         values = {
             "engine": _identify(header.get("model") or {}),
             "limits": header.get("limits"),
@@ -261,6 +261,11 @@ def _other_models(header: Mapping[str, Any]) -> dict[str, Any]:
     """The models beside the first one, by the few-shot prompts that they read."""
     prompts = (header.get("prompts") or {}).values()
     return {prompt["name"]: prompt["model"] for prompt in prompts if prompt.get("model")}
+
+
+def hash_prompts(hashes: Iterable[str]) -> str:
+    """What a row calls its few-shot prompts, by the hash of each."""
+    return _hash(sorted(hashes))
 
 
 def _hash(value: Any) -> str:

@@ -329,6 +329,7 @@ def _adapt(
         max_depth=max_depth or own_limit("adapt", benchmark, "d_max"),
         iterations=own_limit("adapt", benchmark, "iterations"),
         start=benchmark.start,
+        look=benchmark.look,
         carry=benchmark.carry,
     )
     name = f"adapt-d{max_depth}" if max_depth else _named("adapt", executor)

@@ -30,12 +30,13 @@ from thread_kit.methods.common import (
     subtask,
     until_verdict,
     verdict,
+    with_break,
     write_reply,
 )
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
-from thread_kit.requests import Finished, NewThread, Request, Restore, Status, Steps
+from thread_kit.requests import Act, Finished, NewThread, Request, Restore, Status, Steps
 from thread_kit.trace.episode import Episode
 
 
@@ -46,6 +47,7 @@ def adapt(
     max_depth: int = 4,
     iterations: int = 20,
     start: tuple[str, ...] = (),
+    look: str = "",
     carry: bool = False,
     progress: Progress = START,
     k: int = 1,
@@ -54,6 +56,7 @@ def adapt(
 
     planner: the planner's prompt. max_depth: d_max; the paper's is 4 on TextCraft, 3 elsewhere.
     iterations, start: as in `react`, for each executor.
+    look: an action that shows the planner where it is (appendix A, WebShop: the page).
     carry: each executor begins where the last one that succeeded has left the environment, and the
         last action of that one is the first thing that it reads (appendix A, ALFWorld): what failed
         is undone. progress: of those before, from above.
@@ -72,14 +75,20 @@ def adapt(
         return replace(executed, variables={"progress": progress}, printed=verdict(success))
 
     # P, logic = planner(T)
-    Y, text, _ = yield from ask(
-        thread, Y, "plan", thread.context, program=write_reply, prompt=planner
-    )
+    context = thread.context
+    if look:
+        if carry:
+            yield Restore(progress.actions)
+        Y += thread.instruction(with_break(Y, f"> {look} {thread.dialect.listen}"))
+        seen = (yield Act(look)).strip()
+        Y += thread.observed(seen)
+        context = f"{seen}\n{context}"
+    Y, text, _ = yield from ask(thread, Y, "plan", context, program=write_reply, prompt=planner)
     plan = parse_plan(text)
     if plan is None:
         return Finished(Y, Status.ENDED, {"progress": progress}, verdict(False))
 
-    child = partial(adapt, planner=planner, max_depth=max_depth, carry=carry, k=k + 1)
+    child = partial(adapt, planner=planner, max_depth=max_depth, look=look, carry=carry, k=k + 1)
 
     def attempt(step: int) -> Generator[Request, Any, bool]:
         nonlocal Y, progress

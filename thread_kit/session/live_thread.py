@@ -79,6 +79,9 @@ def generated_span(thread: LiveThread, completion: Completion) -> GeneratedSpan:
         *(thread.id, span, completion.stop),
         *(completion.reused, completion.evaluated, completion.seconds),
         *(lengths, logprobs),
+        passes=completion.passes,
+        drafted=completion.drafted,
+        accepted=completion.accepted,
     )
 
 

@@ -19,6 +19,9 @@ class Usage:
     reused: of these, how many were in the KV cache already.
     evaluated: tokens that went through the model, prompt and generated.
     generated: tokens that the model wrote.
+    passes, drafted, accepted: passes through the model, tokens that were looked up and verified in
+        them, and those that came true; 0 where nothing was looked up (`engines/drafts.py`). Those
+        that did not come true are not among the evaluated ones.
     """
 
     calls: int = 0
@@ -27,6 +30,9 @@ class Usage:
     evaluated: int = 0
     generated: int = 0
     seconds: float = 0.0
+    passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -36,12 +42,18 @@ class Usage:
             self.evaluated + other.evaluated,
             self.generated + other.generated,
             self.seconds + other.seconds,
+            self.passes + other.passes,
+            self.drafted + other.drafted,
+            self.accepted + other.accepted,
         )
 
     def __str__(self) -> str:
+        drafts = (
+            f", {self.passes} passes, {self.accepted} of {self.drafted} drafted tokens accepted"
+        )
         return (
             f"{self.calls} calls, {self.generated} tokens generated, "
-            f"{self.evaluated} evaluated, {self.reused} reused"
+            f"{self.evaluated} evaluated, {self.reused} reused{drafts if self.passes else ''}"
         )
 
 

@@ -208,7 +208,10 @@ class Episode:
     def _add_call(self, event: GeneratedSpan) -> None:
         thread = self.threads[event.thread]
         prompt = len(self.prompt(event.thread)) + len(thread.context) + len(thread.sequence)
-        cost = Usage(1, prompt, event.reused, event.evaluated, len(event.span), event.seconds)
+        cost = Usage(
+            *(1, prompt, event.reused, event.evaluated, len(event.span), event.seconds),
+            *(event.passes, event.drafted, event.accepted),
+        )
         thread.usage += cost
         self.usage += cost
         self._append(thread, event.span)

@@ -102,6 +102,8 @@ class GeneratedSpan(Event):
 
     lengths: characters that each token of the span adds; () in traces that do not say.
     logprobs: what the model weighed for each token, where the session asked for it.
+    passes, drafted, accepted: passes through the model, tokens that were looked up and verified in
+        them, and those that came true; 0 where nothing was looked up (`engines/drafts.py`).
     """
 
     thread: int
@@ -112,6 +114,9 @@ class GeneratedSpan(Event):
     seconds: float
     lengths: tuple[int, ...] = ()
     logprobs: tuple[TokenProbs, ...] = ()
+    passes: int = 0
+    drafted: int = 0
+    accepted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

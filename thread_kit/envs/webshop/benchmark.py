@@ -35,6 +35,7 @@ WEBSHOP = Benchmark(
         "attributes": "pages of products show what is true of them (THREAD paper, G.4)",
     },
     start=("load",),  # the page that is there, as the papers' agents see it first
+    look="load",
     executors=("executor",),
     carry=True,  # ADaPT paper, appendix A: the product that was found
     handlers=("find", "buy"),

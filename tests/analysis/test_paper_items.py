@@ -1,0 +1,168 @@
+"""The list of the papers' tables and figures: complete, with a state and a page for each item."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pytest
+
+from thread_kit.analysis.item_checks import check_items
+from thread_kit.analysis.item_list import describe_items, list_items
+from thread_kit.analysis.item_page import make_page
+from thread_kit.analysis.item_states import MEANINGS, State, find_place, find_state
+from thread_kit.analysis.item_tables import make_our_table, make_published_table, select_rows
+from thread_kit.analysis.paper_items import PAPER_NAMES, find_item, load_items
+from thread_kit.analysis.stored_rows import TAUGHT, load_commands, load_stored_rows
+from thread_kit.paths import resource
+
+ROWS = load_stored_rows()
+
+COUNTS = {  # tables, figures and algorithms, as the papers number them
+    "thread-v2": (12, 8, 2),
+    "thread-v1": (8, 5, 2),
+    "stateflow": (19, 11, 1),
+    "adapt": (8, 12, 1),
+}
+
+
+def test_every_item_holds_and_has_a_page():
+    assert check_items(ROWS) == []
+
+
+@pytest.mark.parametrize("paper", PAPER_NAMES)
+def test_every_number_that_a_paper_prints_above_a_table_or_figure_is_listed(paper):
+    listed = {item.item for item in load_items() if item.paper == paper}
+    kinds = zip(("table", "figure", "algorithm"), COUNTS[paper], strict=True)
+    assert listed == {f"{kind}-{number + 1}" for kind, most in kinds for number in range(most)}
+
+
+def test_a_wrong_list_is_found(monkeypatch):
+    """A heading that is gone, an item that is missing, a row that nobody has played."""
+    from dataclasses import replace
+
+    from thread_kit.analysis import item_checks
+
+    items = list(load_items())
+    gone = replace(items[0], where=("notebooks/01_first_episode.ipynb#No such heading",))
+    rest = [item for item in items[1:] if item.label != "ADaPT, Table 1"]
+    monkeypatch.setattr(item_checks, "load_items", lambda: [gone, *rest, items[5]])
+    problems = "\n".join(check_items(ROWS))
+    assert "has no heading 'No such heading'" in problems
+    assert "ADaPT, Table 1 has published numbers and is not listed" in problems
+    assert f"{items[5].paper} {items[5].item} is listed 2 times" in problems
+
+
+def test_states_follow_the_rows():
+    item = find_item("thread-v2", "table-3")
+    state = find_state(item, ROWS)
+    assert state.state == State.STAND_IN
+    assert state.rows == len(select_rows(item, ROWS)) == 520
+    assert any("another model" in reason for reason in state.reasons)
+    nothing = find_state(item, ROWS[ROWS["environment"] != "textcraft"])
+    assert (nothing.state, nothing.rows) == (State.NOT_YET, 0)
+
+
+def official_run(**changed: object) -> pd.DataFrame:
+    """All methods of THREAD's Table 2 on all its games, with weights that the paper used."""
+    item = find_item("thread-v2", "table-2")
+    row = {"environment": "alfworld", "split": "valid_unseen", "seed": 0, "model": "llama"}
+    row |= {"weights": "Meta-Llama-3-8B.Q8_0.gguf", "solved": True, "budget": "{}"} | changed
+    return pd.DataFrame(
+        [
+            {**row, "method": method, "task": str(task)}
+            for method in item.methods
+            for task in range(134)
+        ]
+    )
+
+
+def test_a_reproduction_has_the_papers_methods_tasks_and_weights():
+    item = find_item("thread-v2", "table-2")
+    assert find_state(item, official_run()).state == State.REPRODUCED
+    for rows, reason in (
+        (official_run(weights="Meta-Llama-3-8B-Instruct.Q8_0.gguf"), "another model"),
+        (official_run()[5:], "129 to 134 of 134 tasks"),
+        (official_run()[134:], "without 'thread'"),
+        (official_run(model=TAUGHT), "no examples"),
+        (official_run(budget='{"calls": "chosen"}'), "budgets other than the paper's"),
+        (official_run(prompt="x", game="pick_and_place_simple-x"), "earlier prompts of 'thread'"),
+    ):
+        state = find_state(item, rows)
+        assert state.state == State.STAND_IN
+        assert reason in str(state)
+
+
+def test_ours_has_the_published_columns():
+    for item in load_items():
+        rows = select_rows(item, ROWS)
+        if item.study == "table" and len(rows):
+            theirs, ours = make_published_table(item), make_our_table(item, rows)
+            shared = [name for name in theirs.columns if name not in ("row", "model")]
+            assert [name for name in ours.columns if name in shared] == shared, item.label
+            assert {"n", "solved", "cut", "low", "high", "date"} <= set(ours.columns)
+
+
+def test_our_numbers_are_those_of_the_rows():
+    item = find_item("thread-v2", "table-1")
+    table = make_our_table(item, select_rows(item, ROWS)).set_index(["method", "model"])
+    row = table.loc[("thread", "qwen2.5-coder-1.5b")]
+    assert (row["solved"], row["n"], row["cut"]) == (4, 24, 9)
+    assert row["All"] == pytest.approx(100 * 4 / 24)
+    types = ["Pick", "Clean", "Heat", "Cool", "Look", "Pick2"]
+    assert row[types].mean() == pytest.approx(row["All"])  # four games of each type
+
+
+def test_the_published_table_is_as_it_is_printed():
+    for item in load_items():
+        numbers, table = item.load_numbers(), make_published_table(item)
+        if len(numbers):
+            cells = table.drop(columns=["row", "model"]).notna().to_numpy().sum()
+            assert cells == len(numbers), item.label
+
+
+def test_a_page_can_be_made_again_and_says_where_its_rows_are_from():
+    item = find_item("thread-v2", "table-3")
+    page = make_page(item, ROWS)
+    assert page.markdown == make_page(item, load_stored_rows()).markdown
+    assert "| TextCraft | thread | qwen2.5-coder-1.5b | 75.0 | 40 | 30 | 9 |" in page.markdown
+    assert "THREAD | Llama-3-8b | 92.0" in page.markdown
+    assert "python -m thread_kit reproduce thread-v2 table-3 --model MODEL" in page.markdown
+    assert "textcraft-qwen.jsonl" in page.markdown
+
+
+def test_a_saved_page_opens_without_a_network(tmp_path):
+    page = make_page(find_item("thread-v2", "figure-6"), ROWS)
+    text = page.save(tmp_path / "page.html").read_text("utf-8")
+    assert set(re.findall(r'src="([^"]+)"', text)) == {"plotly.min.js"}
+    assert (tmp_path / "plotly.min.js").stat().st_size > 1_000_000
+    assert page.save(tmp_path / "page.md").read_text("utf-8") == page.markdown
+
+
+def test_the_list_says_how_many_items_have_which_state():
+    text = describe_items(ROWS)
+    table = list_items(ROWS)
+    assert len(table) == len(load_items()) == sum(map(sum, COUNTS.values()))
+    for state, number in table["state"].value_counts().items():
+        assert re.search(rf"  {state} +{number}  {re.escape(MEANINGS[State(state)])}", text)
+    with pytest.raises(ValueError, match="there is no paper 'x' here; known: thread-v2"):
+        list_items(ROWS, "x")
+
+
+def test_a_heading_is_a_heading_and_no_other_line():
+    assert find_place("notebooks/01_first_episode.ipynb#1. A finished episode")
+    assert not find_place("notebooks/01_first_episode.ipynb#finished episode")
+    assert not find_place("notebooks/no-such-notebook.ipynb")
+
+
+def test_every_file_of_results_has_its_command_as_its_card_prints_it():
+    commands = load_commands()
+    for folder in ("results", "adapters"):
+        card = (resource("data") / folder / "README.md").read_text("utf-8")
+        files = {
+            f"{folder}/{path.name}"
+            for path in (resource("data") / folder).glob("*.jsonl")
+            if not path.stem.endswith("-errors")
+        }
+        assert files == {file for file in commands if file.startswith(folder)}
+        assert all(commands[file]["command"] in card for file in files)

@@ -1,0 +1,138 @@
+"""In what our rows of an item are no reproduction: methods, tasks, models, budgets, prompts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import pandas as pd
+
+from thread_kit.analysis.paper_items import PaperItem
+from thread_kit.analysis.published import find_type
+from thread_kit.analysis.stored_rows import TAUGHT
+from thread_kit.envs.registry import find_benchmark
+from thread_kit.experiments.budgets import CHOSEN
+from thread_kit.experiments.job import hash_prompts
+from thread_kit.experiments.method_registry import load_method
+
+CLOSED = re.compile("gpt-|text-davinci-")
+"""Checkpoints that run behind an API alone: without them a stand-in is all that can be had."""
+
+
+def list_differences(item: PaperItem, rows: pd.DataFrame) -> list[str]:
+    """In what our rows are other than the paper's, or what is missing to play it.
+
+    rows: those of the item (`select_rows`), none if nobody has played it.
+    """
+    differences = []
+    here = {own.published for own in item.find_benchmarks()}
+    if absent := [name for name in item.benchmarks if name not in here]:
+        differences.append(f"no {' and no '.join(absent)} here")
+    known = item.known_methods()
+    if absent := [name for name in item.methods if name not in known]:
+        differences.append(f"no method {_quote(absent)}")
+    if rows.empty:
+        return differences
+    if missing := [name for name in known if name not in set(rows["method"])]:
+        differences.append(f"without {_quote(missing)}")
+    played = {find_benchmark(name).published for name in rows["environment"]}
+    if unplayed := [name for name in item.benchmarks if name in here - played]:
+        differences.append(f"no rows of {', '.join(unplayed)}")
+    parts = _compare_tasks, _compare_models, _compare_play
+    return differences + [line for compare in parts for line in compare(item, rows)]
+
+
+def _quote(methods: Iterable[str]) -> str:
+    return ", ".join(map(repr, methods))
+
+
+def _compare_tasks(item: PaperItem, rows: pd.DataFrame) -> list[str]:
+    """Of each benchmark, whether all of the paper's tasks were played, as often as there."""
+    differences = []
+    numbers = item.load_numbers()
+    for environment, part in rows.groupby("environment", sort=False):
+        benchmark = find_benchmark(str(environment))
+        if benchmark.synthetic:
+            differences.append(f"stand-in for {benchmark.published}")
+            continue
+        printed = count_printed(numbers[numbers["benchmark"] == benchmark.published])
+        counts = part.groupby(["method", "model"])["task"].nunique().clip(upper=printed)
+        if counts.min() < printed:
+            few = " to ".join(map(str, sorted({counts.min(), counts.max()})))
+            differences.append(f"{few} of {printed} tasks of {benchmark.published}")
+    runs = rows.groupby(["environment", "method", "model"])["seed"].nunique().min()
+    if runs < item.runs:
+        differences.append(f"{runs} of {item.runs} runs")
+    return differences
+
+
+def count_printed(numbers: pd.DataFrame) -> int:
+    """How many tasks a published table counts; 0 where it is a picture."""
+    every = numbers[numbers["group"] == "All"]
+    if len(every):
+        return int(every["n"].max())
+    return int(numbers.drop_duplicates("group")["n"].sum())
+
+
+def _compare_models(item: PaperItem, rows: pd.DataFrame) -> list[str]:
+    """Whether every method was played with weights that the paper used, and as it was there."""
+    differences = []
+    checkpoints = set(item.load_numbers()["checkpoint"]) - {""}
+    if checkpoints and all(map(CLOSED.match, checkpoints)):
+        differences.append("the paper's models are not to be had as weights")
+    files = rows["weights"] if "weights" in rows else pd.Series("", rows.index)
+    same = pd.Series([_same_weights(str(file), checkpoints) for file in files], rows.index)
+    if set(rows[same]["method"]) != set(rows["method"]):
+        others = dict.fromkeys(rows[~same]["model"])
+        differences.append(f"another model: {', '.join(others)}")
+    if TAUGHT in set(rows["model"]):
+        differences.append("taught ones are shown no examples")
+    return differences
+
+
+def _same_weights(file: str, checkpoints: set[str]) -> bool:
+    """Whether a GGUF file is of one of these checkpoints, whole or quantized."""
+    for checkpoint in checkpoints:
+        name = re.escape(checkpoint.removesuffix("-hf"))
+        if re.fullmatch(rf"{name}(-hf)?([-.](I?Q\d\w*|B?F16|F32))?\.gguf", file, re.IGNORECASE):
+            return True
+    return False
+
+
+def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
+    """Whether rows were played with the papers' budgets, and the prompts that the kit has now."""
+    rows = rows[rows["model"] != TAUGHT]
+    differences = []
+    budgets = rows["budget"].fillna(CHOSEN) if "budget" in rows else pd.Series(CHOSEN, rows.index)
+    if budgets.str.contains(CHOSEN).any():
+        differences.append("budgets other than the paper's")
+    if "prompt" in rows:
+        kinds = rows.assign(examples=[_find_examples(row) for row in rows.to_dict("records")])
+        kinds = kinds[["method", "examples", "prompt"]].drop_duplicates()
+        earlier = dict.fromkeys(
+            row.method for row in kinds.itertuples() if row.prompt != _hash_now(*row[1:3])
+        )
+        if earlier:
+            differences.append(f"earlier prompts of {_quote(earlier)}")
+    return differences
+
+
+def _find_examples(row: dict[str, Any]) -> str:
+    """The name of the few-shot prompts that fit an episode's task (`Env.examples`)."""
+    name = str(row["environment"])
+    return f"{name}-{(find_type(row['game']) or '').lower()}" if name == "alfworld" else name
+
+
+@cache
+def _hash_now(name: str, examples: str) -> str:
+    """The hash of a method's prompts as they are now; "" where it has none."""
+    try:
+        method = load_method(name, examples)
+    except (ValueError, FileNotFoundError):
+        return ""
+    prompts = [method.prompt, *method.fixed.get("prompts", ())]
+    if main := method.fixed.get("main_prompt"):
+        prompts.append(main)
+    return hash_prompts({prompt.sha256 for prompt in prompts})

@@ -1,0 +1,143 @@
+"""A published table, and ours in the same shape: the same columns, computed of our rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from thread_kit.analysis.cut import count_cut
+from thread_kit.analysis.paper_items import PaperItem
+from thread_kit.analysis.published import find_type
+from thread_kit.analysis.statistics import wilson
+from thread_kit.envs.registry import find_benchmark
+from thread_kit.envs.textcraft.env import tasks as textcraft_tasks
+
+
+class Column(NamedTuple):
+    """What a number of a table is of: `benchmark` is "" where its row says it."""
+
+    benchmark: str
+    group: str
+    metric: str
+
+
+def _mean(name: str, scale: float = 1) -> Callable[[pd.DataFrame], float]:
+    return lambda rows: scale * float(pd.to_numeric(rows[name]).mean())
+
+
+MEASURES: dict[str, Callable[[pd.DataFrame], float]] = {
+    "success rate": _mean("solved", 100),
+    "accuracy": _mean("solved", 100),
+    "score": _mean("reward", 100),
+    "reward": _mean("reward"),
+    "turns": _mean("turns"),
+    "error rate": _mean("error_rate", 100),
+    "prompt tokens": _mean("prompt_tokens"),
+    "completion tokens": _mean("generated"),
+    "average thread depth": lambda rows: 1 + float(rows["depth"].mean()),
+    "maximum thread depth": lambda rows: 1 + float(rows["depth"].max()),
+    "average depth of decomposition": lambda rows: _mean("k_max")(rows[rows["solved"]]),
+}
+"""By the papers' names of their metrics, what our rows say of it. The cost in US dollars is not
+among them: a model of one's own has no price. Depths count the main thread (`analysis/depths.py`).
+"""
+
+OURS = ["n", "solved", "cut", "low", "high"]
+"""Of all tasks of a row of ours: episodes, those solved and cut, Wilson's interval in percent."""
+
+
+def select_rows(item: PaperItem, frame: pd.DataFrame) -> pd.DataFrame:
+    """Of stored rows, those of the item: its benchmarks, split and methods."""
+    splits = {own.name: item.find_split(own) for own in item.find_benchmarks()}
+    wanted = frame["environment"].map(splits)
+    rows = frame[frame["method"].isin(item.methods) & wanted.notna() & (frame["split"] == wanted)]
+    return rows.reset_index(drop=True)
+
+
+def make_published_table(item: PaperItem) -> pd.DataFrame:
+    """The item's numbers as they are printed: a row a label and model; empty where it has none."""
+    numbers = item.load_numbers()
+    if numbers.empty:
+        return pd.DataFrame()
+    numbers = numbers.assign(column=_list_columns(numbers))
+    table = numbers.pivot_table(
+        index=["row", "model"], columns="column", values="value", aggfunc="first", sort=False
+    )
+    table = table[list(dict.fromkeys(numbers["column"]))]
+    return _name_columns(table).rename_axis(columns=None).reset_index()
+
+
+def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
+    """Our rows of an item (`select_rows`) in the published columns, then n, cut and interval.
+
+    A row a benchmark, method and model. A number that the rows do not tell is missing.
+    """
+    if rows.empty:
+        return pd.DataFrame()
+    numbers = item.load_numbers()
+    columns = list(dict.fromkeys(_list_columns(numbers))) if len(numbers) else []
+    apart = any(column.benchmark for column in columns)  # benchmarks have columns of their own
+    rows = rows.assign(
+        benchmark=[find_benchmark(name).published for name in rows["environment"]],
+        group=[_find_group(row) for row in rows.to_dict("records")],
+    )
+    by = ["method", "model"] if apart else ["benchmark", "method", "model"]
+    table = []
+    for key, part in rows.groupby(by, sort=False):
+        row: dict[Any, Any] = dict(zip(by, key, strict=True))
+        row |= {column: _measure(part, column) for column in columns}
+        table.append(row | _count(part) | {"date": part["date"].max()})
+    frame = _name_columns(pd.DataFrame(table))
+    order = {method: place for place, method in enumerate(item.methods)}
+    return frame.sort_values("method", key=lambda names: names.map(order), ignore_index=True)
+
+
+def _list_columns(numbers: pd.DataFrame) -> list[Column]:
+    """The column of each number; its benchmark is in it where a label stands in several."""
+    apart = numbers.groupby(["row", "model"])["benchmark"].nunique().max() > 1
+    return [
+        Column(row.benchmark if apart else "", row.group, row.metric)
+        for row in numbers.itertuples()
+    ]
+
+
+def _name_columns(table: pd.DataFrame) -> pd.DataFrame:
+    """Columns by what tells them apart, which is what the papers print above them."""
+    columns = [name for name in table.columns if isinstance(name, Column)]
+    parts = [place for place in range(3) if len({column[place] for column in columns}) > 1]
+    parts = parts or [2]  # a table of one number is named by its metric
+    names = {
+        column: ", ".join(column[part] for part in parts if column[part]) for column in columns
+    }
+    return table.set_axis([names.get(name, name) for name in table.columns], axis="columns")
+
+
+def _measure(rows: pd.DataFrame, column: Column) -> float:
+    if column.benchmark:
+        rows = rows[rows["benchmark"] == column.benchmark]
+    if column.group != "All":
+        rows = rows[rows["group"] == column.group]
+    if column.metric not in MEASURES or rows.empty:
+        return float("nan")
+    try:
+        return MEASURES[column.metric](rows)
+    except KeyError:  # rows from before this was recorded
+        return float("nan")
+
+
+def _count(rows: pd.DataFrame) -> dict[str, Any]:
+    solved, n = int(rows["solved"].sum()), len(rows)
+    low, high = wilson(solved, n)
+    cut = count_cut(rows) if "status" in rows else {}
+    return {"n": n, "solved": solved, **cut, "low": 100 * low, "high": 100 * high}
+
+
+def _find_group(row: dict[str, Any]) -> str:
+    """Of an episode, the group of tasks by which tables are divided."""
+    if row["environment"] == "alfworld":
+        return find_type(row["game"]) or ""
+    if row["environment"] == "textcraft":
+        return f"depth {textcraft_tasks(row['split'])[int(row['number'])].depth}"
+    return str(row.get("hardness", "")).capitalize()

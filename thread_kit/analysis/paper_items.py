@@ -1,0 +1,122 @@
+"""Every table, figure and algorithm of the four papers, from data/papers.csv.
+
+    find_item("thread-v2", "table-3").title  # "TextCraft"
+
+The list says what is played for an item and where the kit has what is not played; how far the kit
+has come with it is computed (`analysis/item_states.py`).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from thread_kit.analysis.published import PAPERS, load_published
+from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.experiments.method_registry import list_methods
+from thread_kit.paths import resource
+
+PAPER_NAMES = {Path(file).stem: name for name, file in PAPERS.items()}
+"""The papers as the command line calls them, and as they are cited here."""
+
+DEV = ("dev", "valid_seen")
+"""Our names of the papers' development splits (ADaPT paper, section 4.1, for ALFWorld)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaperItem:
+    """A table, figure or algorithm.
+
+    benchmarks: by the papers' names. methods: ours; those whose rows belong to it. split: the
+    papers' name. runs: over all tasks. study: what is made of the rows (`analysis/studies.py`); ""
+    for what has no rows: a diagram, an example, a prompt.
+    where: paths from the project's folder, of notebooks with a heading (`#`). fidelity: the page
+    that says what differs. needs: beside a model.
+    """
+
+    paper: str
+    item: str
+    title: str
+    benchmarks: tuple[str, ...]
+    methods: tuple[str, ...]
+    split: str
+    runs: int
+    study: str
+    where: tuple[str, ...]
+    fidelity: str
+    needs: str
+
+    @property
+    def label(self) -> str:
+        """As it is cited: "THREAD v2, Table 3"."""
+        return f"{PAPER_NAMES[self.paper]}, {self.number}"
+
+    @property
+    def number(self) -> str:
+        """As it is printed: "Table 3"."""
+        return self.item.replace("-", " ").capitalize()
+
+    @property
+    def command(self) -> str:
+        """What plays it and writes its page; MODEL is to be chosen."""
+        model = " --model MODEL" if self.study else ""
+        return f"python -m thread_kit reproduce {self.paper} {self.item}{model}"
+
+    def find_benchmarks(self) -> list[Benchmark]:
+        """Those of its benchmarks that are registered."""
+        return [own for own in BENCHMARKS.values() if own.published in self.benchmarks]
+
+    def find_split(self, benchmark: Benchmark) -> str | None:
+        """The benchmark's own name of its split; None where it has none."""
+        names = {split: benchmark.published_splits.get(split, split) for split in benchmark.splits}
+        if self.split == "dev":
+            return next((split for split in names if split in DEV), None)
+        return next((split for split, name in names.items() if name == self.split), None)
+
+    def known_methods(self) -> list[str]:
+        """Those of its methods that the kit has."""
+        known = set(list_methods())
+        return [method for method in self.methods if method in known]
+
+    def load_numbers(self) -> pd.DataFrame:
+        """Its published numbers, one a row; empty for what is printed as a picture."""
+        rows = _load_numbers()
+        mine = (rows["paper"] == PAPER_NAMES[self.paper]) & (rows["table"] == self.number)
+        return rows[mine].reset_index(drop=True)
+
+
+@cache
+def load_items() -> Sequence[PaperItem]:
+    """All items, in the order of the papers."""
+    with resource("data/papers.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(_parse(row) for row in csv.DictReader(file))
+
+
+@cache  # four files, which every item asks
+def _load_numbers() -> pd.DataFrame:
+    return load_published()
+
+
+def _parse(row: dict[str, str]) -> PaperItem:
+    lists = {name: _split(row[name]) for name in ("benchmarks", "methods", "where")}
+    return PaperItem(**{**row, **lists, "runs": int(row["runs"] or 1)})  # type: ignore[arg-type]
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(";")))
+
+
+def find_item(paper: str, item: str) -> PaperItem:
+    """An item by the names of the command line; raises ValueError, naming those that there are."""
+    if paper not in PAPER_NAMES:
+        raise ValueError(f"there is no paper {paper!r} here; known: {', '.join(PAPER_NAMES)}")
+    items = {known.item: known for known in load_items() if known.paper == paper}
+    if item not in items:
+        raise ValueError(f"{paper} has no {item!r}; it has: {', '.join(items)}")
+    return items[item]

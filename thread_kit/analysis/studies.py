@@ -1,0 +1,187 @@
+"""What is made of an item's rows: a table in the paper's shape, and a figure where it prints one.
+
+One function a study, by the name that data/papers.csv gives it. Each takes the item and its rows
+(`select_rows`), and says by an empty table that these rows do not tell what it needs: a column that
+was not recorded when they were played, traces that are not kept, failures that nobody reviewed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from thread_kit.analysis.adapt_studies import claims_figure, compare_claims
+from thread_kit.analysis.ending_states import count_ending_states
+from thread_kit.analysis.figures import calls_figure
+from thread_kit.analysis.item_tables import make_our_table
+from thread_kit.analysis.paper_items import PaperItem
+from thread_kit.analysis.statistics import calls, success
+from thread_kit.analysis.stored_rows import ERRORS
+from thread_kit.analysis.study_figures import rates_figure, states_figure, trials_figure
+from thread_kit.analysis.trials import success_by_trial
+from thread_kit.errors.figures import action_runs, count_failures, failure_figure, misreading_figure
+from thread_kit.errors.review import RULES, read_reviews, review_by_rules, reviews_to_frame
+from thread_kit.paths import resource
+from thread_kit.trace.episode import Episode
+
+
+class Outcome(NamedTuple):
+    """table: ours; empty where no row tells it. figure: None for a table of the paper."""
+
+    table: pd.DataFrame
+    figure: go.Figure | None = None
+
+
+Study = Callable[[PaperItem, pd.DataFrame], Outcome]
+
+
+def make_outcome(item: PaperItem, rows: pd.DataFrame) -> Outcome:
+    """The study of an item on its rows. rows: of `select_rows`, with those it cannot use."""
+    rows = keep_usable(item, rows)
+    return STUDIES[item.study](item, rows) if len(rows) else Outcome(pd.DataFrame())
+
+
+def keep_usable(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows that tell what the item's study needs."""
+    if item.study in USABLE and len(rows):
+        rows = rows[USABLE[item.study](rows)]
+    return rows.reset_index(drop=True)
+
+
+def _table(item: PaperItem, rows: pd.DataFrame) -> Outcome:
+    return Outcome(make_our_table(item, rows))
+
+
+def _rates(item: PaperItem, rows: pd.DataFrame) -> Outcome:
+    table = _sort(item, success(rows, ["environment", "method", "model"]))
+    x = "model" if item.title == "Four models" else "method"
+    return Outcome(table, rates_figure(table, item.title, x=x))
+
+
+def _calls(item: PaperItem, rows: pd.DataFrame) -> Outcome:
+    """A row an environment, method and model; the bars of one environment are named with it."""
+    parts = [
+        calls(part).assign(environment=environment)
+        for environment, part in rows.groupby("environment", sort=False)
+    ]
+    table = _sort(item, pd.concat(parts, ignore_index=True))
+    named = rows.assign(model=rows["model"] + ", " + rows["environment"])
+    return Outcome(table, calls_figure(named))
+
+
+def _claims(item: PaperItem, rows: pd.DataFrame) -> Outcome:
+    table = compare_claims(rows, ["environment", "method", "model"])
+    named = rows.assign(model=rows["model"] + ", " + rows["environment"])
+    return Outcome(_sort(item, table), claims_figure(named))
+
+
+def _trials(item: PaperItem, rows: pd.DataFrame) -> Outcome:
+    table = success_by_trial(rows)
+    return Outcome(table, trials_figure(table, item.title))
+
+
+def _states(item: PaperItem, rows: pd.DataFrame) -> Outcome:
+    table = count_ending_states(rows)
+    return Outcome(table, states_figure(table, item.title))
+
+
+def _failures(item: PaperItem, rows: pd.DataFrame) -> Outcome:
+    """Figure 4 has a panel for each benchmark, Figure 6 both kinds of questions together."""
+    together = item.item == "figure-6"
+    names = rows["method"] + ", " + rows["model"]
+    if not together:
+        names += ", " + rows["environment"]
+    episodes = dict(zip(rows["trace"], names, strict=True))
+    reviews = pd.concat(
+        [_load_reviews(Path(path), part) for path, part in rows.groupby("path")], ignore_index=True
+    )
+    table = count_failures(reviews[reviews["episode"].isin(episodes)], episodes)
+    counted = table.rename_axis(columns=None).reset_index()
+    counted.insert(1, "n", counted["method"].map(names.value_counts()))
+    return Outcome(counted, failure_figure(table, RULES))
+
+
+def _misreading(item: PaperItem, rows: pd.DataFrame) -> Outcome:
+    """By benchmark and method, of the traces that are kept."""
+    episodes: dict[str, list[Episode]] = {}
+    for row in rows.to_dict("records"):
+        trace = find_trace(row)
+        if trace is not None:
+            name = f"{row['method']}, {row['model']}, {row['environment']}"
+            episodes.setdefault(name, []).append(Episode.load(trace))
+    table = action_runs(episodes)
+    return Outcome(table, misreading_figure(table))
+
+
+def _sort(item: PaperItem, table: pd.DataFrame) -> pd.DataFrame:
+    """The table with the methods in the item's order."""
+    order = {method: place for place, method in enumerate(item.methods)}
+    key = lambda column: column.map(order) if column.name == "method" else column  # noqa: E731
+    return table.sort_values(["environment", "method", "model"], key=key, ignore_index=True)
+
+
+STUDIES: dict[str, Study] = {
+    "table": _table,
+    "rates": _rates,
+    "calls": _calls,
+    "claims": _claims,
+    "trials": _trials,
+    "states": _states,
+    "failures": _failures,
+    "misreading": _misreading,
+}
+"""By the name of a study in data/papers.csv."""
+
+
+def _have(column: str) -> Callable[[pd.DataFrame], pd.Series]:
+    """Which rows tell a column that earlier rows have not."""
+    return lambda rows: (
+        rows[column].notna() if column in rows else pd.Series(False, index=rows.index)
+    )
+
+
+def _are_reviewed(rows: pd.DataFrame) -> pd.Series:
+    """Which rows' failures were reviewed by the rules, or can be, since the trace is kept."""
+    return rows["path"].map(lambda path: _reviews_beside(Path(path)).exists()) | _have_traces(rows)
+
+
+def _have_traces(rows: pd.DataFrame) -> pd.Series:
+    return pd.Series([find_trace(row) is not None for row in rows.to_dict("records")], rows.index)
+
+
+USABLE: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
+    "claims": _have("claimed"),
+    "trials": _have("trials"),
+    "states": _have("state"),
+    "failures": _are_reviewed,
+    "misreading": _have_traces,
+}
+"""By the name of a study, which rows tell what it needs; of any other all do."""
+
+
+def _reviews_beside(path: Path) -> Path:
+    return path.with_name(f"{path.stem}{ERRORS}.jsonl")
+
+
+def _load_reviews(path: Path, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rules' reviews of a file's failures: those beside it, else made now of its traces."""
+    if _reviews_beside(path).exists():
+        reviews = read_reviews(_reviews_beside(path))
+        return reviews_to_frame(review for review in reviews if review.reviewer == RULES)
+    traces = {row["trace"]: find_trace(row) for row in rows.to_dict("records") if not row["solved"]}
+    return reviews_to_frame(
+        review_by_rules({name: Episode.load(path) for name, path in traces.items() if path})
+    )
+
+
+def find_trace(row: dict[str, object]) -> Path | None:
+    """The trace of an episode: beside its file of results, or among the kit's saved episodes."""
+    trace = row.get("trace")
+    if not isinstance(trace, str):
+        return None
+    kept = Path(str(row["path"])).parent / trace, resource("data/episodes") / Path(trace).name
+    return next((path for path in kept if path.is_file()), None)
