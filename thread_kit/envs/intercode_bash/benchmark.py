@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.intercode_bash.env import InterCodeBash
+from thread_kit.envs.intercode_bash.machine import MACHINE
 from thread_kit.envs.intercode_bash.tasks import SPLITS, tasks
 from thread_kit.errors.rules import InterCodeRules
 
@@ -16,6 +17,7 @@ BASH = Benchmark(
     methods=("plan-and-solve", "try again, visible reward"),
     executors=("executor",),
     carry=True,  # what one step has found out, the next one need not
+    machines={"bash": MACHINE},
     error_rules=InterCodeRules,
     published="InterCode Bash",
 )

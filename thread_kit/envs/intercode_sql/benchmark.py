@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.intercode_sql.env import InterCodeSql
+from thread_kit.envs.intercode_sql.machine import MACHINE
 from thread_kit.envs.intercode_sql.questions import SPLITS, tasks
 from thread_kit.errors.rules import InterCodeRules
 
@@ -17,6 +18,7 @@ SQL = Benchmark(
     methods=("plan-and-solve", "react, refined", "try again, visible reward"),
     executors=("executor",),
     carry=True,  # what one step has found out, the next one need not
+    machines={"sql": MACHINE},
     error_rules=InterCodeRules,
     published="InterCode SQL",
 )

@@ -1,0 +1,38 @@
+"""StateFlow's machine for Bash (StateFlow paper, section 4.1, Figures 1 and 10, Tables 16 and 17).
+
+    Init -> Solve -> Verify -> End
+            Solve, Verify, Error -> Error     where the command failed
+            Solve, Verify, Error -> Verify    where it did not
+
+Init does nothing. The environment is over when something is submitted, which leads to End. A reply
+that is no action goes to Error.
+"""
+
+from __future__ import annotations
+
+from thread_kit.methods.state_outputs import Agent, execute
+from thread_kit.methods.state_transitions import StringMatching, go_to
+from thread_kit.methods.stateflow import Machine, State
+
+AFTER_COMMAND = StringMatching({"^Error": "Error"}, "Error", actions={"": "Verify"})
+
+MACHINE = Machine(
+    {
+        "Init": State((), go_to("Solve")),
+        "Solve": State(
+            (Agent(), execute), AFTER_COMMAND, chat="Give a command that does the task."
+        ),
+        "Error": State(
+            (Agent(), execute),
+            AFTER_COMMAND,
+            instead="Verify",
+            chat="That failed. Find out why, and mend the command or take another.",
+        ),
+        "Verify": State(
+            (Agent(), execute),
+            AFTER_COMMAND,
+            instead="Solve",
+            chat="Is it done, and the output exactly what was asked? Then submit; else mend it.",
+        ),
+    }
+)

@@ -1,0 +1,50 @@
+"""StateFlow's machine for SQL (StateFlow paper, sections 3.3 and 4.1, Figures 1 and 9).
+
+    Init -> Observe -> Solve -> Verify -> End
+            Observe, Solve, Verify, Error -> Error     where the output is an error
+            Solve, Verify, Error -> Verify             after a SELECT
+            Solve, Verify, Error -> Solve              after a DESC, and any other command
+
+The environment is over when something is submitted, which leads to End from wherever it is done. A
+reply that is no action goes to Error, as in the paper's released code.
+"""
+
+from __future__ import annotations
+
+from thread_kit.methods.state_outputs import Agent, ToolCall, execute
+from thread_kit.methods.state_transitions import StringMatching, go_to
+from thread_kit.methods.stateflow import Machine, State
+
+AFTER_DESC = StringMatching({"^Error": "Error"}, "Error", actions={"": "Solve"})
+AFTER_COMMAND = StringMatching(
+    {"^Error": "Error"}, "Error", actions={r"(?i)^select\b": "Verify", "": "Solve"}
+)
+
+MACHINE = Machine(
+    {
+        "Init": State((ToolCall("SHOW TABLES"),), go_to("Observe")),
+        "Observe": State(
+            (Agent(), execute),
+            AFTER_DESC,
+            instead="Solve",
+            chat="Look at the columns of a table that matters, with DESC.",
+        ),
+        "Solve": State(
+            (Agent(), execute),
+            AFTER_COMMAND,
+            chat="Write a SELECT whose output is what was asked and nothing else.",
+        ),
+        "Error": State(
+            (Agent(), execute),
+            AFTER_COMMAND,
+            instead="Verify",
+            chat="That failed. Find out why; mend it, or look at another table with DESC.",
+        ),
+        "Verify": State(
+            (Agent(), execute),
+            AFTER_COMMAND,
+            instead="Solve",
+            chat="Is the output exactly what was asked? Then submit; else mend the query.",
+        ),
+    }
+)
