@@ -25,8 +25,8 @@ from thread_kit.paths import resource
 from thread_kit.requests import Status
 
 
-def load(name: str) -> Results:
-    return Results.load(resource(f"data/results/{name}-qwen.jsonl"))
+def load(name: str, form: str = "") -> Results:
+    return Results.load(resource(f"data/results/{name}-qwen{form}.jsonl"))
 
 
 TEXTCRAFT, ALFWORLD = load("textcraft").frame, load("alfworld").frame
@@ -82,9 +82,9 @@ def test_what_was_solved_before_the_budget_ended_it_is_not_cut():
     ("frame", "cuts"),
     [
         (TEXTCRAFT, {"thread": 9, "react": 25, "adapt": 23}),
-        (ALFWORLD, {"thread": 9, "react": 4, "adapt": 7, "stateflow": 13}),
-        (load("datacommons").frame, {}),
-        (load("icu").frame, {}),
+        (ALFWORLD, {"thread": 9, "react": 4, "adapt": 7, "sf_chat": 13}),
+        (load("datacommons", "-elided").frame, {}),
+        (load("icu", "-elided").frame, {}),
     ],
     ids=["textcraft", "alfworld", "datacommons", "icu"],
 )
