@@ -257,7 +257,7 @@ def test_a_suite_plays_them_and_prints_its_tables_without_published_numbers(fold
     own = ["suite", "--env=my_lock:record", "--models", "my_lock:make_engine"]
     assert main([*own, "--methods", "thread", "react", "--tasks", "2", "--out", "r.jsonl"]) == 0
     out = capsys.readouterr().out
-    assert "Solved (95% Wilson" in out
+    assert "Solved, and cut" in out
     assert "published" not in out
     rows = Results.load("r.jsonl").rows
     assert [row["environment"] for row in rows] == ["lock"] * 4

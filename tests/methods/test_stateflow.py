@@ -213,8 +213,9 @@ def test_what_an_agent_is_asked_for_alone_is_heard_by_nobody():
 
 
 def test_a_state_without_a_prompt_is_named():
-    with pytest.raises(ValueError, match="the state 'Look' has no prompt"):
-        play_agents(LOOKING, [], agents={})
+    episode = play_agents(LOOKING, [], agents={})
+    assert episode.status is Status.FAILED
+    assert "the state 'Look' has no prompt" in episode.detail
 
 
 def test_a_reply_of_an_agent_that_is_cut_ends_the_machine_with_its_reason():
