@@ -180,10 +180,10 @@ def test_the_server_has_a_slot_for_each_thread_and_keeps_what_it_read(weights, w
 
 @pytest.mark.model
 def test_drift_is_measured_at_every_token_and_nothing_differs_from_itself(weights, work):
-    kept, batched = drift(weights, work)
-    assert kept.places == work.generated
+    kept, batched, drafted = drift(weights, work)
+    assert kept.places == drafted.places == work.generated
     assert batched.places == len(work.calls[0].written)
-    for one in (kept, batched):
+    for one in (kept, batched, drafted):
         assert 0 <= one.equal <= 1
         assert 0 <= one.median <= one.largest < 5
         assert one.gap <= 2 * one.largest

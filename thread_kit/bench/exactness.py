@@ -19,6 +19,7 @@ from thread_kit.bench.contenders import ForcedEngine
 from thread_kit.bench.workload import Forced, Weights, Workload
 
 BATCH = 8  # sequences in one batch
+DRAFT = 10  # tokens that are verified in one pass
 OTHERS = 10**9  # keys of the calls that are in the batch only to be there
 
 
@@ -70,7 +71,7 @@ class _WatchedEngine(ForcedEngine):
 
 
 def drift(weights: Weights, work: Workload) -> list[Drift]:
-    """KV-true threads, and calls in a batch with others, each against an evaluation from scratch.
+    """KV-true threads, calls in a batch with others, drafts: each against a start from scratch.
 
     Of the batches only every eighth call is looked at: the others are in the batch with it.
     """
@@ -79,7 +80,13 @@ def drift(weights: Weights, work: Workload) -> list[Drift]:
         for thread in range(len(work.steps)):
             ours.release(thread)
         batched = list(_compare_batched(ours, scratch, work))
-    return [_summarize("cells kept", kept), _summarize(f"{BATCH} in a batch", batched)]
+        with weights.load(_WatchedEngine, draft=DRAFT) as drafting:
+            drafted = list(_compare_kept(drafting, scratch, work))
+    return [
+        _summarize("cells kept", kept),
+        _summarize(f"{BATCH} in a batch", batched),
+        _summarize(f"drafts of {DRAFT}", drafted),
+    ]
 
 
 Pair = tuple[Any, Any]

@@ -152,6 +152,13 @@ def add_loading(command: Any) -> None:
         "--cpu-threads", type=int, metavar="N", help="cores for the model (default: all it may use)"
     )
     command.add_argument(
+        "--draft",
+        type=lambda text: None if text == "auto" else int(text),
+        default=0,
+        metavar="N",
+        help="tokens to look up and verify in one pass, at most; or auto: as many as pay",
+    )
+    command.add_argument(
         "--context", type=int, default=8192, metavar="TOKENS", help="KV cache size"
     )
 
@@ -184,6 +191,7 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
         gpu_layers=options.gpu_layers,
         cpu_threads=options.cpu_threads,
         context=options.context,
+        draft=options.draft,
     )
 
 

@@ -28,7 +28,7 @@ SIZES = (1, 2, 4, 8, 16)
 """Tokens of the passes that are measured; drafts make a pass one of these."""
 
 SPENT = 0.1  # seconds after which no more rounds of measuring begin
-GAIN = 1.1  # expected tokens a second, times those without drafts, that are worth a draft
+GAIN = 1.25  # expected tokens a second, times those without drafts, that are worth a draft
 WEIGHT = 0.05  # of what the next token says, in the share of matches that came true
 
 
