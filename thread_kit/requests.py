@@ -96,16 +96,21 @@ class Act:
 class Observation(str):
     """Reply: the text of what was observed.
 
-    is_over: the environment says that the task is solved, or over without that. reward: its last.
+    is_over: the environment says that the task is solved, or over without that. won: which of the
+    two, where it says it (`Env.announces_success`); None before, and where it does not. reward: its
+    last.
     """
 
     is_over: bool
+    won: bool | None
     reward: float
 
-    def __new__(cls, text: str, *, is_over: bool = False, reward: float = 0.0) -> Observation:
+    def __new__(
+        cls, text: str, *, is_over: bool = False, won: bool | None = None, reward: float = 0.0
+    ) -> Observation:
         """A text with its marks."""
         observation = super().__new__(cls, text)
-        observation.is_over, observation.reward = is_over, reward
+        observation.is_over, observation.won, observation.reward = is_over, won, reward
         return observation
 
 
@@ -161,7 +166,8 @@ class Restart:
     """Request: the environment from its start, for another trial.
 
     text: what the trial has said. The reply is the context of the task; None where the task is
-    solved, also by the answer in `text`, or where there is no environment.
+    solved, also by the answer in `text`, or where there is no environment; False where it was
+    handed in for good (`Env.is_handed_in`).
     """
 
     text: str = ""
@@ -171,7 +177,8 @@ class Restart:
 class Restore:
     """Request: the environment as these actions leave it from its start; the reply is None.
 
-    They were done in this order before; where they are all that was done, nothing happens.
+    They were done in this order before; where they are all that was done, nothing happens. Nor does
+    it where the environment cannot undo (`Env.can_undo`).
     """
 
     actions: tuple[str, ...]

@@ -387,6 +387,17 @@ def test_each_method_of_ours_is_printed_under_a_name_that_the_papers_have():
         assert method in list_published_names(method)
 
 
+@pytest.mark.parametrize("benchmark", ["InterCode SQL", "InterCode Bash"])
+def test_try_again_is_stateflows_only_where_the_reward_is_shown(benchmark):
+    """And ReAct there is the whole method, not the ADaPT paper's executor."""
+    assert list_published_names("try again", benchmark) == []
+    assert list_published_names("try again, visible reward", benchmark) == ["try again"]
+    assert list_published_names("react-hybrid", benchmark) == []
+    assert list_published_names("react", benchmark) == ["react"]
+    assert list_published_names("try again", "WebShop") == ["try again"]
+    assert list_published_names("react-hybrid", "WebShop") == ["react"]
+
+
 def test_episodes_with_the_nearest_action_are_rows_of_their_own():
     plain, mapped = household(), household(nearest=True).assign(solved=True)
     mapped["task"] += " nearest"

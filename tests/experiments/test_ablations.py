@@ -148,7 +148,7 @@ def test_a_name_that_there_is_not_is_named():
     with pytest.raises(ValueError, match="teaches 'adapt'"):
         load_method("adapt", "textcraft", taught=True)
     with pytest.raises(ValueError, match="reads none"):
-        make_taught_ablation(SEPARATE)
+        make_taught_ablation(SEPARATE, TEXTCRAFT)
     with pytest.raises(ValueError, match="state machine for 'chess'"):
         load_method("stateflow", "chess")
 
@@ -163,3 +163,18 @@ def test_the_command_line_plays_nothing_by_an_adapter_that_does_not_teach_it(
     assert main(["suite", "--tasks", "1", "--out", str(out), "--methods", *methods]) == 2
     assert "--adapter none" in capsys.readouterr().err
     assert not out.exists()
+
+
+@pytest.mark.parametrize("examples", ["webshop", "sql", "bash"])
+@pytest.mark.parametrize("name", [name for name, it in ABLATIONS.items() if it.prompt])
+def test_an_ablation_without_its_prompt_is_not_offered(name, examples):
+    with pytest.raises(ValueError, match=f"{name!r} is not played on {examples}: "):
+        load_method(name, examples)
+
+
+@pytest.mark.parametrize("examples", ["datacommons", "icu"])
+def test_a_taught_model_loses_the_same_on_questions_as_one_that_reads_examples(examples):
+    name = "thread, no variables"
+    shown, taught = (load_method(name, examples, taught=taught) for taught in (False, True))
+    assert shown.fixed == taught.fixed == {"scope": "own"}
+    assert load_method(name, "textcraft", taught=True).fixed == {"scope": "none"}

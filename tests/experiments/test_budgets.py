@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import csv
 import re
+from itertools import count
 
 import pytest
 from helpers.suites import THREAD, speak, suite, tasks
 
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env, Step
-from thread_kit.envs.registry import BENCHMARKS
-from thread_kit.experiments.budgets import OF_SESSION, Limit, apply_budget, budget_of, sources_of
+from thread_kit.envs.registry import BENCHMARKS, OWN, find_benchmark
+from thread_kit.experiments import method_registry
+from thread_kit.experiments.budgets import (
+    OF_SESSION,
+    Limit,
+    apply_budget,
+    budget_of,
+    own_limit,
+    sources_of,
+)
 from thread_kit.experiments.method import SessionMethod
-from thread_kit.experiments.method_registry import BUILDERS, VARIANTS
+from thread_kit.experiments.method_registry import BUILDERS, VARIANTS, has_trials, load_method
 from thread_kit.paths import resource
 
 with resource("data/budgets.csv").open(encoding="utf-8", newline="") as file:
@@ -53,7 +62,7 @@ def look_around(text: str) -> str:
 def test_each_limit_is_printed_once_and_says_where():
     places = [(row["method"], row["benchmark"], row["unit"]) for row in ROWS]
     assert len(set(places)) == len(places)
-    units = {"calls", "new_tokens", "actions", "iterations", "trials", "turns", "d_max"}
+    units = {"calls", "new_tokens", "actions", "iterations", "trials", "turns", "d_max", "subtasks"}
     assert {unit for _, _, unit in places} == units
     for row in ROWS:
         assert re.fullmatch(r"[1-9]\d*|", row["value"]), row
@@ -89,14 +98,87 @@ def test_every_method_has_a_budget_on_every_benchmark_of_the_papers():
         ("try again", "textcraft", "trials", 4),
         ("reflexion", "alfworld", "trials", 3),
         # StateFlow, sections 4.1 and 4.2, appendix B.1
-        ("stateflow, 10 states", "alfworld", "turns", 50),
+        ("stateflow, 10 states", "alfworld", "actions", 50),
+        ("react+reflexion", "alfworld", "iterations", 50),
+        ("react+reflexion", "alfworld", "trials", 6),
         ("stateflow+reflexion", "alfworld", "trials", 6),
-        ("stateflow", "sql", "turns", 10),
+        ("stateflow", "sql", "actions", 10),
+        ("plan-and-solve", "sql", "turns", 10),
+        ("tdag", "webshop", "iterations", 15),
+        ("decomp", "webshop", "iterations", 45),
+        ("thread+reflexion", "alfworld", "calls", 600),
         ("react", "bash", "actions", 10),
     ],
 )
 def test_the_papers_numbers(method, benchmark, unit, value):
     assert budget_of(method, benchmark)[unit].value == value
+
+
+EXAMPLES = {"alfworld": "alfworld-heat"}
+"""Where the few-shot prompts have another name than the benchmark."""
+
+
+@pytest.fixture(scope="module")
+def consumed():
+    """The lines of the table that a method reads when it is made, or a session when it is played.
+
+    Whatever the kit can make is made, so a pair of its own that lacks a line is an error here.
+    """
+    lines: set[tuple[str, str, str]] = set()
+    table = {(row["method"], row["benchmark"], row["unit"]) for row in ROWS}
+
+    def read(method: str, benchmark: str, unit: str) -> None:
+        name = method.partition(",")[0]
+        while not any(place[:2] == (name, benchmark) for place in table) and "-" in name:
+            name = name.rpartition("-")[0]
+        name = {"try-again": "try again"}.get(name, name)
+        lines.update({(name, benchmark, unit), ("*", benchmark, unit)} & table)
+
+    def own_limit_noted(method, benchmark, unit):
+        value = own_limit(method, benchmark, unit)
+        read(method, benchmark.name, unit)
+        return value
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(method_registry, "own_limit", own_limit_noted)
+        for benchmark in OWN:
+            for method in (*BUILDERS, *benchmark.methods):
+                try:
+                    load_method(method, EXAMPLES.get(benchmark.name, benchmark.name))
+                except FileNotFoundError:
+                    continue
+                except ValueError as error:
+                    if "budgets.csv" in str(error):
+                        raise
+                    continue
+                for unit in (*OF_SESSION, "actions"):
+                    read(method, benchmark.name, unit)
+    return lines
+
+
+def test_every_line_is_read_and_no_method_lacks_one(consumed):
+    places = {(row["method"], row["benchmark"], row["unit"]) for row in ROWS}
+    assert places - consumed == set()
+
+
+def test_a_benchmark_of_the_kit_without_a_line_is_an_error():
+    assert own_limit("mine", find_benchmark("hanoi"), "iterations") == 20
+    with pytest.raises(ValueError, match="has no iterations of 'mine' on textcraft; add the line"):
+        own_limit("mine", find_benchmark("textcraft"), "iterations")
+
+
+@pytest.mark.parametrize("method", ["stateflow", "sf_chat", "stateflow, 10 states"])
+def test_stateflow_has_its_fifty_rounds_with_the_environment(tmp_path, method):
+    """Init and Plan, which need none, are not counted among them."""
+    numbers = count()
+
+    def speak(text: str) -> str:
+        return f"> go to cabinet {next(numbers)} =>"
+
+    made = load_method(method, "alfworld-heat")
+    row = play(tmp_path, method, methods=[made], models={"scripted": ScriptedEngine(speak)})
+    assert not row["error"]
+    assert (row["actions"], row["out_of_actions"]) == (50, True)
 
 
 def test_a_benchmark_of_ones_own_has_none():
@@ -120,6 +202,14 @@ def test_what_is_chosen_comes_before_the_table():
     assert yard.max_actions is None
     said = sources_of({"calls": 200, "new_tokens": 40, "depth": 30}, budget)
     assert said == {"calls": "THREAD, released code", "new_tokens": "chosen"}
+
+
+@pytest.mark.parametrize("benchmark", ["datacommons", "icu"])
+def test_questions_count_no_actions(benchmark):
+    env = find_benchmark(benchmark).environment(split="test", number=0)
+    with pytest.raises(ValueError, match="only where they are counted"):
+        apply_budget(budget_of("thread", benchmark), env, {"actions": 5})
+    env.close()
 
 
 @pytest.mark.parametrize("actions", [0, -1, 5])
@@ -193,3 +283,16 @@ def test_the_defaults_of_before_are_still_the_same_episode(tmp_path):
     again = suite(path, **given, options=options, models=models).run(progress=False)
     assert again.rows == first.rows
     assert engine.seen == []
+
+
+@pytest.mark.parametrize("name", [*BUILDERS, *VARIANTS])
+def test_trials_can_be_chosen_where_a_program_has_them(name):
+    """Of each method, wherever the kit can make it."""
+    for benchmark in OWN:
+        try:
+            method = load_method(name, EXAMPLES.get(benchmark.name, benchmark.name))
+        except (ValueError, FileNotFoundError):
+            continue
+        program = method.fixed.get("program")
+        takes_them = "trials" in getattr(program, "keywords", {})
+        assert has_trials(name) is takes_them, benchmark.name

@@ -9,6 +9,7 @@ from helpers.suites import speak
 
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.experiments.ablations import ABLATIONS
 from thread_kit.experiments.compare_widget import CompareWidget
@@ -96,7 +97,7 @@ def test_the_same_method_on_both_sides_is_played_once():
 
 def test_switches_need_two_methods():
     with pytest.raises(ValueError, match="at least two"):
-        CompareWidget(ScriptedEngine([]), Lock(), {"thread": TAUGHT["thread"]()})
+        CompareWidget(ScriptedEngine([]), Lock(), {"thread": TAUGHT["thread"](TEXTCRAFT)})
 
 
 def test_trees_stand_in_columns_and_as_text_below_one_another():

@@ -488,6 +488,44 @@ def test_where_the_environment_is_over_and_lost_nothing_is_tried_either():
     assert (len(episode.threads), claims_success(episode)) == (1, False)
 
 
+class Shop(Lock):
+    """Is over with the first action, and does not say whether it was the right one."""
+
+    announces_success = False
+
+    def __init__(self, reward: float) -> None:
+        super().__init__()
+        self.reward = reward
+
+    def step(self, action: str) -> Step:
+        return Step("Bought.", self.reward, True, False, {})
+
+
+@pytest.mark.parametrize("reward", [1.0, 0.5])
+@pytest.mark.parametrize("verdict", [YES, NO])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_where_the_environment_says_nothing_of_success_the_executor_does(reward, verdict, depth):
+    """Over- and under-estimation (appendix F) can both be seen."""
+    said = {
+        "Task: open it.": [NO] if depth == 2 else ["> buy =>", verdict],
+        "plan Task: open it.": [plan("Step 1 OR Step 2", 2) + "#END#"],
+        "Task: task 1.": ["> buy =>", verdict],
+    }
+    episode = play(an_adapt(iterations=1), by_title(said), env=Shop(reward))
+    assert (episode.reward, claims_success(episode)) == (reward, verdict is YES)
+    assert len(episode.threads) == (3 if depth == 2 else 1), "nothing else can be tried"
+    assert k_max(episode) == depth
+
+
+def test_what_goes_on_after_such_an_end_claims_nothing():
+    episode = play(an_adapt(), ["> buy =>", "> buy =>"], env=Shop(1.0))
+    assert (episode.status, claims_success(episode)) == (Status.ENDED, False)
+
+
+def test_methods_without_executors_claim_nothing():
+    assert claims_success(play(None, ["print('Task completed!')\n#END#"], prompts=[])) is None
+
+
 def test_each_executor_has_its_own_iterations():
     said = {
         "Task: open it.": ["> push =>"] * 3,

@@ -143,7 +143,12 @@ def _list_notes(item: PaperItem, rows: pd.DataFrame) -> tuple[str, ...]:
 
 def _list_absent(item: PaperItem) -> list[str]:
     """The methods of the published table that are not among ours."""
-    ours = {name for method in item.known_methods() for name in list_published_names(method)}
+    ours = {
+        name
+        for method in item.known_methods()
+        for benchmark in item.benchmarks
+        for name in list_published_names(method, benchmark)
+    }
     printed = dict.fromkeys(item.load_numbers()["method"]) if item.study else {}
     return [method for method in printed if method.casefold() not in ours]
 

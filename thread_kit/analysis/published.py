@@ -48,6 +48,12 @@ StateFlow's ReAct+Reflexion has six trials (Figure 6), "reflexion" here the ADaP
 four, so the two are not one method.
 """
 
+OTHER_METHODS = dict.fromkeys(
+    ("InterCode SQL", "InterCode Bash"), ("try again", "react-hybrid", "react-by-type")
+)
+"""By benchmark, our methods whose names the papers have there for another: StateFlow's Try Again
+sees the reward, and its ReAct has no executor's prompt."""
+
 RULES = {"nearest": "nearest actions", "mariadb": "in MariaDB"}
 """What a row of ours says of the other rules (`Benchmark.rules`) by which it was played."""
 
@@ -86,8 +92,13 @@ def load_published(
     return rows.reset_index(drop=True)
 
 
-def list_published_names(method: str) -> list[str]:
-    """The names under which the papers' numbers of a method of ours stand, in small letters."""
+def list_published_names(method: str, benchmark: str | None = None) -> list[str]:
+    """The names under which the papers' numbers of a method of ours stand, in small letters.
+
+    benchmark: as the papers call it; none where they have another method by that name.
+    """
+    if method in OTHER_METHODS.get(benchmark or "", ()):
+        return []
     return [name.casefold() for name in PUBLISHED_NAMES.get(method, (method,))]
 
 
@@ -121,7 +132,9 @@ def compare_with_published(
     theirs = theirs[
         theirs["metric"].isin(RATES) & (theirs["group"] == "All") & (theirs["paper"] != "THREAD v1")
     ]
-    rows = _ours(ours, theirs, same_model or {}) + [_theirs(row) for _, row in theirs.iterrows()]
+    rows = _ours(ours, theirs, same_model or {}, benchmark) + [
+        _theirs(row) for _, row in theirs.iterrows()
+    ]
     table = pd.DataFrame(rows)
     return table.astype({"cut": "Int64"}) if "cut" in table else table
 
@@ -214,7 +227,7 @@ def _source(row: Mapping[Any, Any], tasks: int, theirs: pd.DataFrame) -> str:
 
 
 def _ours(
-    ours: pd.DataFrame, theirs: pd.DataFrame, same_model: Mapping[str, str]
+    ours: pd.DataFrame, theirs: pd.DataFrame, same_model: Mapping[str, str], benchmark: str
 ) -> list[dict[str, object]]:
     ours, by = _tell_apart(ours)
     made_here = any(find_benchmark(name).synthetic for name in set(ours["environment"]))
@@ -223,7 +236,8 @@ def _ours(
         name = same_model.get(row["model"])
         split, tasks = row.get("split", ""), int(row["tasks"])
         same = theirs[(theirs["model"] == name) & (theirs["split"] == _published_split(split))]
-        same = same[same["method"].str.casefold().isin(list_published_names(row["method"]))]
+        names = list_published_names(row["method"], benchmark)
+        same = same[same["method"].str.casefold().isin(names)]
         if name is None:
             kind, note = "own run", "another model than any that is published here"
         elif made_here:

@@ -192,10 +192,10 @@ def report(results: Results, benchmark: Benchmark, *, seeds: int) -> None:
     if benchmark.published is None:
         return
     table = compare_with_published(frame)
-    played = {
-        name for method in frame["method"] for name in (method, *list_published_names(method))
-    }
-    table = table[table["method"].str.casefold().isin(played)].drop(columns="note")
+    played = set(frame["method"])
+    names = {name for own in played for name in list_published_names(own, benchmark.published)}
+    theirs = table["kind"].eq("published")
+    table = table[~theirs | table["method"].str.casefold().isin(names)].drop(columns="note")
     _print("Beside the published numbers, which are other models' unless it says so", table)
 
 

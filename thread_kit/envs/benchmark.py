@@ -59,7 +59,8 @@ class Benchmark:
     max_depth: d_max of the ADaPT paper (section 4.2), and its number of trials, where
         data/budgets.csv has no line for the benchmark.
     executors: roles of ADaPT's own executor prompts ("executor", "atomic"); else it is ReAct's.
-    carry: whether an executor reads the last step of the one before (`methods/adapt.py`).
+    carry: whether an executor begins where the last success has left the environment, if that can
+        undo, and reads the last step of that one (`methods/adapt.py`).
     handlers: the names of DecomP's sub-task handlers.
     machines: StateFlow's, by the names of the few-shot prompts (`Env.examples`); behind some a
         variant (" 10 states").

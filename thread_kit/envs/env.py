@@ -29,16 +29,21 @@ class Env(ABC):
     """One task of one environment, for one episode; make a new one for the next episode.
 
     name: the benchmark ("textcraft").
-    max_actions: after so many the episode is truncated; None where there is no such limit.
+    max_actions: only of an environment that counts them: after so many the episode is truncated;
+        None is no limit.
     task: what identifies the task within the benchmark, e.g. {"split": "test", "number": 12}.
     packages: those (by their names on the package index) whose version can change what an episode
         comes to; the trace says which were installed.
+    can_undo: whether `reset` and the same actions again may take the place of what was done in a
+        trial. LATS needs it; without it an executor of ADaPT begins where the one before it ended.
+    announces_success: whether what it says at its end tells that the task is solved.
     """
 
     name: str
     task: dict[str, Any]
     packages: tuple[str, ...] = ()
-    max_actions: int | None = None
+    can_undo: bool = True
+    announces_success: bool = True
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.task.items())
@@ -76,6 +81,11 @@ class Env(ABC):
     def find_nearest(self, action: str) -> str:
         """The valid action that is most like this text, where the environment knows which are."""
         return action
+
+    @property
+    def is_handed_in(self) -> bool:
+        """Whether the task is over for good, so that no other trial of it may begin."""
+        return False
 
     def judge(self, text: str) -> bool:
         """Whether what a trial said solves the task, by the answer that the benchmark knows.

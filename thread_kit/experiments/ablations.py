@@ -64,21 +64,22 @@ def load_ablation(name: str, benchmark: Benchmark, examples: str) -> SessionMeth
     """An ablation with few-shot prompts.
 
     examples: the name of those that fit a task (`Env.examples`).
-    Raises ValueError for a name that there is not, FileNotFoundError for a missing prompt.
+    Raises ValueError for a name that there is not, and where nobody has written its prompt.
     """
     ablation = _find(name)
     if benchmark.dialect.code and "abstract" in ablation.fixed:
         raise ValueError(f"observations on {examples} keep their words: {name!r} is 'thread'")
-    prompt = benchmark.load_prompt(f"{examples}{ablation.prompt}")
-    fixed = dict(ablation.fixed)
-    if benchmark.dialect.code and fixed.get("scope") == "none":
-        fixed["scope"] = "own"
+    try:
+        prompt = benchmark.load_prompt(f"{examples}{ablation.prompt}")
+    except FileNotFoundError as error:
+        raise ValueError(f"{name!r} is not played on {examples}: {error}") from error
+    fixed = _fix(ablation, benchmark)
     if name == SEPARATE:
         fixed["main_prompt"], prompt = split_prompt(prompt)
     return SessionMethod(name, prompt, fixed)
 
 
-def make_taught_ablation(name: str) -> SessionMethod:
+def make_taught_ablation(name: str, benchmark: Benchmark) -> SessionMethod:
     """An ablation of a model that was taught THREAD and reads no examples.
 
     It was taught the whole, so what it loses is not what a model would lose that was shown
@@ -88,7 +89,7 @@ def make_taught_ablation(name: str) -> SessionMethod:
     ablation = _find(name)
     if name == SEPARATE:
         raise ValueError(f"{name!r} changes the few-shot prompts, and a taught model reads none")
-    return SessionMethod(name, EMPTY, dict(ablation.fixed))
+    return SessionMethod(name, EMPTY, _fix(ablation, benchmark))
 
 
 def split_prompt(prompt: Prompt) -> tuple[Prompt, Prompt]:
@@ -100,6 +101,14 @@ def split_prompt(prompt: Prompt) -> tuple[Prompt, Prompt]:
         Prompt(f"{prompt.name} (main)", main, prompt.dialect),
         Prompt(f"{prompt.name} (others)", others, prompt.dialect),
     )
+
+
+def _fix(ablation: Ablation, benchmark: Benchmark) -> dict[str, Any]:
+    """What is fixed of a session: where threads compute, each has its own variables, not none."""
+    fixed = dict(ablation.fixed)
+    if benchmark.dialect.code and fixed.get("scope") == "none":
+        fixed["scope"] = "own"
+    return fixed
 
 
 def _find(name: str) -> Ablation:

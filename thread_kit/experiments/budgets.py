@@ -3,7 +3,8 @@
     budget_of("adapt", "textcraft")["iterations"]  # Limit(value=20, source="ADaPT, appendix A")
 
 `calls`, `new_tokens`, `tokens` and `seconds` are a session's, `actions` the environment's; a method
-whose own loop has a budget reads `iterations`, `trials`, `d_max` or `turns` here when it is made.
+whose own loop has a budget reads `iterations`, `trials`, `d_max`, `turns` or `subtasks` here when
+it is made.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Limit(NamedTuple):
 
 
 Budget = Mapping[str, Limit]
-"""By unit: calls, actions, turns, iterations, trials, d_max; new_tokens a call."""
+"""By unit: calls, actions, turns, iterations, trials, d_max, subtasks; new_tokens a call."""
 
 
 def budget_of(method: str, benchmark: str) -> dict[str, Limit]:
@@ -52,18 +53,25 @@ def budget_of(method: str, benchmark: str) -> dict[str, Limit]:
 
 
 def own_limit(method: str, benchmark: Benchmark, unit: str) -> int:
-    """A budget of a method's own loop: iterations, trials, d_max, turns.
+    """A budget of a method's own loop: iterations, trials, d_max, turns, subtasks.
 
-    Where the table has no line: 20 iterations, d_max times as many where ReAct is the whole method
-    (ADaPT, section 4.2 and appendix A), the record's d_max, as many trials, and 60 turns. Raises
-    KeyError for another unit.
+    For a benchmark that the table has not: 20 iterations and sub-tasks, d_max times as many
+    iterations where ReAct is the whole method (ADaPT, section 4.2 and appendix A), the record's
+    d_max, as many trials, and 60 turns. Raises ValueError where it has the benchmark and no such
+    line, KeyError for another unit.
     """
+    budget = budget_of(method, benchmark.name)
+    if budget and unit not in budget:
+        raise ValueError(
+            f"data/budgets.csv has no {unit} of {method!r} on {benchmark.name}; add the line, with "
+            "the paper that it is from"
+        )
     deep = Limit(benchmark.max_depth, "ADaPT, section 4.2")
     alone = benchmark.max_depth if method.startswith(("react", "nlep")) else 1
     iterations = Limit(20 * alone, "ADaPT, section 4.2 and appendix A")
     defaults = {"iterations": iterations, "d_max": deep, "trials": deep}
-    defaults["turns"] = Limit(60, "this kit")
-    value = {**defaults, **budget_of(method, benchmark.name)}[unit].value
+    defaults |= {"turns": Limit(60, "this kit"), "subtasks": Limit(20, "this kit")}
+    value = {**defaults, **budget}[unit].value
     assert value is not None  # only a session's budgets can be without limit
     return value
 

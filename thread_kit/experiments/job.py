@@ -180,8 +180,8 @@ class RunningJob:
         of the row with smaller budgets that it went on from, if it did.
         state: the last one of StateFlow's machine; None for other methods. trials: how many were
         begun; where the task is solved, by the last of them.
-        claimed: what a method with executors finds of its own success. k_max: the levels that ADaPT
-        has used (ADaPT paper, sections 6.3 and F).
+        claimed: what a method with executors finds of its own success; None for others. k_max: the
+        levels that ADaPT has used (ADaPT paper, sections 6.3 and F).
         """
         if self._row:
             return self._row
@@ -219,7 +219,7 @@ class RunningJob:
             "engine": header.get("model"),
             **(self._env.measures if self._env else {}),
             "others": _other_models(header) or None,
-            "claimed": claims_success(episode) if "program" in header else None,
+            "claimed": claims_success(episode),
             "k_max": k_max(episode),
             **self._extends,
         }

@@ -115,7 +115,8 @@ def _thread_lines(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 
 def _nlep(benchmark: Benchmark, examples: str) -> SessionMethod:
-    return _method("nlep", nlep, _load_prompt(benchmark, f"nlep/{examples}"))
+    program = partial(nlep, calls=own_limit("nlep", benchmark, "iterations"))
+    return _method("nlep", program, _load_prompt(benchmark, f"nlep/{examples}"))
 
 
 def _nlep_react(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -141,9 +142,9 @@ def _react_refined(benchmark: Benchmark, examples: str) -> SessionMethod:
     return _method("react, refined", _executor("react", benchmark), prompt)
 
 
-def _taught_react() -> SessionMethod:
+def _taught_react(benchmark: Benchmark) -> SessionMethod:
     """Of a model that needs no examples: nothing is done before it begins."""
-    iterations = own_limit("react", find_benchmark("textcraft"), "iterations")
+    iterations = own_limit("react", benchmark, "iterations")
     return _method("react", partial(react, iterations=iterations), EMPTY)
 
 
@@ -157,17 +158,21 @@ def _stateflow(
 
 
 def _machine(
-    benchmark: Benchmark, examples: str, variant: str = "", without: Sequence[str] = ()
+    benchmark: Benchmark,
+    examples: str,
+    variant: str = "",
+    without: Sequence[str] = (),
+    method: str = "stateflow",
 ) -> tuple[Program, tuple[Prompt, ...]]:
     """StateFlow as a program, and its prompts: none for the main thread, then the agents'.
 
-    without: in small letters.
+    without: in small letters. method: whose turns it has.
     """
     machine = _find_machine(benchmark, examples + variant)
     names = {name.lower(): name for name in machine.states}
     machine = machine.without(*(names.get(name, name) for name in without))
     agents = _load_agents(benchmark, examples, variant, machine)
-    turns = own_limit("stateflow", benchmark, "turns")
+    turns = own_limit(method, benchmark, "turns")
     program = partial(stateflow, machine=machine, agents=agents, turns=turns)
     main = replace(EMPTY, dialect=replace(benchmark.dialect, spawn=None))
     return program, (main, *agents.values())
@@ -219,6 +224,7 @@ def _sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> SessionM
 
 
 def _try_again(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
+    prompt = _load_executor(benchmark, examples, executor)
     program = partial(
         try_again,
         trials=own_limit("try again", benchmark, "trials"),
@@ -226,7 +232,6 @@ def _try_again(benchmark: Benchmark, examples: str, executor: str = SHARED) -> S
         start=benchmark.start,
     )
     name = "try again" if executor == SHARED else _named("try-again", executor)
-    prompt = _load_executor(benchmark, examples, executor)
     return _method(name, program, prompt)
 
 
@@ -246,8 +251,8 @@ def _reflect(
     scope: str = "",
 ) -> SessionMethod:
     """Reflexion on top of an actor. prompts: the actor's, its own first."""
-    trials = own_limit(name, benchmark, "trials")
     reflect = _load_prompt(benchmark, f"reflexion/{benchmark.name}")
+    trials = own_limit(name, benchmark, "trials")
     program = partial(reflexion, actor=actor, reflect=reflect, trials=trials)
     method = _method(name, program, *prompts, reflect)
     return replace(method, fixed={**method.fixed, "scope": scope}) if scope else method
@@ -270,8 +275,16 @@ def _reflexion_by_gold_answer(benchmark: Benchmark, examples: str) -> SessionMet
 
 
 def _stateflow_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
-    actor, prompts = _machine(benchmark, examples)
-    return _reflect("stateflow+reflexion", actor, prompts, benchmark)
+    name = "stateflow+reflexion"
+    actor, prompts = _machine(benchmark, examples, method=name)
+    return _reflect(name, actor, prompts, benchmark)
+
+
+def _react_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """The StateFlow paper's (section 4.2, Figure 6), on ReAct's own two examples of a type."""
+    prompt = _load_prompt(benchmark, f"react/{examples}")
+    name = "react+reflexion"
+    return _reflect(name, _executor(name, benchmark), (prompt,), benchmark)
 
 
 def _thread_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -299,6 +312,7 @@ def _lats(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 
 def _plan_and_execute(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
+    planner = _load_prompt(benchmark, f"plan_and_execute/{benchmark.name}")
     prompt = _load_executor(benchmark, examples, executor)
     program = partial(
         plan_and_execute,
@@ -307,9 +321,7 @@ def _plan_and_execute(benchmark: Benchmark, examples: str, executor: str = SHARE
         start=benchmark.start,
         carry=benchmark.carry,
     )
-    planner = _load_prompt(benchmark, f"plan_and_execute/{benchmark.name}")
-    name = _named("plan-and-execute", executor)
-    return _method(name, program, planner, prompt)
+    return _method(_named("plan-and-execute", executor), program, planner, prompt)
 
 
 def _plan_and_solve(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -339,9 +351,11 @@ def _adapt(
 
 def _decomp(benchmark: Benchmark, examples: str) -> SessionMethod:
     path = f"decomp/{benchmark.name}"
+    main = _load_prompt(benchmark, path)
     handlers = {name: _load_prompt(benchmark, f"{path}-{name}") for name in benchmark.handlers}
-    program = partial(decomp, handlers=handlers)
-    return _method("decomp", program, _load_prompt(benchmark, path), *handlers.values())
+    iterations = own_limit("decomp", benchmark, "iterations")
+    program = partial(decomp, handlers=handlers, iterations=iterations)
+    return _method("decomp", program, main, *handlers.values())
 
 
 def _tdag(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -351,6 +365,7 @@ def _tdag(benchmark: Benchmark, examples: str) -> SessionMethod:
         tdag,
         generator=generator,
         executor=executor,
+        subtasks=own_limit("tdag", benchmark, "subtasks"),
         iterations=own_limit("tdag", benchmark, "iterations"),
         start=benchmark.start,
     )
@@ -388,6 +403,7 @@ VARIANTS: dict[str, Builder] = {
     "try-again-by-type": partial(_try_again, executor=BY_TYPE),
     "reflexion-by-type": partial(_reflexion, executor=BY_TYPE),
     "adapt-by-type": partial(_adapt, executor=BY_TYPE),
+    "react+reflexion": _react_reflexion,
     f"stateflow, {TEN}": partial(_stateflow, variant="-split"),
     f"sf_chat, {TEN}": partial(_sf_chat, variant="-split"),
     "plan-and-solve": _plan_and_solve,
@@ -400,16 +416,17 @@ VARIANTS: dict[str, Builder] = {
     "nlep+react": _nlep_react,
     GOLD_ANSWER: _reflexion_by_gold_answer,
 }
-"""Those that only some benchmarks have (`Benchmark.methods`). On ALFWorld: the executors of ADaPT
-paper alone, and its methods with other ones (Figure 5, Table 6); a machine with more states; the
-same examples for tasks of all types (THREAD paper, appendix D). On InterCode: the baselines of the
-StateFlow paper (section 4.1, A.3). On questions about data: threads that need not wait (THREAD
-paper, section 2.2), that ask for one figure a line (this kit's own), programs (section 4.4), and
-trials that are told whether they are right."""
+"""Those that only some benchmarks have (`Benchmark.methods`). The shared executor alone, where it
+has a prompt of its own. On ALFWorld: the other executors of ADaPT paper alone, and its methods with
+them (Figure 5, Table 6); Reflexion as the StateFlow paper has it (Figure 6); a machine with more
+states; the same examples for tasks of all types (THREAD paper, appendix D). On InterCode: the
+baselines of the StateFlow paper (section 4.1, A.3). On questions about data: threads that need not
+wait (THREAD paper, section 2.2), that ask for one figure a line (this kit's own), programs (section
+4.4), and trials that are told whether they are right."""
 
 
-TAUGHT: dict[str, Callable[[], SessionMethod]] = {
-    "thread": partial(SessionMethod, "thread"),
+TAUGHT: dict[str, Callable[[Benchmark], SessionMethod]] = {
+    "thread": lambda benchmark: SessionMethod("thread"),
     "react": _taught_react,
     **{name: partial(make_taught_ablation, name) for name in ABLATIONS if name != SEPARATE},
 }
@@ -444,7 +461,7 @@ def list_methods() -> list[str]:
 
 def has_trials(name: str) -> bool:
     """Whether a method gives the task to its actor again and again."""
-    return name.endswith("reflexion") or name == "try again"
+    return "reflexion" in name or name == "try again" or name.startswith("try-again")
 
 
 def _with_trials(method: SessionMethod, trials: int) -> SessionMethod:
@@ -473,7 +490,7 @@ def load_method(
     if taught:
         if name not in TAUGHT:
             raise ValueError(f"no adapter teaches {name!r}; those taught: {', '.join(TAUGHT)}")
-        return TAUGHT[name]()
+        return TAUGHT[name](benchmark)
     builders = BUILDERS | {variant: VARIANTS[variant] for variant in benchmark.methods}
     whole, *left_out = name.split(LEFT_OUT)
     if whole not in builders or (left_out and whole not in WITH_STATES):

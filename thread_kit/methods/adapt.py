@@ -11,8 +11,9 @@
 
 A thread is one call of ADAPT: its own text is the executor's, its children are the planner and the
 sub-tasks. Success is what the executor says of itself, never the environment's reward (section
-3.1). Where the environment itself is over, everything is: an executor that has won has succeeded,
-and no planner is asked any more.
+3.1). Where the environment itself is over, everything is, and no planner is asked any more: an
+executor that the environment calls the winner has succeeded; where it says nothing of success
+(WebShop, InterCode), the executor is asked once more what it finds of itself.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Act, Finished, NewThread, Request, Restore, Status, Steps
+from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
 
 
@@ -124,12 +126,24 @@ def k_max(episode: Episode) -> int | None:
     return 1 + max((thread.depth for thread in own), default=0)
 
 
-def claims_success(episode: Episode) -> bool:
+JUDGING = ("react", "adapt", "plan_and_execute", "try_again")
+"""The programs whose executors judge themselves; of Reflexion it is its actor's."""
+
+
+def claims_success(episode: Episode) -> bool | None:
     """What a method with executors finds of its own success (section 3.1, appendix F).
 
     The last verdict in the main thread: AND and OR stop at the step that decides them. Where the
-    environment has won, nobody asks.
+    environment has announced that it is won, nobody asks, and the thread ends with what it said.
+    The reward is not looked at otherwise. None for methods without executors.
     """
+    program = episode.header.get("program")
+    while isinstance(program, dict):
+        program = program.get("actor") or program["name"]
+    if program not in JUDGING or episode.dialect.code:
+        return None
     spans = episode.threads[0].sequence.spans if episode.threads else ()
-    said = spans[-1].text.removesuffix(episode.dialect.end) if spans else ""
-    return episode.reward == 1 or completed(until_verdict(said) or said)
+    text = spans[-1].text.removesuffix(episode.dialect.end) if spans else ""
+    if spans and spans[-1].provenance is Provenance.OBSERVED:
+        return episode.threads[0].status.is_end and episode.reward == 1
+    return completed(until_verdict(text) or text)

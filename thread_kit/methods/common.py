@@ -60,7 +60,8 @@ class Progress:
 
     actions: of those that succeeded, in order; known: the last of them and what was observed, as
         steps stand in a thread. Failures hand nothing on.
-    won: whether the environment's task is won, once it is over; None before.
+    won: once the environment is over, whether its task is won: by its own word, or else by that of
+        the executor which ended it. None before.
     """
 
     actions: tuple[str, ...] = ()

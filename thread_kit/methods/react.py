@@ -5,10 +5,12 @@
       Y = Y + LLM(q + c + Y)       # thoughts, and the next action
       if Y is over then return Y
       Y = Y + E(action)
+      if E says that it is won, or lost, then return Y
 
 It is also the executor of the ADaPT paper (section 3.1), which all methods there share: it is over
-where it says "Task completed!" or "Task failed!" of itself, or where the environment is over. There
-it has 20 iterations on TextCraft and on ALFWorld, and 60 as a method of its own (appendix A). A
+where it says "Task completed!" or "Task failed!" of itself, or where the environment says that it
+is won or lost; one that only ends (WebShop, InterCode) leaves the verdict to the executor. There it
+has 20 iterations on TextCraft and on ALFWorld, and 60 as a method of its own (appendix A). A
 thought is an iteration as an action is, though one call of the model may write several.
 
 In a dialect of code the text is a program with thoughts in it, and an action shows what a line of
@@ -18,10 +20,11 @@ it prints: that is NLEP+ReAct (THREAD paper, section 4.4). An iteration is a cal
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from thread_kit.dialect import Dialect
 from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.common import Code, own_text, until_verdict, verdict
+from thread_kit.methods.common import Code, completed, own_text, until_verdict, verdict
 from thread_kit.requests import (
     ENDS,
     Act,
@@ -52,7 +55,8 @@ def react(
     (ADaPT paper, appendix A: the inventory). known: steps of another thread that stand at the start
     of this one. temperature: None is the episode's.
 
-    The variables of what it returns: `actions`, all that it took, and `won`, as in `Progress`.
+    The variables of what it returns: `actions`, all that it took, and where the environment is over
+    `won`, as in `Progress`.
     """
     dialect = thread.dialect
     Y = Sequence()
@@ -66,7 +70,8 @@ def react(
 
     code = Code()
     used = 0
-    while used < iterations:
+    is_over = False
+    while used < iterations or is_over:
         # Y = Y + LLM(q + c + Y)
         generated: Generated = yield Generate(Y, temperature)
         Y += generated.span
@@ -75,21 +80,24 @@ def react(
         yield from code.run(Y, generated.stop, dialect)
         # if Y is over then return Y
         judged = "" if dialect.code else until_verdict(written)
-        if judged or generated.stop in ENDS:
+        if judged or generated.stop in ENDS or is_over:
             words = judged or own_text(Sequence((generated.span,)), dialect)
             printed = "\n".join(filter(None, [code.printed, words]))
-            status = Status.ENDED if judged else ENDS[generated.stop]
-            return Finished(Y, status, {"actions": tuple(taken)}, printed)
+            status = Status.ENDED if judged else ENDS.get(generated.stop, Status.ENDED)
+            variables: dict[str, Any] = {"actions": tuple(taken)}
+            if is_over:  # and the executor alone can say whether the task is solved
+                variables["won"] = status.is_end and completed(printed)
+            return Finished(Y, status, variables, printed)
         # Y = Y + E(action)
         if Y.last_line_is_own and dialect.is_action(Y.last_line):
             action = xi_after_mark(Y, {}, dialect)
             observation: Observation = yield Act(action)
             Y += thread.observed(observation.strip())
             taken.append(action)
-            if observation.is_over:
-                won = observation.reward == 1
-                variables = {"actions": tuple(taken), "won": won}
-                return Finished(Y, Status.ENDED, variables, verdict(won))
+            is_over = observation.is_over
+            if observation.won is not None:
+                variables = {"actions": tuple(taken), "won": observation.won}
+                return Finished(Y, Status.ENDED, variables, verdict(observation.won))
         else:
             Y += thread.instruction(dialect.closed(NO_ACTION))
     return Finished(Y, Status.OUT_OF_CALLS, {"actions": tuple(taken)})

@@ -43,8 +43,11 @@ def reflexion(
         if trial == trials:
             break
         # if the evaluator finds T solved then return True
-        if (yield Restart(answer)) is None:
+        context = yield Restart(answer)
+        if context is None:
             return Finished(Y, Status.ENDED, {}, answer if thread.dialect.code else verdict(True))
+        if context is False:  # it was handed in for good
+            break
         # memory = memory + [reflect(T, Y)]
         trial_text = f"{thread.context}\n{child.sequence.text}".rstrip()
         Y, lesson, _ = yield from ask(

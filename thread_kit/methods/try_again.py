@@ -37,8 +37,12 @@ def try_again(
     # for trial = 1 ... d_max do
     for trial in range(1, trials + 1):
         # if T is solved then return True
-        if trial > 1 and (yield Restart()) is None:
-            return Finished(Y, Status.ENDED, {}, verdict(True))
+        if trial > 1:
+            context = yield Restart()
+            if context is None:
+                return Finished(Y, Status.ENDED, {}, verdict(True))
+            if context is False:  # it was handed in for good
+                break
         # executor(T), from the start of the environment
         heat = None if trial == 1 else temperature
         executor = partial(react, iterations=iterations, start=start, temperature=heat)

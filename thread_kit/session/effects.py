@@ -94,7 +94,9 @@ class Effects:
             yield replace(edit, was=thread.reply)
             thread.reply = edit.now
         reward = self._episode.reward or 0.0
-        thread.reply = Observation(thread.reply, is_over=self._done, reward=reward)
+        announced = self._done and self._env is not None and self._env.announces_success
+        won = reward == 1 if announced else None
+        thread.reply = Observation(thread.reply, is_over=self._done, won=won, reward=reward)
 
     def hand_in(self, thread: LiveThread, finished: Finished) -> Iterator[Event]:
         """Hand in the answer of the main thread, where the environment waits for one."""
@@ -108,10 +110,14 @@ class Effects:
     def restart(self, thread: LiveThread, text: str) -> Iterator[Event]:
         """Begin the task anew; the reply is the environment's first text.
 
-        None where nothing is left to try: it is solved, or `text` answers it rightly.
+        None where nothing is left to try: it is solved, or `text` answers it rightly. False where
+        it was handed in for good.
         """
         if self._env is None or self._episode.reward == 1 or self._env.judge(text):
             thread.reply = None
+            return
+        if self._env.is_handed_in:
+            thread.reply = False
             return
         thread.reply = self._reset(self._env)
         yield Restarted(thread.id, thread.reply)
@@ -119,10 +125,11 @@ class Effects:
     def restore(self, thread: LiveThread, actions: tuple[str, ...]) -> Iterator[Event]:
         """Bring the environment to where these actions, which it knows, lead from its start.
 
+        One where nothing can be undone (`Env.can_undo`) stays as it is.
         Raises RuntimeError where they lead elsewhere than before: its task is not deterministic.
         """
         thread.reply = None
-        if self._env is None or self._actions == actions:
+        if self._env is None or not self._env.can_undo or self._actions == actions:
             return
         context, reward = self._reset(self._env), 0.0
         for action in actions:

@@ -26,7 +26,7 @@ ALFWORLD = Benchmark(
     methods=(
         *("react-hybrid", "react-atomic", "adapt-atomic"),
         *("react-by-type", "plan-and-execute-by-type", "try-again-by-type", "reflexion-by-type"),
-        *("adapt-by-type", "stateflow, 10 states", "sf_chat, 10 states"),
+        *("adapt-by-type", "react+reflexion", "stateflow, 10 states", "sf_chat, 10 states"),
         "thread, task-general",
     ),
     # ADaPT paper, section 6.2: atomic skills and two whole games (hybrid), or the skills only.

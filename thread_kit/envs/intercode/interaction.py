@@ -1,7 +1,9 @@
 """One task of InterCode: at most ten rounds of interaction, then what there is is submitted.
 
 After each command the reward is that of submitting now, so an episode that ends in whatever way has
-been submitted as it was left (InterCode's scripts do it at the end). Models do not see the reward,
+been submitted as it was left (InterCode's scripts do it at the end). What was executed stays, and
+its rounds are spent, also where an executor has failed. A method of several trials has the ten in
+each, and no other trial once the model has submitted. Models do not see the reward,
 but by the method that is made for it (`show_reward`; StateFlow paper, appendix A.3, "Try Again").
 """
 
@@ -30,15 +32,17 @@ class Executed(NamedTuple):
 class InterCodeEnv(Env):
     """A question and its gold command, for one episode.
 
-    turns: rounds of interaction at most, `submit` among them.
+    turns: rounds of interaction at most, `submit` among them; also `max_actions`.
     show_reward: after each command the observation has its reward, the first full one ends the
         task, and the reward of the episode is the best.
     """
 
-    def __init__(self, turns: int = TURNS) -> None:
-        if turns < 1:
-            raise ValueError(f"turns is {turns}; give 1 or more")
-        self.turns = turns
+    can_undo = False
+
+    def __init__(self, turns: int | None = TURNS) -> None:
+        if turns is not None and turns < 1:
+            raise ValueError(f"turns is {turns}; give 1 or more, or None for no limit")
+        self.max_actions = turns
         self.show_reward = False
         self._begin()
 
@@ -74,8 +78,18 @@ class InterCodeEnv(Env):
             if self.show_reward:
                 text = f"{text}\nReward: {reward:.2f}"
                 self._submitted = reward == 1
-        self._is_over = self._submitted or self._taken == self.turns
+        self._is_over = self._submitted or self._taken == self.max_actions
         return self._make_step(text, failed=failed)
+
+    @property
+    def announces_success(self) -> bool:  # type: ignore[override]
+        """See Env: a model learns it from the reward alone."""
+        return self.show_reward
+
+    @property
+    def is_handed_in(self) -> bool:
+        """See Env: the model has submitted."""
+        return self._submitted
 
     def answer(self, text: str) -> str | None:
         """See Env: `submit`, where that is the last word."""
@@ -93,7 +107,7 @@ class InterCodeEnv(Env):
 
     @property
     def measures(self) -> dict[str, Any]:
-        """See Env: `turns`; `error_rate`, the share of commands that failed."""
+        """See Env, of the last trial: `turns`; `error_rate`, the share of commands that failed."""
         # Each episode is submitted once, by the model or at its end; the submission is a command,
         # too, as in the paper's tables.
         commands = self._taken - (self._submitted and not self.show_reward)

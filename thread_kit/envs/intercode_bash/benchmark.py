@@ -14,7 +14,7 @@ BASH = Benchmark(
     tasks,
     splits=SPLITS,
     arguments=lambda task: {"split": task.split, "number": task.number},
-    methods=("plan-and-solve", "try again, visible reward"),
+    methods=("react-hybrid", "plan-and-solve", "try again, visible reward"),
     executors=("executor",),
     carry=True,  # what one step has found out, the next one need not
     machines={"bash": MACHINE},

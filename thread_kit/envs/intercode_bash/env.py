@@ -43,7 +43,7 @@ class InterCodeBash(InterCodeEnv):
 
     name = "bash"
 
-    def __init__(self, split: str = "test", number: int = 0, *, turns: int = TURNS) -> None:
+    def __init__(self, split: str = "test", number: int = 0, *, turns: int | None = TURNS) -> None:
         choices = tasks(split)
         if number not in range(len(choices)):
             raise ValueError(
@@ -102,7 +102,7 @@ class InterCodeBash(InterCodeEnv):
 
     def again(self) -> InterCodeBash:
         """See Env."""
-        env = InterCodeBash(**self.task, turns=self.turns)
+        env = InterCodeBash(**self.task, turns=self.max_actions)
         env.show_reward = self.show_reward
         return env
 

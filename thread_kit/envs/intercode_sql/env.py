@@ -44,7 +44,12 @@ class InterCodeSql(InterCodeEnv):
     name = "sql"
 
     def __init__(
-        self, split: str = "test", number: int = 0, *, mariadb: bool = False, turns: int = TURNS
+        self,
+        split: str = "test",
+        number: int = 0,
+        *,
+        mariadb: bool = False,
+        turns: int | None = TURNS,
     ) -> None:
         choices = tasks(split)
         if number not in range(len(choices)):
@@ -89,7 +94,7 @@ class InterCodeSql(InterCodeEnv):
 
     def again(self) -> InterCodeSql:
         """See Env."""
-        env = InterCodeSql(**self.task, turns=self.turns)
+        env = InterCodeSql(**self.task, turns=self.max_actions)
         env.show_reward = self.show_reward
         return env
 

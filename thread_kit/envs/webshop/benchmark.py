@@ -36,6 +36,7 @@ WEBSHOP = Benchmark(
     },
     start=("load",),  # the page that is there, as the papers' agents see it first
     look="load",
+    methods=("react-hybrid",),
     executors=("executor",),
     carry=True,  # ADaPT paper, appendix A: the product that was found
     handlers=("find", "buy"),

@@ -54,6 +54,7 @@ class WebShop(Env):
     """
 
     name = "webshop"
+    announces_success = False  # its page says that it was bought
     packages = ("bm25s", "PyStemmer", "rapidfuzz")
 
     def __init__(

@@ -1,0 +1,99 @@
+"""InterCode's ten rounds and its submission, as the methods of the kit meet them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.env import Env
+from thread_kit.envs.intercode_bash.env import InterCodeBash
+from thread_kit.envs.intercode_sql.env import InterCodeSql
+from thread_kit.experiments.method import Method
+from thread_kit.experiments.method_registry import load_method
+from thread_kit.experiments.suite import Suite
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Acted, Restarted
+
+FAIL = "think: I try something else.\nTask failed!\n#END#"
+TWO_STEPS = "Step 1: list the tables.\nStep 2: count.\nExecution Order: (Step 1 AND Step 2)\n#END#"
+COMMAND = {"sql": "> SELECT 1 =>", "bash": "> touch /tmp/a =>"}
+ENVS: dict[str, type[Env]] = {"sql": InterCodeSql, "bash": InterCodeBash}
+
+
+def fail_after(commands: int, command: str):
+    """A model whose planners plan, and whose executors give so many commands and fail."""
+
+    def reply(text: str) -> str:
+        question, _, written = text.rpartition("Response:")
+        if "Step 1" in question.rpartition("#END#")[0][-2000:]:
+            return TWO_STEPS
+        return command if written.count("=>") < commands else FAIL
+
+    return reply
+
+
+def play(tmp_path, name: str, benchmark: str, reply, **options) -> tuple[dict, Episode]:
+    method: Method = load_method(name, benchmark)
+    suite = Suite(
+        tmp_path / "r.jsonl",
+        methods=[method],
+        models={"scripted": ScriptedEngine(reply)},
+        environment=partial(ENVS[benchmark], "train"),
+        tasks=[{"number": 0}],
+        traces=True,
+        options=options,
+    )
+    (row,) = suite.run(progress=False).rows
+    assert not row["error"]
+    return row, Episode.load(tmp_path / row["trace"])
+
+
+def count_commands(episode: Episode) -> list[int]:
+    """Commands that the environment has executed, by trial."""
+    trials = [0]
+    for event in episode.events:
+        if isinstance(event, Restarted):
+            trials.append(0)
+        trials[-1] += isinstance(event, Acted) and event.observation != "The task is over."
+    return trials
+
+
+@pytest.mark.parametrize("benchmark", ["sql", "bash"])
+@pytest.mark.parametrize("name", ["adapt", "adapt-d2", "react", "react-hybrid", "thread"])
+def test_no_method_has_more_than_ten_rounds_and_the_row_has_them_all(tmp_path, name, benchmark):
+    row, episode = play(tmp_path, name, benchmark, fail_after(4, COMMAND[benchmark]), calls=60)
+    assert count_commands(episode) == [row["turns"]]
+    assert 0 < row["turns"] <= 10
+    if name == "adapt":
+        assert row["turns"] == 10
+
+
+@pytest.mark.parametrize("name", ["try again", "reflexion"])
+def test_each_trial_has_its_ten_rounds_until_the_model_submits(tmp_path, name):
+    row, episode = play(tmp_path, name, "sql", fail_after(12, COMMAND["sql"]))
+    assert count_commands(episode) == [10] * row["trials"]
+    assert (row["trials"], row["turns"]) == (3, 10)
+
+
+@pytest.mark.parametrize("benchmark", ["sql", "bash"])
+@pytest.mark.parametrize("name", ["try again", "reflexion"])
+def test_what_was_submitted_is_not_tried_again(tmp_path, name, benchmark):
+    def submit(text: str) -> str:
+        asked = text.rpartition("Response:")[2]
+        if "submit" in asked:
+            return "Task completed!\n#END#"
+        return "> submit =>" if COMMAND[benchmark] in asked else COMMAND[benchmark]
+
+    row, episode = play(tmp_path, name, benchmark, submit)
+    assert (row["trials"], row["turns"], row["solved"]) == (1, 2, False)
+    assert row["claimed"], "the executor's own verdict, and a wrong one"
+    assert count_commands(episode) == [2]
+
+
+@pytest.mark.parametrize("benchmark", ["sql", "bash"])
+def test_the_rounds_are_those_that_were_chosen(tmp_path, benchmark):
+    row, episode = play(tmp_path, "react", benchmark, fail_after(9, COMMAND[benchmark]), actions=4)
+    assert (row["turns"], row["out_of_actions"], row["limits"]["actions"]) == (4, True, 4)
+    assert count_commands(episode) == [4]
