@@ -1,7 +1,7 @@
 """The bookkeeping of the KV cache, against a memory that really stores a token in every cell."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from thread_kit.engines.kv_cache import KVCache, Memory, common_prefix
@@ -91,6 +91,16 @@ def test_common_prefix_is_what_a_loop_over_the_tokens_finds(a, b):
     assert common_prefix(a, a + b) == len(a)
 
 
+@example(
+    [
+        ("place", 1, [1], []),
+        ("grow", 1, [2], []),
+        ("place", 2, [2, 1], []),
+        ("place", 0, [2, 1], [2]),  # what shares most has to go; the next best stays
+    ],
+    2,
+    True,
+)
 @settings(deadline=None, max_examples=400)
 @given(operations, st.integers(1, 4), st.booleans())
 def test_a_sequence_always_holds_the_tokens_that_are_on_record_for_it(

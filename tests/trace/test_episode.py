@@ -40,7 +40,11 @@ HEADER = {
 texts = st.text(max_size=12) | st.sampled_from(["", "\n", "\u2028", "\x85", "\r\n", "é🪓", '"\\'])
 numbers = st.integers(0, 50)
 plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
     max_leaves=4,
 )

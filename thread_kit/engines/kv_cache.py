@@ -108,8 +108,9 @@ class KVCache:
         best = self._best(needed)
         spared = {*busy} if best is None else {*busy, best}
         if not self._free and self.evict(spared) is None:
-            best = None  # even what could have been copied has to go
-            if self.evict(busy) is None:
+            gone = self.evict(busy)  # even what could have been copied
+            best = self._best(needed)
+            if gone is None:
                 raise RuntimeError(
                     f"all {len(self._sequences)} sequences of the cache are generating; "
                     "load the model with more (sequences=...)"
