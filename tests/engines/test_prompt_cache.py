@@ -11,6 +11,7 @@ from thread_kit.engines import prompt_cache
 from thread_kit.engines.models import load_model
 from thread_kit.engines.prompt_cache import PromptCache
 from thread_kit.prompts import Example, Prompt
+from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.trace.events import Prompted
 
@@ -187,5 +188,7 @@ def test_it_can_be_switched_off_and_an_adapter_has_prompts_of_its_own():
 @pytest.mark.model
 def test_a_prompt_on_disk_larger_than_the_cells_is_no_crash():
     run(context=1024)
-    with pytest.raises(RuntimeError, match="larger context"):
-        run(context=256)
+    with load_model(adapter=None, cpu_threads=1, context=256) as engine:
+        episode = Session(engine, context="Say hello.", prompt=PROMPT).run(progress=False)
+    assert episode.status is Status.FAILED
+    assert "larger context" in episode.detail

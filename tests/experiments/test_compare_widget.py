@@ -83,8 +83,7 @@ def test_playing_again_after_an_episode_that_failed_begins_anew(monkeypatch):
         patch.setattr(seen._engine, "step", lambda: 1 / 0)
         seen.button.click()
         for player in seen._shown.values():
-            with pytest.raises(ZeroDivisionError):
-                player.wait()
+            assert "ZeroDivisionError" in player.wait().detail
     seen.button.click()
     assert [episode.reward for episode in seen.wait().episodes.values()] == [1, 1]
 

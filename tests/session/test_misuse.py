@@ -54,7 +54,7 @@ def test_a_comma_in_what_a_child_said_does_not_cut_the_next_context():
     episode = run(
         "A is =>", "print('41, or so')\n#END#", " and B is =>", "#END#", "#END#", dialect=QA
     )
-    assert episode.threads[2].title == "A is ... and B is"
+    assert episode.threads[2].title == "A is =>41, or so<= and B is"
 
 
 def test_a_function_that_a_child_names_stays_a_function():
