@@ -302,8 +302,8 @@ def test_the_command_line_prints_rates_by_type_and_explains_each_miss(
     assert command.main(asked) == 0
     out = capsys.readouterr().out.splitlines()
     assert [line.split()[:4] for line in out[:2]] == [
-        ["look", "0", "of", "1"],
-        ["all", "0", "of", "1"],
+        ["look", "0", "of", "1,"],
+        ["all", "0", "of", "1,"],
     ]
     assert out[2] == "generated look-102 examine the bowl with the desklamp: a wrong number (ended)"
     assert out[3].split() == ["said", "place", "=", "spots[90]"]
