@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from thread_kit.bench.workload import peak_memory
 from thread_kit.dialect import AGENT, ASYNC, QA, QA_ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env, Step
@@ -25,7 +26,7 @@ from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Ended, ExecutedLine
 from thread_kit.views.text import thread_text
 
-from .tally import Tally, peak_memory
+from .tally import Tally
 from .texts import HostileModel
 
 TRACE_BYTES = 50 * 10**6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -25,8 +24,3 @@ class Tally:
         self.counts += other.counts
         self.findings += other.findings
         return self
-
-
-def peak_memory() -> int:
-    """The most memory that this process has had, in bytes (Linux counts kilobytes)."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
