@@ -8,7 +8,14 @@ from helpers.escapes import list_escapes
 from chaos.parts import PARTS, run_part
 
 JAILED = ("episodes", "escapes", "forgeries")
-COUNTS = {"episodes": 40, "largest": 1, "escapes": 30, "forgeries": 100, "traces": 60}
+COUNTS = {
+    "episodes": 40,
+    "largest": 1,
+    "interrupts": 1,
+    "escapes": 30,
+    "forgeries": 100,
+    "traces": 60,
+}
 MARKS = {**dict.fromkeys(JAILED, pytest.mark.jail), "interrupts": pytest.mark.model}
 
 
