@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from thread_kit.sandbox.sandbox import Sandbox
@@ -23,6 +24,13 @@ class Step(NamedTuple):
     terminated: bool
     truncated: bool
     info: dict[str, Any]
+
+
+def choose_task(choices: Sequence[Any], split: str, number: int) -> Any:
+    """The task with this number, counted from 0, of a split; raises ValueError for none."""
+    if number not in range(len(choices)):
+        raise ValueError(f"no task {number!r} in split {split!r}; choose 0 to {len(choices) - 1}")
+    return choices[number]
 
 
 class Env(ABC):

@@ -10,9 +10,10 @@ but by the method that is made for it (`show_reward`; StateFlow paper, appendix 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from thread_kit.envs.env import Env, Step
+from thread_kit.envs.intercode.tasks import Task
 
 TURNS = 10
 """Rounds of interaction at most (StateFlow paper, section 4.1)."""
@@ -38,6 +39,7 @@ class InterCodeEnv(Env):
     """
 
     can_undo = False
+    chosen: Task
 
     def __init__(self, turns: int | None = TURNS) -> None:
         if turns is not None and turns < 1:
@@ -45,6 +47,26 @@ class InterCodeEnv(Env):
         self.max_actions = turns
         self.show_reward = False
         self._begin()
+
+    def __repr__(self) -> str:
+        task = self.chosen
+        return f"{type(self).__name__}({task.split} {task.number}: {task.question})"
+
+    def reset(self) -> str:
+        """The question, the context of the main thread."""
+        self.close()
+        self._begin()
+        return f"Question: {self.chosen.question}"
+
+    def again(self) -> Self:
+        """See Env."""
+        env = type(self)(**self.task, turns=self.max_actions)
+        env.show_reward = self.show_reward
+        return env
+
+    def oracle(self) -> list[str]:
+        """See Env: the gold command."""
+        return [self.chosen.gold, SUBMIT]
 
     def _begin(self) -> None:
         self._taken = self._errors = 0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.intercode.tasks import SPLITS
 from thread_kit.envs.intercode_bash.env import InterCodeBash
 from thread_kit.envs.intercode_bash.machine import MACHINE
-from thread_kit.envs.intercode_bash.tasks import SPLITS, tasks
+from thread_kit.envs.intercode_bash.tasks import tasks
 from thread_kit.errors.rules import InterCodeRules
 
 BASH = Benchmark(

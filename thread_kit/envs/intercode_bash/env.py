@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, final
 
+from thread_kit.envs.env import choose_task
 from thread_kit.envs.intercode.interaction import TEXT_CHARACTERS, TURNS, Executed, InterCodeEnv
 from thread_kit.envs.intercode_bash.container import OUTPUT, Container, Ran
 from thread_kit.envs.intercode_bash.reward import Changes, compute_reward, read_changes
@@ -44,25 +45,11 @@ class InterCodeBash(InterCodeEnv):
     name = "bash"
 
     def __init__(self, split: str = "test", number: int = 0, *, turns: int | None = TURNS) -> None:
-        choices = tasks(split)
-        if number not in range(len(choices)):
-            raise ValueError(
-                f"no task {number!r} in split {split!r}; choose 0 to {len(choices) - 1}"
-            )
-        self.chosen = choices[number]
+        self.chosen: Task = choose_task(tasks(split), split, number)
         self.task = {"split": split, "number": number}
         self._gold = run_gold(self.chosen)
         self._container: Container | None = None
         super().__init__(turns)
-
-    def __repr__(self) -> str:
-        return f"InterCodeBash({self.chosen.split} {self.chosen.number}: {self.chosen.question})"
-
-    def reset(self) -> str:
-        """The task, the context of the main thread."""
-        self.close()
-        self._begin()
-        return f"Question: {self.chosen.question}"
 
     def _begin(self) -> None:
         super()._begin()
@@ -99,16 +86,6 @@ class InterCodeBash(InterCodeEnv):
     @property
     def measures(self) -> dict[str, Any]:
         return super().measures | {"file_system": self.chosen.system}
-
-    def again(self) -> InterCodeBash:
-        """See Env."""
-        env = InterCodeBash(**self.task, turns=self.max_actions)
-        env.show_reward = self.show_reward
-        return env
-
-    def oracle(self) -> list[str]:
-        """See Env: the gold command."""
-        return [self.chosen.gold, "submit"]
 
     def close(self) -> None:
         if self._container is not None:

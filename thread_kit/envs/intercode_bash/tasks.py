@@ -1,8 +1,7 @@
 """The tasks of InterCode Bash: 200 of NL2Bash in four file systems, and the kit's own.
 
-"test" is InterCode's, one file system after the other; the user brings it
-(`envs/intercode/files.py`). "dev" and "train" are in a file system made for this kit
-(data/intercode): prompts show "train" alone, and nothing is tuned on "test".
+"test" has one file system after the other; "dev" and "train" are in one made for this kit
+(`envs/intercode/tasks.py` says what else of them).
 """
 
 from __future__ import annotations
@@ -12,23 +11,20 @@ from dataclasses import dataclass
 from functools import cache
 
 from thread_kit.envs.intercode.files import read_file
+from thread_kit.envs.intercode.tasks import Task as InterCodeTask
+from thread_kit.envs.intercode.tasks import check_split, read_own
 from thread_kit.paths import resource
 
-SPLITS = ("test", "dev", "train")
 SYSTEMS = (1, 2, 3, 4)
 OWN = 0
 """The file system of the kit's own tasks."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A task. number: counts from 0 within the split. system: the number of its file system."""
+class Task(InterCodeTask):
+    """system: the number of its file system."""
 
-    split: str
-    number: int
     system: int
-    question: str
-    gold: str
 
     @property
     def type(self) -> int:
@@ -41,8 +37,7 @@ def tasks(split: str) -> list[Task]:
 
     Raises ValueError for another name, FileNotFoundError where the test tasks are missing.
     """
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}; choose one of {', '.join(SPLITS)}")
+    check_split(split)
     return list(_load(split))
 
 
@@ -55,10 +50,9 @@ def _load(split: str) -> tuple[Task, ...]:
             for row in json.loads(read_file(f"data/nl2bash/nl2bash_fs_{system}.json"))
         ]
     else:
-        lines = resource("data/intercode/commands.jsonl").read_text(encoding="utf-8").splitlines()
-        rows = [{**row, "system": OWN} for row in map(json.loads, lines) if row["split"] == split]
+        rows = [{**row, "system": OWN} for row in read_own("data/intercode/commands.jsonl", split)]
     return tuple(
-        Task(split, number, row["system"], row["query"], row["gold"])
+        Task(split, number, row["query"], row["gold"], row["system"])
         for number, row in enumerate(rows)
     )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.intercode.tasks import SPLITS
 from thread_kit.envs.intercode_sql.env import InterCodeSql
 from thread_kit.envs.intercode_sql.machine import MACHINE
-from thread_kit.envs.intercode_sql.questions import SPLITS, tasks
+from thread_kit.envs.intercode_sql.questions import tasks
 from thread_kit.errors.rules import InterCodeRules
 
 SQL = Benchmark(

@@ -16,6 +16,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, final
 
+from thread_kit.envs.env import choose_task
 from thread_kit.envs.intercode.interaction import (
     TEXT_CHARACTERS,
     TURNS,
@@ -51,26 +52,12 @@ class InterCodeSql(InterCodeEnv):
         mariadb: bool = False,
         turns: int | None = TURNS,
     ) -> None:
-        choices = tasks(split)
-        if number not in range(len(choices)):
-            raise ValueError(
-                f"no task {number!r} in split {split!r}; choose 0 to {len(choices) - 1}"
-            )
-        self.chosen = choices[number]
+        self.chosen: Task = choose_task(tasks(split), split, number)
         self.mariadb = mariadb
         self.task = {"split": split, "number": number} | ({"mariadb": True} if mariadb else {})
         self._gold = find_gold(self.chosen, mariadb)
         self._engine: SqlEngine | None = None
         super().__init__(turns)
-
-    def __repr__(self) -> str:
-        return f"InterCodeSql({self.chosen.split} {self.chosen.number}: {self.chosen.question})"
-
-    def reset(self) -> str:
-        """The question, the context of the main thread."""
-        self.close()
-        self._begin()
-        return f"Question: {self.chosen.question}"
 
     def _begin(self) -> None:
         super()._begin()
@@ -91,16 +78,6 @@ class InterCodeSql(InterCodeEnv):
     @property
     def measures(self) -> dict[str, Any]:
         return super().measures | {"hardness": self.chosen.hardness}
-
-    def again(self) -> InterCodeSql:
-        """See Env."""
-        env = InterCodeSql(**self.task, turns=self.max_actions)
-        env.show_reward = self.show_reward
-        return env
-
-    def oracle(self) -> list[str]:
-        """See Env: the gold query."""
-        return [self.chosen.gold, "submit"]
 
     def close(self) -> None:
         if self._engine is not None:

@@ -1,8 +1,7 @@
 """The questions of InterCode SQL: the 1,034 of Spider's dev part, and the kit's own.
 
-"test" is InterCode's, in its order; the user brings it (`envs/intercode/files.py`). "dev" and
-"train" are about databases made for this kit (data/intercode): prompts show "train" alone, and
-nothing is tuned on "test".
+"dev" and "train" are about databases made for this kit (`envs/intercode/tasks.py` says what else of
+them).
 """
 
 from __future__ import annotations
@@ -12,22 +11,19 @@ from dataclasses import dataclass
 from functools import cache
 
 from thread_kit.envs.intercode.files import read_file
+from thread_kit.envs.intercode.tasks import Task as InterCodeTask
+from thread_kit.envs.intercode.tasks import check_split, read_own
 from thread_kit.envs.intercode_sql.dump import Database, read_dump
 from thread_kit.paths import resource
 
-SPLITS = ("test", "dev", "train")
 HARDNESS = ("easy", "medium", "hard", "extra")
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """A question. number: counts from 0 within the split. hardness: Spider's, one of `HARDNESS`."""
+class Task(InterCodeTask):
+    """database: its name. hardness: Spider's, one of `HARDNESS`."""
 
-    split: str
-    number: int
     database: str
-    question: str
-    gold: str
     hardness: str
 
     @property
@@ -41,8 +37,7 @@ def tasks(split: str) -> list[Task]:
 
     Raises ValueError for another name, FileNotFoundError where the test questions are missing.
     """
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}; choose one of {', '.join(SPLITS)}")
+    check_split(split)
     return list(_load(split))
 
 
@@ -51,10 +46,9 @@ def _load(split: str) -> tuple[Task, ...]:
     if split == "test":
         rows = json.loads(read_file("data/sql/spider/ic_spider_dev.json"))
     else:
-        lines = resource("data/intercode/questions.jsonl").read_text(encoding="utf-8").splitlines()
-        rows = [row for row in map(json.loads, lines) if row["split"] == split]
+        rows = read_own("data/intercode/questions.jsonl", split)
     return tuple(
-        Task(split, number, row["db"], row["query"], row["gold"], row["hardness"])
+        Task(split, number, row["query"], row["gold"], row["db"], row["hardness"])
         for number, row in enumerate(rows)
     )
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, final
 
-from thread_kit.envs.env import Env, Step
+from thread_kit.envs.env import Env, Step, choose_task
 from thread_kit.envs.textcraft.game import item_id, item_words, make_game, make_tree
 from thread_kit.envs.textcraft.planner import Recipe, solve
 from thread_kit.paths import resource
@@ -89,14 +89,9 @@ class TextCraft(Env):
     def __init__(
         self, split: str = "test", number: int = 12, *, max_actions: int | None = None
     ) -> None:
-        choices = tasks(split)
-        if number not in range(len(choices)):
-            raise ValueError(
-                f"no task {number!r} in split {split!r}; choose 0 to {len(choices) - 1}"
-            )
+        chosen: Task = choose_task(tasks(split), split, number)
         if max_actions is not None and max_actions < 1:
             raise ValueError(f"max_actions is {max_actions}; give 1 or more, or None for no limit")
-        chosen = choices[number]
         self.task = {"split": chosen.split, "number": chosen.number}
         self.goal = chosen.goal
         self.depth: int | None = chosen.depth
