@@ -24,11 +24,11 @@ from thread_kit.engines.models import EMBEDDED
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.budgets import apply_budget
 from thread_kit.experiments.method import Method, PerTaskMethod, SessionMethod
+from thread_kit.experiments.method_builders import load_planners
 from thread_kit.experiments.method_registry import (
     has_trials,
     list_methods,
     load_method,
-    load_planners,
 )
 from thread_kit.prompts import Prompt
 

@@ -23,10 +23,10 @@ from thread_kit.engines.models import load_model
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method import Method, PerTaskMethod
+from thread_kit.experiments.method_builders import load_planners
 from thread_kit.experiments.method_registry import (
     has_trials,
     load_method,
-    load_planners,
 )
 from thread_kit.experiments.suite import Suite
 
