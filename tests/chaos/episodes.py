@@ -32,27 +32,38 @@ from .texts import HostileModel
 TRACE_BYTES = 50 * 10**6
 MEMORY_BYTES = 10**9
 DIALECTS = {"agent": AGENT, "qa": QA, "async": ASYNC, "qa, async": QA_ASYNC}
-BENCHMARKS = ("textcraft", "datacommons", "icu", "alfworld-pick")
+BENCHMARKS = ("textcraft", "datacommons", "icu", "alfworld-pick", "webshop", "sql", "bash")
 
 
 class Echo(Env):
-    """Says again what was done to it: what a model writes comes back as an observation."""
+    """Says again what was done to it: what a model writes comes back as an observation.
+
+    What it does depends on the actions so far alone, as methods that restore it need.
+    """
 
     name = "echo"
+    show_reward = False
 
     def __init__(self, seed: int = 0) -> None:
         self.task = {"seed": seed}
-        self._random = random.Random(seed)
+        self._steps = 0
 
     def reset(self) -> str:
+        self._steps = 0
         return "Crafting commands:\ncraft 1 x using 2 {x}\nGoal: craft {class}."
 
     def answer(self, text: str) -> str | None:
-        return text if self._random.random() < 0.3 else None
+        return text if self._draw(text) < 0.3 else None
 
     def step(self, action: str) -> Step:
-        over = self._random.random() < 0.1
-        return Step(f"You {action}.", float(over), over, False, {"action": action})
+        self._steps += 1
+        over = self._draw(action) < 0.1
+        shown = f" Reward: {float(over)}" if self.show_reward else ""
+        return Step(f"You {action}.{shown}", float(over), over, False, {"action": action})
+
+    def _draw(self, text: str) -> float:
+        seed = f"{self.task['seed']} {self._steps} {text}"
+        return random.Random(seed.encode(errors="surrogatepass")).random()
 
     def again(self) -> Echo:
         return Echo(self.task["seed"])

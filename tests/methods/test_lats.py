@@ -145,3 +145,9 @@ def test_uct_tries_each_child_then_weighs_value_against_visits():
     for _ in range(20):
         good.back_up(0.5)
     assert select_leaf(root, 1.0) is bad  # 0 + sqrt(ln 22) > 0.5 + sqrt(ln 22 / 21)
+
+
+def test_where_the_first_actions_end_the_task_nothing_is_searched():
+    episode = search(["never asked"], start=("b", "a"))
+    assert (str(episode.status), episode.reward) == ("ended", 0.5)
+    assert list(episode.threads) == [0] and not of_kind(episode, GeneratedSpan)

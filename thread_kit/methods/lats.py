@@ -123,7 +123,7 @@ def lats(
     before the first call, as in `react`.
     """
     Y, lessons = Sequence(), list[str]()
-    root = Node(Sequence(tuple((yield from _begin(thread, start)))), start)
+    root = yield from _begin(thread, start)
     best = root
     for _ in range(iterations):
         # selection
@@ -152,12 +152,16 @@ def lats(
     return Finished(Y, Status.ENDED, {}, verdict(best.reward == 1))
 
 
-def _begin(thread: NewThread, start: tuple[str, ...]) -> Generator[Request, Any, list[Span]]:
-    spans = []
+def _begin(thread: NewThread, start: tuple[str, ...]) -> Generator[Request, Any, Node]:
+    """The root: what the actions before the first call came to, which may be the task's end."""
+    root, spans = Node(Sequence(), start), list[Span]()
     for action in start:
         spans.append(thread.instruction(f"> {action} {thread.dialect.listen}"))
-        spans.append(thread.observed((yield Act(action)).strip()))
-    return spans
+        observation: Observation = yield Act(action)
+        spans.append(thread.observed(observation.strip()))
+        root.is_over, root.reward = observation.is_over, observation.reward
+    root.sequence = Sequence(tuple(spans))
+    return root
 
 
 def take_step(thread: NewThread, *, begun: Sequence, temperature: float) -> Steps:
