@@ -1,0 +1,94 @@
+"""The player with StateFlow's machine above its tree: the state of the moment is lit.
+
+    watch_machine(session)               while it runs, and when one steps or rewinds
+    watch_machine(Episode.load(path))    a saved episode
+
+The page finds the state by itself, from the frames that it has, so that going back and forth works
+as it does in the tree (`state_machine.js`). The machine comes from the episode's own header.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import traitlets
+
+from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode
+from thread_kit.views.machine_picture import MachinePicture, describe_way, draw_svg
+from thread_kit.views.machine_table import TAG, read_table
+from thread_kit.views.player.widget import CSS, MODULE, Player
+
+HERE = Path(__file__).parent
+
+
+class MachinePlayer(Player):
+    """A player of a session, or a saved episode, of StateFlow or SF_Chat.
+
+    source, options: as `Player` takes them. whole: the machine with all states, for the place of
+    those that were left out. Raises ValueError where another method plays.
+    """
+
+    _esm = MODULE + (HERE / "state_machine.js").read_text(encoding="utf-8")
+    _css = CSS + (HERE / "state_machine.css").read_text(encoding="utf-8")
+
+    machine = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, source: Session | Episode, *, whole: Any = None, **options: Any) -> None:
+        episode = source.episode if isinstance(source, Session) else source
+        self.table = read_table(episode, whole)
+        super().__init__(source, **options)
+
+    @traitlets.default("machine")
+    def _machine_json(self) -> str:
+        reasons = {
+            f"{edge.source} {edge.target}": self.table.find_transition(edge.source, edge.target)
+            for edge in self.table.transitions
+        }
+        return json.dumps(
+            {
+                "svg": draw_svg(self.table),
+                "tag": TAG,
+                "states": list(self.table.states),
+                "start": self.table.start,
+                "final": self.table.final[0],
+                "reasons": reasons,
+            }
+        )
+
+    @property
+    def picture(self) -> MachinePicture:
+        """The machine as it is now, with the way of the original so far."""
+        states = self.table.list_states(list(self.episode.events))
+        return MachinePicture(self.table, tuple(state for _, state in states))
+
+    @property
+    def static(self) -> str:
+        """The picture, and what every player shows without a kernel."""
+        way = self.picture.way
+        image = base64.b64encode(draw_svg(self.table, way).encode()).decode()
+        text = escape(describe_way(way))
+        return (
+            f'<div class="{self._static}"><img alt="{text}" '
+            f'src="data:image/svg+xml;base64,{image}"><p>{text}</p></div>{super().static}'
+        )
+
+    def __repr__(self) -> str:
+        return f"{describe_way(self.picture.way)}\n{super().__repr__()}".strip()
+
+
+def watch_machine(
+    source: Session | Episode, *, paused: bool = False, **options: Any
+) -> MachinePlayer:
+    """See StateFlow run, or a saved episode of it, with its machine; as `tk.watch` otherwise.
+
+    options: as `MachinePlayer` takes them.
+    """
+    player = MachinePlayer(source, **options)
+    if paused:
+        player.pause()
+    return player
