@@ -8,13 +8,10 @@ border and its count as well as by its colour; fixed colours are readable on lig
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from typing import Any
 
-from thread_kit.trace.episode import Episode
-from thread_kit.views.machine_table import OVER, MachineTable, read_table
+from thread_kit.views.machine_table import OVER, MachineTable
 from thread_kit.views.palette import LIVE, NEUTRAL
 
 COLUMN, HEIGHT, ROW = 148, 38, 118  # pixels: between states, of a state, between the rows
@@ -39,37 +36,6 @@ STYLE = f"""
 """
 
 Point = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class MachinePicture:
-    """A table, and the states that were gone through, the last of which is the current one."""
-
-    table: MachineTable
-    way: tuple[str, ...] = ()
-
-    def _repr_svg_(self) -> str:
-        return draw_svg(self.table, self.way)
-
-    def __repr__(self) -> str:
-        way = f"\n\n{describe_way(self.way)}" if self.way else ""
-        return f"{self.table}{way}"
-
-
-def draw_machine(source: Any, whole: Any = None) -> MachinePicture:
-    """The picture of a machine; of an episode of StateFlow with the way that it took.
-
-    whole: the machine with all states, whose order the picture has. Raises ValueError for an
-    episode of another method.
-    """
-    table = read_table(source, whole)
-    events = source.events if isinstance(source, Episode) else ()
-    return MachinePicture(table, tuple(state for _, state in table.list_states(events)))
-
-
-def describe_way(way: Sequence[str]) -> str:
-    """ "Init -> Observe -> Solve"."""
-    return " -> ".join(way)
 
 
 def draw_svg(table: MachineTable, way: Sequence[str] = ()) -> str:

@@ -84,8 +84,8 @@ class MachineTable:
 def read_table(source: Any, whole: Any = None) -> MachineTable:
     """The table of a machine, or of the machine of an episode.
 
-    whole: the machine with all states, whose order is that of the table; None: those that are left
-    out come last. Raises ValueError for an episode of another method.
+    whole: the machine with all states, or an episode of it, whose order is that of the table; None:
+    those that are left out come last. Raises ValueError for an episode of another method.
     """
     if isinstance(source, Episode):
         machine = _find_machine(source.header.get("program"))
@@ -97,7 +97,7 @@ def read_table(source: Any, whole: Any = None) -> MachineTable:
     states = {name: _describe(state) for name, state in machine["states"].items()}
     states |= dict.fromkeys(left_out, "")
     if whole is not None:
-        order = [name for name in whole.states if name in states]
+        order = [name for name in read_table(whole).states if name in states]
         states = {name: states[name] for name in dict.fromkeys([*order, *states])}
     transitions = [
         Transition(name, _resolve(target, machine["rerouted"]), when)
@@ -131,9 +131,7 @@ def _describe(state: Mapping[str, Any]) -> str:
     words = {"Agent": "agent", "respond": "agent", "Execute": "execute", "Naming": "name it"}
     outputs = [output for output in state["outputs"] if _name(output) != "Prompter"]
     parts = [
-        output["action"]
-        if _name(output) == "ToolCall"
-        else words.get(_name(output), _name(output))
+        output["action"] if _name(output) == "ToolCall" else words.get(_name(output), _name(output))
         for output in outputs
     ]
     return ", ".join(parts)

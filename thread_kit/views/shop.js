@@ -138,7 +138,7 @@ class ShopView {
     );
     const type = make("tr", {}, make("td", {}, `× ${bought.type}`), make("td", {}, "type"), make("td", {}, "how much it is the right kind of product"));
     return [
-      make("h4", {}, `Bought: ${product.title}`),
+      make("h4", {}, `Bought: ${product.title}, ${product.price}`),
       make("p", { class: "tk-shop-reward" }, "Reward ", make("b", {}, bought.reward)),
       make("table", {}, make("tbody", {}, ...rows, type)),
       make("p", {}, make("code", {}, bought.formula)),
@@ -153,7 +153,7 @@ class ShopView {
     return make(
       "details",
       { open: this.unfolded, ontoggle },
-      make("summary", { "data-key": "as a model" }, `As a model has it: ${actions.length} actions`),
+      make("summary", { "data-key": "as a model" }, `As a model has it: ${actions.length} action${actions.length === 1 ? "" : "s"}`),
       make("ol", {}, ...done),
       make("pre", {}, read),
     );

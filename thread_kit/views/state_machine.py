@@ -1,5 +1,6 @@
-"""The player with StateFlow's machine above its tree: the state of the moment is lit.
+"""StateFlow's machine as a picture; and above the tree of the player, the state of the moment lit.
 
+    draw_machine(MACHINE)                the states and where each leads
     watch_machine(session)               while it runs, and when one steps or rewinds
     watch_machine(Episode.load(path))    a saved episode
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,36 @@ import traitlets
 
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.views.machine_picture import MachinePicture, describe_way, draw_svg
-from thread_kit.views.machine_table import TAG, read_table
+from thread_kit.views.machine_picture import draw_svg
+from thread_kit.views.machine_table import TAG, MachineTable, read_table
 from thread_kit.views.player.widget import CSS, MODULE, Player
 
 HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class MachinePicture:
+    """A machine, and the states that were gone through, the last of which is the current one."""
+
+    table: MachineTable
+    way: tuple[str, ...] = ()
+
+    def _repr_svg_(self) -> str:
+        return draw_svg(self.table, self.way)
+
+    def __repr__(self) -> str:
+        return "\n\n".join(filter(None, [str(self.table), " -> ".join(self.way)]))
+
+
+def draw_machine(source: Any, whole: Any = None) -> MachinePicture:
+    """The picture of a machine; of an episode of StateFlow with the way that it took.
+
+    whole: the machine with all states, or an episode of it, whose order the picture has. Raises
+    ValueError for an episode of another method.
+    """
+    table = read_table(source, whole)
+    events = source.events if isinstance(source, Episode) else ()
+    return MachinePicture(table, tuple(state for _, state in table.list_states(events)))
 
 
 class MachinePlayer(Player):
@@ -63,22 +90,22 @@ class MachinePlayer(Player):
     @property
     def picture(self) -> MachinePicture:
         """The machine as it is now, with the way of the original so far."""
-        states = self.table.list_states(list(self.episode.events))
-        return MachinePicture(self.table, tuple(state for _, state in states))
+        way = self.table.list_states(list(self.episode.events))
+        return MachinePicture(self.table, tuple(state for _, state in way))
 
     @property
     def static(self) -> str:
         """The picture, and what every player shows without a kernel."""
         way = self.picture.way
         image = base64.b64encode(draw_svg(self.table, way).encode()).decode()
-        text = escape(describe_way(way))
+        text = escape(" -> ".join(way))
         return (
             f'<div class="{self._static}"><img alt="{text}" '
             f'src="data:image/svg+xml;base64,{image}"><p>{text}</p></div>{super().static}'
         )
 
     def __repr__(self) -> str:
-        return f"{describe_way(self.picture.way)}\n{super().__repr__()}".strip()
+        return f"{' -> '.join(self.picture.way)}\n{super().__repr__()}".strip()
 
 
 def watch_machine(
