@@ -1,9 +1,10 @@
-"""StateFlow's machine as a picture: states, transitions, the state of the moment, states left out."""
+"""StateFlow's machine as a picture: its states, transitions, the current one, those left out."""
 
 from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import pytest
 from helpers.frames import fold, strip_details, view_as_json
@@ -183,7 +184,7 @@ def test_the_picture_marks_where_an_episode_is_and_was(episode):
     assert find_marks(svg, "tk-now") == ["Verify End", "End"]
     assert set(find_marks(svg, "tk-was")) == {
         *WAY,
-        *(f"{a} {b}" for a, b in zip(WAY, WAY[1:], strict=False)),
+        *(f"{a} {b}" for a, b in pairwise(WAY)),
     }
     assert not find_marks(draw_svg(read_table(SQL)), "tk-was")
     assert repr(picture).endswith("Init -> Observe -> Error -> Solve -> Verify -> End")

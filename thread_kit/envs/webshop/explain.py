@@ -44,24 +44,20 @@ class Explanation:
 
 
 def explain_reward(
-    goal: Goal, product: Product, options: Mapping[str, str], reward: Reward
+    goal: Goal, product: Product, chosen: Mapping[str, str], reward: Reward
 ) -> Explanation:
     """Which attributes and options of a goal a purchase has.
 
-    options: as chosen. reward: what the purchase got (`reward_purchase`).
+    chosen: the value of each option. reward: what the purchase got (`reward_purchase`).
     """
 
-    def buy(**wanted: tuple[str, ...]) -> Reward:
-        alone = {"attributes": (), "options": (), **wanted}
-        return reward_purchase(replace(goal, **alone), product, options, 0.0)
+    def meets(attributes: tuple[str, ...] = (), options: tuple[str, ...] = ()) -> bool:
+        alone = replace(goal, attributes=attributes, options=options)
+        met = reward_purchase(alone, product, chosen, 0.0)
+        return bool(met.attributes or met.options)
 
-    attributes = [
-        Part("attribute", wanted, bool(buy(attributes=(wanted,)).attributes))
-        for wanted in goal.attributes
-    ]
-    chosen = [
-        Part("option", wanted, bool(buy(options=(wanted,)).options)) for wanted in goal.options
-    ]
+    parts = [Part("attribute", wanted, meets(attributes=(wanted,))) for wanted in goal.attributes]
+    parts += [Part("option", wanted, meets(options=(wanted,))) for wanted in goal.options]
     below = f"at most {goal.price_limit:.2f} dollars" if goal.price_limit < NO_LIMIT else "any"
     price = Part("price", below, reward.price)
-    return Explanation((*attributes, *chosen, price), reward.type, reward.reward)
+    return Explanation((*parts, price), reward.type, reward.reward)
