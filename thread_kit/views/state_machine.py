@@ -38,6 +38,12 @@ class MachinePicture:
     def _repr_svg_(self) -> str:
         return draw_svg(self.table, self.way)
 
+    def _repr_html_(self) -> str:
+        """For JupyterLab, which shows an SVG in its own width, however narrow the page is."""
+        image = base64.b64encode(self._repr_svg_().encode()).decode()
+        text = escape(" -> ".join(self.way) or "the state machine")
+        return f'<img alt="{text}" style="max-width: 100%" src="data:image/svg+xml;base64,{image}">'
+
     def __repr__(self) -> str:
         return "\n\n".join(filter(None, [str(self.table), " -> ".join(self.way)]))
 
@@ -96,13 +102,10 @@ class MachinePlayer(Player):
     @property
     def static(self) -> str:
         """The picture, and what every player shows without a kernel."""
-        way = self.picture.way
-        image = base64.b64encode(draw_svg(self.table, way).encode()).decode()
-        text = escape(" -> ".join(way))
-        return (
-            f'<div class="{self._static}"><img alt="{text}" '
-            f'src="data:image/svg+xml;base64,{image}"><p>{text}</p></div>{super().static}'
-        )
+        picture = self.picture
+        text = escape(" -> ".join(picture.way))
+        shown = f"{picture._repr_html_()}<p>{text}</p>"
+        return f'<div class="{self._static}">{shown}</div>{super().static}'
 
     def __repr__(self) -> str:
         return f"{' -> '.join(self.picture.way)}\n{super().__repr__()}".strip()
