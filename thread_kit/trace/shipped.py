@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 from thread_kit.paths import resource
 from thread_kit.trace.episode import Episode
@@ -20,8 +21,8 @@ class ShippedEpisode:
     """A line of the index.
 
     name: what `open_episode` takes. sentences: what is to be seen in it. status, reward, threads:
-    how it ended, and how many threads it has. command: what made it, for a shell or in Python.
-    file: its trace, in data/episodes.
+    how it ended (no reward: no answer), and how many threads it has. command: what made it, for a
+    shell or in Python. file: its trace, in data/episodes.
     """
 
     name: str
@@ -31,7 +32,7 @@ class ShippedEpisode:
     method: str
     model: str
     status: str
-    reward: float
+    reward: float | None
     threads: int
     command: str
     file: str
@@ -44,10 +45,7 @@ class ShippedEpisode:
 def list_episodes() -> list[ShippedEpisode]:
     """The episodes that come with the kit."""
     with resource(f"{FOLDER}/index.csv").open(encoding="utf-8", newline="") as file:
-        return [
-            ShippedEpisode(**row | {"reward": float(row["reward"]), "threads": int(row["threads"])})
-            for row in csv.DictReader(file)
-        ]
+        return [ShippedEpisode(**_parse(row)) for row in csv.DictReader(file)]
 
 
 def open_episode(name: str) -> Episode:
@@ -57,3 +55,8 @@ def open_episode(name: str) -> Episode:
         near = get_close_matches(name, shipped) or shipped
         raise ValueError(f"no episode {name!r} comes with the kit; there is {', '.join(near)}")
     return shipped[name].load()
+
+
+def _parse(row: dict[str, str]) -> dict[str, Any]:
+    reward = float(row["reward"]) if row["reward"] else None
+    return {**row, "reward": reward, "threads": int(row["threads"])}
