@@ -17,7 +17,7 @@ JOBS   ?= 2
 PY  := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 # From the last to the first: those that take longest are not left for the end, when one core idles.
-NOTEBOOKS := $(shell ls -r notebooks/*.ipynb)
+NOTEBOOKS := $(shell ls -r $(wildcard notebooks/*.ipynb notebooks/exercises/*.ipynb))
 MODULES := $(subst /,.,$(patsubst %.py,%,$(filter-out thread_kit/__%,$(wildcard thread_kit/*.py))) \
              $(patsubst %/__init__.py,%,$(wildcard thread_kit/*/__init__.py)))
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg --nbval-cell-timeout=600

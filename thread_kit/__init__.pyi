@@ -32,6 +32,8 @@ from .session.session import fork as fork
 from .session.worker import Worker as Worker
 from .trace.episode import Episode as Episode
 from .trace.episode import to_dataset as to_dataset
+from .trace.shipped import list_episodes as list_episodes
+from .trace.shipped import open_episode as open_episode
 from .views.export_html import save_page as save_page
 from .views.player.widget import watch as watch
 from .views.plot import supplemental_work_figure as supplemental_work_figure

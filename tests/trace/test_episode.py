@@ -1,5 +1,6 @@
 """The trace: an episode is its events, on disk as in memory, and torn files still open."""
 
+import gzip
 import json
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit.dialect import Stop
+from thread_kit.paths import resource
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Span
 from thread_kit.trace.costs import Usage
@@ -504,3 +506,14 @@ def test_episodes_become_a_dataset_with_a_row_for_each_thread():
     assert row["provenance"] == ["generated", "returned", "generated"]
     assert [len(tokens) for tokens in row["tokens"]] == [7, 2, 1]
     assert json.loads(row["task"]) == {"split": "dev", "number": 3}
+
+
+def test_a_compressed_trace_opens_and_one_that_is_torn_says_so(tmp_path):
+    plain = resource("data/episodes/acacia-fence-gate.jsonl")
+    path = tmp_path / "gate.jsonl.gz"
+    path.write_bytes(gzip.compress(plain.read_bytes()))
+    assert Episode.load(path).events == Episode.load(plain).events
+    for wrong in (path.read_bytes()[:-20], plain.read_bytes(), b"\x1f\x8b"):
+        path.write_bytes(wrong)
+        with pytest.raises(TraceError, match="not what gzip writes"):
+            Episode.load(path)

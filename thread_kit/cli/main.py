@@ -7,6 +7,7 @@ python -m thread_kit suite --methods thread --models NAME --tasks 40 --out RESUL
 python -m thread_kit reproduce PAPER ITEM --model NAME
 python -m thread_kit show FILE.jsonl
 python -m thread_kit page FILE.jsonl --out FILE.html
+python -m thread_kit gallery
 python -m thread_kit models
 """
 
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from thread_kit.cli import reproduce, run, suite
+from thread_kit.cli import gallery, reproduce, run, suite
 from thread_kit.cli.arguments import register_own
 from thread_kit.engines.models import MODELS, ModelError, find_file
 from thread_kit.prompts import PromptError
@@ -61,6 +62,7 @@ def _make_parser() -> argparse.ArgumentParser:
     run.add_command(commands)
     suite.add_command(commands)
     reproduce.add_command(commands)
+    gallery.add_command(commands)
 
     show = commands.add_parser("show", help="print the tree of a saved episode; needs no model")
     show.set_defaults(do=show_episode)

@@ -7,7 +7,9 @@ episode opens with no model and no environment (`Episode.load`).
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -289,13 +291,17 @@ class Episode:
     def load(cls, path: str | Path) -> Episode:
         """Open a saved episode; no model and no environment is needed.
 
+        path: a file of JSON lines, or one that gzip has compressed (its name ends in .gz).
         Raises FileNotFoundError, or TraceError naming the line and what is wrong with it.
         """
         path = Path(path)
+        data = path.read_bytes()
         try:
-            text = path.read_text(encoding="utf-8")
+            text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
         except UnicodeDecodeError as error:
             raise TraceError(f"{path} is no trace: not UTF-8 text ({error.reason})") from error
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise TraceError(f"{path} is not what gzip writes ({error})") from error
         *lines, last = text.split("\n")
         torn = [last] if last else []
         return cls.from_lines(lines + torn, name=str(path), torn=bool(torn))

@@ -22,17 +22,21 @@ player.render({ model, el: document.getElementById("player") });
 """
 
 
-def render_page(source: Episode | Player) -> str:
-    """The HTML file of a saved episode, or of a player with its forks."""
+def render_page(source: Episode | Player, *, title: str = "", above: str = "") -> str:
+    """The HTML file of a saved episode, or of a player with its forks.
+
+    title: of the file; empty is the episode in a few words. above: HTML that stands over the
+    player, which the caller has escaped.
+    """
     player = source if isinstance(source, Player) else Player(source)
     # No text can end the element that it is in.
     recording = player.snapshot_json(offline=True).replace("<", "\\u003c")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(repr(player.episode))}</title>"
+        f"<title>{escape(title or repr(player.episode))}</title>"
         "<style>:root { color-scheme: light dark; } body { margin: 1em; }\n"
-        f"{CSS}</style></head><body>"
+        f"{CSS}</style></head><body>{above}"
         f'<main id="player"></main><noscript>{player.static}</noscript>'
         f'<script type="application/json" id="recording">{recording}</script>'
         f'<script type="module">\n{MODULE}\n{_START}</script></body></html>\n'

@@ -1,0 +1,58 @@
+"""The class: every notebook has exercises, each with a folded solution; every word a meaning."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXERCISES = sorted((ROOT / "notebooks" / "exercises").glob("*.ipynb"))
+GLOSSARY = ROOT / "docs" / "glossary.md"
+
+
+def read_cells(path: Path) -> list[dict]:
+    return json.loads(path.read_text("utf-8"))["cells"]
+
+
+def source(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+@pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
+def test_every_exercise_has_a_folded_solution(path):
+    cells = read_cells(path)
+    asked = [cell for cell in cells if re.match(r"## \d", source(cell))]
+    assert len(asked) >= 2
+    solutions = [cell for cell in cells if "solution" in cell["metadata"].get("tags", [])]
+    assert len(solutions) == len(asked)
+    for cell in solutions:
+        assert cell["metadata"]["jupyter"] == {"source_hidden": True, "outputs_hidden": True}
+        assert cell["outputs"]
+    order = [cell in asked for cell in cells if cell in asked or cell in solutions]
+    assert all(first != second for first, second in pairwise(order))
+
+
+@pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
+def test_notebook_and_exercises_link_one_another_and_the_glossary(path):
+    book = path.parents[1] / path.name
+    first, *_, last = map(source, read_cells(book))
+    assert "(../docs/glossary.md)" in first
+    assert f"(exercises/{path.name})" in last
+    head = source(read_cells(path)[0])
+    assert f"(../{path.name})" in head
+    assert "(../../docs/glossary.md)" in head
+
+
+def test_every_word_of_the_glossary_has_two_sentences_and_a_file():
+    text = re.sub(r"(?m)^#.*\n", "", GLOSSARY.read_text("utf-8"))
+    words = re.findall(r"(?ms)^\*\*.*?(?=\n\n|\Z)", text)
+    assert len(words) >= 45
+    for word in words:
+        assert re.search(r"\]\(\.\./thread_kit/[\w/]+\.py\)", word), word
+        named = re.sub(r"`[^`]*`", "x", word.partition("** ")[2])
+        said = re.sub(r"\((?:THREAD|ADaPT|StateFlow|\[).*$", "", named, flags=re.DOTALL)
+        assert len(re.findall(r"[.?](?=\s|$)", said)) == 2, said

@@ -1,0 +1,112 @@
+"""The gallery: every shipped episode is what its line says, and has a page that asks nobody."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from playwright.sync_api import expect
+
+import thread_kit as tk
+from thread_kit.__main__ import main
+from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.trace.shipped import FOLDER, list_episodes
+from thread_kit.views import gallery
+
+ENTRIES = list_episodes()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gallery")
+    gallery.write_gallery(folder)
+    return folder
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_an_episode_is_what_its_line_says(entry):
+    episode = tk.open_episode(entry.name)
+    assert (str(episode.status), episode.reward) == (entry.status, entry.reward)
+    assert len(episode.threads) == entry.threads
+    assert (episode.header["environment"] or "none") == entry.benchmark
+    assert episode.header["model"]["name"] == entry.model
+    assert ("program" in episode.header) == (not entry.method.startswith("thread"))
+    named = [int(n) for n in re.findall(r"[Tt]hreads? (\d+)", entry.sentences)]
+    assert all(number in episode.threads for number in named)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_a_command_plays_what_the_trace_says(entry):
+    if not entry.command.startswith("python "):
+        compile(entry.command, entry.name, "exec")
+        return
+    words = shlex.split(entry.command)
+    options = dict(zip(words[4::2], words[5::2], strict=True))
+    header = tk.open_episode(entry.name).header
+    assert options["--env"] == entry.benchmark
+    assert options["--model"] == entry.model
+    assert options["--split"] == header["task"]["split"]
+    assert options["--task"] in map(str, header["task"].values())
+    assert options.get("--method", "thread") == re.sub(", | ", "-", entry.method)
+    assert options["--out"] == f"runs/{entry.name}.jsonl"
+
+
+def test_there_are_wins_and_failures_of_every_benchmark_and_many_methods():
+    assert len(ENTRIES) >= 20
+    assert len({entry.name for entry in ENTRIES}) == len(ENTRIES)
+    assert {entry.benchmark for entry in ENTRIES} >= {*BENCHMARKS}
+    assert len({entry.method for entry in ENTRIES}) >= 10
+    assert {entry.model for entry in ENTRIES} == {"smollm2-135m", "qwen2.5-coder-1.5b"}
+    assert {0.0, 1.0} <= {entry.reward for entry in ENTRIES}
+
+
+def test_the_episodes_are_small_and_all_of_them_are_listed():
+    files = [path for path in tk.resource(FOLDER).iterdir() if ".jsonl" in path.name]
+    assert sum(path.stat().st_size for path in files) < 1_500_000
+    assert {path.name for path in files} <= {entry.file for entry in ENTRIES}
+
+
+def test_a_name_that_there_is_not_is_answered_with_near_ones():
+    with pytest.raises(ValueError, match="acacia-fence-gate"):
+        tk.open_episode("acacia-fence")
+    with pytest.raises(ValueError, match=ENTRIES[0].name):
+        tk.open_episode("?")
+
+
+def test_the_index_links_every_page_and_every_page_the_index(folder):
+    index = (folder / "index.html").read_text("utf-8")
+    assert re.findall(r'<a href="([^"]+)"', index) == [f"{entry.name}.html" for entry in ENTRIES]
+    for entry in ENTRIES:
+        page = (folder / f"{entry.name}.html").read_text("utf-8")
+        links = re.findall(r'<a href="([^"]+)"', page)
+        assert links[0] == "index.html"
+        assert all((folder / link).is_file() for link in links)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_show_what_is_to_be_seen_and_ask_nobody(browser, folder, scheme):
+    page = browser.new_page(viewport={"width": 1000, "height": 1000}, color_scheme=scheme)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: pytest.fail(str(error)))
+    page.goto((folder / "index.html").as_uri())
+    expect(page.locator("main li svg rect").first).to_be_visible()
+    expect(page.locator("main li")).to_have_count(len(ENTRIES))
+    for entry in ENTRIES:
+        page.get_by_role("link", name=entry.title, exact=True).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(entry.title)
+        expect(page.locator("header")).to_contain_text(entry.sentences)
+        expect(page.locator(".tk-row").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1000
+        page.get_by_role("link", name="Gallery", exact=True).click()
+    assert all(address.startswith("file:") for address in asked)
+    page.close()
+
+
+def test_the_command_lists_the_episodes_and_says_where_the_index_is(tmp_path, capsys):
+    assert main(["gallery", "--out", str(tmp_path / "pages")]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert last == str(tmp_path / "pages" / "index.html")
+    assert [line.split()[0] for line in lines[::2]] == [entry.name for entry in ENTRIES]
