@@ -54,10 +54,7 @@ KNOWN_ERRORS = (ValueError, OSError, RuntimeError, ImportError)
 """Their messages are sentences with a remedy."""
 
 CSS = Path(__file__).with_name("explore.css").read_text(encoding="utf-8")
-STATIC = (
-    '<p class="tk-explore-static">The panel needs a running kernel: click into this cell and press '
-    "Shift and Enter.</p>"
-)
+STATIC = "The panel needs a running kernel: click into this cell and press Shift and Enter."
 
 
 def explore(folder: str | Path = "runs/explore") -> Explorer:
@@ -251,7 +248,8 @@ class Explorer(widgets.VBox):
     def _ipython_display_(self) -> None:
         """The panel, and beside it a sentence for where no kernel runs, which the panel hides."""
         display(self._repr_mimebundle_(), raw=True)
-        display({"text/html": STATIC, "text/plain": ""}, raw=True)
+        text = f'<p class="tk-explore-static">{STATIC}</p>'
+        display({"text/html": text, "text/plain": STATIC}, raw=True)
 
 
 class ExploredPlayer(Player):

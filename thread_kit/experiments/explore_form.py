@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from html import escape
+from math import isfinite
 from typing import Any
 
 import ipywidgets as widgets
@@ -118,7 +119,7 @@ class SetupForm(widgets.VBox):
         self._fill_numbers()
 
     def _fill_numbers(self) -> None:
-        self.task_text.value, self._tasks = "", ()
+        self.task_text.value, self.code.value, self._tasks = "", "", ()
         self._tasks = self._benchmark.tasks(self.split.value)
         is_first = self.split.value == self._benchmark.splits[0]
         with quiet(self.number):
@@ -298,8 +299,10 @@ def _read_number(field: widgets.Text) -> int | float | None:
         return None
     try:
         number = float(text)
+        if not isfinite(number):
+            raise ValueError(text)
         return int(number) if number.is_integer() else number
-    except (ValueError, OverflowError):
+    except ValueError:
         raise ValueError(
             f"{field.description} is {text!r}, which is no number; give one, or leave the field "
             "empty for no limit"
