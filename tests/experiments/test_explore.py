@@ -297,6 +297,7 @@ def test_by_mouse_and_keyboard_and_after_a_restart_of_the_kernel(browser, tmp_pa
 
         # Played: a short task, beside a notebook whose cells stay.
         panel.get_by_label("split").select_option("dev")
+        expect(panel.locator("pre").first).to_contain_text("warped door", timeout=LONG)
         panel.get_by_label("task").fill("47")
         panel.get_by_label("task").press("Enter")
         expect(panel.locator("pre").first).to_contain_text("emerald block", timeout=LONG)
