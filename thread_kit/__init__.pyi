@@ -19,6 +19,7 @@ from .envs.intercode_bash.env import InterCodeBash as InterCodeBash
 from .envs.intercode_sql.env import InterCodeSql as InterCodeSql
 from .envs.registry import register_benchmark as register_benchmark
 from .envs.textcraft.env import TextCraft as TextCraft
+from .experiments.explore import explore as explore
 from .experiments.reproduce import reproduce as reproduce
 from .paths import resource as resource
 from .prompt_check import check_prompt as check_prompt

@@ -2,17 +2,25 @@
 
 import subprocess
 import sys
-from argparse import Namespace
 
 import pytest
 
 from thread_kit.__main__ import main
 from thread_kit.analysis.published import by_type
-from thread_kit.cli.suite import build_methods
+from thread_kit.cli.methods import build_methods
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import Task
+from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.experiments.method_registry import (
+    find_method,
+    list_methods,
+    load_method,
+    method_slug,
+)
 from thread_kit.experiments.results import Results
+from thread_kit.paths import resource
+from thread_kit.session.progress import Progress
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 
@@ -152,13 +160,144 @@ def test_models_lists_the_embedded_model_and_where_it_is(capsys):
 
 
 def test_trials_are_those_of_the_methods_that_try_again():
-    options = Namespace(methods=["react"], trials=2, adapter=None)
     with pytest.raises(ValueError, match="--trials is for Reflexion and Try Again"):
-        build_methods(options, None, None, "textcraft")
-    options.methods = ["react", "stateflow+reflexion", "try again"]
-    methods = [m.make("textcraft") for m in build_methods(options, None, None, "textcraft")]
+        build_methods(["react"], TEXTCRAFT, "textcraft", trials=2)
+    names = ["react", "stateflow+reflexion", "try again"]
+    made = build_methods(names, TEXTCRAFT, "textcraft", trials=2)
+    methods = [method.make("textcraft") for method in made]
     trials = [method.fixed["program"].keywords.get("trials") for method in methods]
     assert trials == [None, 2, 2]
+
+
+def test_methods_have_names_without_commas_and_spaces_and_the_old_ones_hold():
+    slugs = [method_slug(name) for name in list_methods()]
+    assert len(set(slugs)) == len(slugs)
+    assert not [slug for slug in slugs if "," in slug or " " in slug]
+    for name, slug in zip(list_methods(), slugs, strict=True):
+        assert find_method(name) == find_method(slug) == name
+    spellings = ["thread-no-variables", "thread, no variables"]
+    made = [build_methods([name], TEXTCRAFT, "textcraft")[0] for name in spellings]
+    assert [method.name for method in made] == ["thread, no variables"] * 2
+    assert load_method("try-again", "textcraft").name == "try again"
+
+
+def test_a_misspelt_method_is_one_line_with_what_may_have_been_meant(tmp_path, capsys):
+    out = tmp_path / "r.jsonl"
+    assert main(["suite", "--methods", "thread-no-variable", "--out", str(out)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("thread_kit: there is no method 'thread-no-variable'; did you mean ")
+    assert "thread-no-variables" in line
+    assert not out.exists()
+
+
+def test_help_lists_methods_by_names_that_need_no_quotes(capsys):
+    with pytest.raises(SystemExit):
+        main(["suite", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "thread-no-variables" in text
+    assert "thread, no variables" not in text
+
+
+OWN = """\
+import thread_kit as tk
+from thread_kit.experiments.method import SessionMethod
+from thread_kit.methods.react import react
+
+replies = ["> get 9 emerald =>", "> craft 1 emerald block using 9 emerald =>", "Task completed!"]
+
+def make_model():
+    return tk.ScriptedEngine(list(replies))
+
+def program(thread):
+    return (yield from react(thread, iterations=5))
+
+method = SessionMethod("mine", fixed={"program": react})
+text = "no method"
+"""
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    (tmp_path / "own_methods.py").write_text(OWN, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    yield "own_methods"
+    sys.modules.pop("own_methods", None)
+
+
+@pytest.mark.parametrize("name", ["program", "method"])
+def test_a_method_of_ones_own_is_run_by_module_and_name(own_module, tmp_path, capsys, name):
+    model = ["--model", f"{own_module}:make_model", "--split", "dev", "--task", "47"]
+    assert main(["run", *model, "--method", f"{own_module}:{name}", "--out", "t.jsonl"]) == 0
+    assert "reward=1 threads=1 calls=2" in capsys.readouterr().out
+    assert "program" in Episode.load("t.jsonl").header
+
+
+def test_a_suite_plays_a_method_of_ones_own_beside_the_kits(own_module, tmp_path):
+    methods = ["react", f"{own_module}:program"]
+    models = ["--models", f"{own_module}:make_model", "--split", "dev", "--tasks", "1"]
+    assert main(["suite", "--methods", *methods, *models, "--out", "r.jsonl"]) == 0
+    assert [row["method"] for row in Results.load("r.jsonl").rows] == ["react", "program"]
+
+
+def test_what_is_no_method_of_ones_own_is_said_in_one_line(own_module, capsys):
+    assert main(["run", "--method", f"{own_module}:text"]) == 2
+    assert "own_methods:text is 'no method'; give a method" in capsys.readouterr().err
+
+
+def test_one_episode_is_played_by_another_method(tmp_path, capsys, monkeypatch):
+    said = ["> get 9 emerald =>", "> craft 1 emerald block using 9 emerald =>"]
+    monkeypatch.setattr(
+        "thread_kit.cli.arguments.load_model", lambda *_, **options: ScriptedEngine(said)
+    )
+    out = tmp_path / "t.jsonl"
+    task = ["--split", "dev", "--task", "47", "--adapter", "none", "--out", str(out)]
+    assert main(["run", "--method", "react", *task]) == 0
+    assert "status=ended reward=1 threads=1" in capsys.readouterr().out
+    assert "react" in str(Episode.load(out).header["program"])
+
+
+def test_show_says_that_a_trace_breaks_off(trace, tmp_path, capsys):
+    lines = trace.read_text("utf-8").splitlines(keepends=True)
+    cut = tmp_path / "cut.jsonl"
+    cut.write_text("".join(lines[:-3]), encoding="utf-8")
+    assert main(["show", str(cut)]) == 0
+    assert "incomplete: the trace breaks off here" in capsys.readouterr().out
+    assert main(["show", str(trace)]) == 0
+    assert "incomplete" not in capsys.readouterr().out
+
+
+def test_a_suite_that_cannot_load_its_model_leaves_no_empty_file(tmp_path, capsys):
+    out = tmp_path / "r.jsonl"
+    assert main(["suite", "--models", "gpt-9", "--out", str(out)]) == 2
+    assert "known: smollm2-135m" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    out.touch()  # what a person made stays
+    assert main(["suite", "--models", "gpt-9", "--out", str(out)]) == 2
+    assert out.exists()
+
+
+def test_progress_says_what_is_known_and_no_share_of_a_budget(capsys):
+    engine = ScriptedEngine(["First, I need tea. =>", "print('tea')\n#END#", "#END#"])
+    session = Session(engine, context="go")
+    with Progress() as bar:
+        for event in session:
+            bar.show(event)
+    assert str(bar) == f"calls 3, tokens {session.episode.usage.generated}, threads 2"
+    assert "%" not in capsys.readouterr().err
+
+
+def test_the_notebooks_are_copied_and_none_is_overwritten(tmp_path, capsys):
+    folder = tmp_path / "mine"
+    assert main(["notebooks", str(folder)]) == 0
+    copied = sorted(path.name for path in folder.rglob("*") if path.is_file())
+    assert "01_first_episode.ipynb" in copied
+    assert {path[-6:] for path in copied} == {".ipynb"}
+    assert f"{len(copied)} notebooks copied to {folder}" in capsys.readouterr().out
+    (folder / "01_first_episode.ipynb").write_text("mine", encoding="utf-8")
+    assert main(["notebooks", str(folder)]) == 0
+    assert (folder / "01_first_episode.ipynb").read_text("utf-8") == "mine"
+    assert "0 notebooks copied" in capsys.readouterr().out
+    assert main(["notebooks", str(resource("notebooks"))]) == 2
 
 
 def test_a_suite_has_another_model_for_the_planner(tmp_path, capsys, monkeypatch):
@@ -210,4 +349,5 @@ def test_help_says_what_an_option_is_when_it_is_not_given(capsys, command):
 def test_an_error_of_suite_is_not_hidden_below_a_list_of_methods(capsys):
     with pytest.raises(SystemExit):
         main(["suite", "--tasks", "many", "--out", "x.jsonl"])
-    assert len(capsys.readouterr().err.splitlines()) < 15
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("thread_kit: argument --tasks: invalid int value: 'many'; see ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import pickle
 
 import pytest
@@ -10,9 +9,10 @@ from helpers.programs import world
 from helpers.proofs import speak_with_ingot
 
 from thread_kit.__main__ import main
-from thread_kit.cli.suite import build_methods
+from thread_kit.cli.methods import build_methods
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.generator import KINDS
+from thread_kit.envs.registry import find_benchmark
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.experiments.ablations import (
@@ -83,8 +83,7 @@ def test_every_ablation_is_there_for_every_type_of_alfworld(name, kind):
 
 @pytest.mark.parametrize("examples", ["textcraft", "alfworld-heat"])
 def test_the_command_line_knows_the_ablations(examples):
-    options = argparse.Namespace(methods=list(ABLATIONS), adapter="none", trials=None)
-    made = build_methods(options, None, None, examples)
+    made = build_methods(list(ABLATIONS), find_benchmark(examples), examples)
     assert [method.name for method in made] == list(ABLATIONS)
 
 

@@ -8,13 +8,20 @@ import pkgutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS, register_benchmark
 from thread_kit.prompts import EMPTY, Prompt
+
+
+class ShortParser(argparse.ArgumentParser):
+    """A parser whose errors are one line, with no list of all options above them."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"thread_kit: {message}; see {self.prog} --help\n")
 
 
 class DefaultsFormatter(argparse.ArgumentDefaultsHelpFormatter):

@@ -8,6 +8,7 @@ python -m thread_kit reproduce PAPER ITEM --model NAME
 python -m thread_kit show FILE.jsonl
 python -m thread_kit page FILE.jsonl --out FILE.html
 python -m thread_kit gallery
+python -m thread_kit notebooks FOLDER
 python -m thread_kit models
 """
 
@@ -20,8 +21,8 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from thread_kit.cli import gallery, reproduce, run, suite
-from thread_kit.cli.arguments import register_own
+from thread_kit.cli import gallery, notebooks, reproduce, run, suite
+from thread_kit.cli.arguments import ShortParser, register_own
 from thread_kit.engines.models import MODELS, ModelError, find_file
 from thread_kit.prompts import PromptError
 from thread_kit.trace.episode import Episode, TraceError
@@ -56,13 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _make_parser() -> argparse.ArgumentParser:
     about = "Run episodes of THREAD on a local model, show a saved one, list the models."
-    parser = argparse.ArgumentParser(prog="python -m thread_kit", description=about)
+    parser = ShortParser(prog="python -m thread_kit", description=about)
     parser.add_argument("--version", action="version", version=f"thread-kit {installed_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run.add_command(commands)
     suite.add_command(commands)
     reproduce.add_command(commands)
     gallery.add_command(commands)
+    notebooks.add_command(commands)
 
     show = commands.add_parser("show", help="print the tree of a saved episode; needs no model")
     show.set_defaults(do=show_episode)
@@ -86,6 +88,11 @@ def show_episode(options: argparse.Namespace) -> None:
     episode = Episode.load(options.file)
     if options.thread is None:
         print(episode)
+        if episode.status.is_live:
+            print(
+                "incomplete: the trace breaks off here. The episode is still running, or it was "
+                "killed; tk.fork(episode, engine=..., env=...) goes on (docs/use.md)"
+            )
         print(episode.summary)
     elif options.thread in episode.threads:
         print(read_text(episode, options.thread))

@@ -16,10 +16,13 @@ from thread_kit.cli.arguments import (
     read_budget,
     read_rules,
 )
+from thread_kit.cli.methods import build_methods, describe_methods
 from thread_kit.engines.models import EMBEDDED
 from thread_kit.experiments.budgets import apply_budget, budget_of
+from thread_kit.experiments.method import Run
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode
 
 
 def add_command(commands: Any) -> None:
@@ -37,6 +40,7 @@ def add_command(commands: Any) -> None:
         "--model", default=EMBEDDED, help="a name (see `models`), a GGUF file, or module:name"
     )
     parser.add_argument("--out", metavar="FILE", help="write the trace (JSONL) while it happens")
+    parser.add_argument("--method", default="thread", metavar="METHOD", help=describe_methods())
     add_model(parser)
     parser.add_argument(
         "--depth", type=int, default=30, metavar="N", help="levels of threads at most"
@@ -54,29 +58,34 @@ def run(options: argparse.Namespace) -> None:
     adapter, prompt = choose_teaching(
         options.model, benchmark, adapter=options.adapter, prompt=options.prompt
     )
-    if prompt is None:
-        prompt = benchmark.load_prompt(env.examples)
+    (method,) = build_methods(
+        [options.method],
+        benchmark,
+        env.examples,
+        adapter=adapter,
+        is_chosen=options.adapter is not None,
+        prompt=prompt,
+    )
 
     # The session, which checks all that it is given before it begins; where no budget was chosen,
     # it has the paper's.
     engine = load_engine(options.model, adapter, options)
-    budget = apply_budget(budget_of("thread", env.name), env, read_budget(options))
-    session = Session(
+    budget = apply_budget(budget_of(method.name, env.name), env, read_budget(options))
+    budget |= {} if options.seconds is None else {"seconds": options.seconds}
+    session = method(
         engine,
         env,
-        prompt=prompt,
-        **budget,
-        depth=options.depth,
-        seconds=options.seconds,
-        temperature=options.temperature,
         seed=options.seed,
         path=options.out,
+        depth=options.depth,
+        temperature=options.temperature,
+        **budget,
     )
 
     # The episode, and what came of it.
     print(f"{engine}\n{env}", flush=True)
     with engine:
-        episode = session.run()
+        episode = session.run() if isinstance(session, Session) else play(session)
     print(episode)
     print(episode.summary)
     if session.error:
@@ -84,3 +93,10 @@ def run(options: argparse.Namespace) -> None:
     if episode.status is Status.STOPPED:
         kept = f"; what happened is in {options.out}" if options.out else ""
         raise KeyboardInterrupt(f"stopped{kept}")  # the exit status says so, too
+
+
+def play(run: Run) -> Episode:
+    """Play an episode of a method that is no `Session`."""
+    for _ in run:
+        pass
+    return run.episode

@@ -18,19 +18,13 @@ from thread_kit.cli.arguments import (
     read_budget,
     read_rules,
 )
+from thread_kit.cli.methods import build_methods, describe_methods
 from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import EMBEDDED
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.budgets import apply_budget
-from thread_kit.experiments.method import Method, PerTaskMethod, SessionMethod
 from thread_kit.experiments.method_builders import load_planners
-from thread_kit.experiments.method_registry import (
-    has_trials,
-    list_methods,
-    load_method,
-)
-from thread_kit.prompts import Prompt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,14 +40,8 @@ def add_command(commands: Any) -> None:
         formatter_class=DefaultsFormatter,
     )
     parser.set_defaults(do=run)
-    methods = list_methods()
     parser.add_argument(
-        "--methods",
-        nargs="+",
-        choices=methods,
-        default=["thread"],
-        metavar="METHOD",
-        help=f"in quotes where a name has spaces: {'; '.join(methods)}",
+        "--methods", nargs="+", default=["thread"], metavar="METHOD", help=describe_methods()
     )
     parser.add_argument(
         "--models", nargs="+", default=[EMBEDDED], help="names, GGUF files, or module:name"
@@ -107,7 +95,15 @@ def run(options: argparse.Namespace) -> None:
         )
         suite = Suite(
             options.out,
-            methods=build_methods(options, adapter, prompt, env.examples),
+            methods=build_methods(
+                options.methods,
+                benchmark,
+                env.examples,
+                adapter=adapter,
+                is_chosen=options.adapter is not None,
+                prompt=prompt,
+                trials=options.trials,
+            ),
             models={name_models(model, options): partial(load_models, model, adapter, options)},
             environment=benchmark.environment,
             tasks=chosen,
@@ -141,35 +137,6 @@ def load_models(model: str, adapter: str | None, options: argparse.Namespace) ->
     prompts = load_planners(read_benchmark(options)[0])
     planner = load_engine(options.planner_model, None, options)
     return EngineByPrompt(engine, dict.fromkeys(prompts, planner))
-
-
-def build_methods(
-    options: argparse.Namespace, adapter: str | None, prompt: Prompt | None, examples: str
-) -> list[Method]:
-    """The methods that were asked for, few-shot; or the one that the adapter teaches the model.
-
-    prompt: THREAD's; None for the examples that fit each task. examples: those of one of the tasks.
-    Raises ValueError where an adapter would play what it does not teach, and what `load_method`
-    raises.
-    """
-    if options.trials is not None and not any(map(has_trials, options.methods)):
-        raise ValueError("--trials is for Reflexion and Try Again; none of these methods is one")
-    others = [name for name in options.methods if not name.startswith("thread")]
-    if adapter and (options.adapter is None or len(options.methods) > 1) and others:
-        raise ValueError(
-            f"the adapter {adapter} does not teach the model {others[0]!r} as well; give --adapter "
-            "none for few-shot prompts, or play it by itself with an adapter that teaches it"
-        )
-    methods: list[Method] = []
-    for name in options.methods:
-        if name == "thread" and prompt is not None:
-            methods.append(SessionMethod("thread", prompt))
-        else:
-            trials = options.trials if has_trials(name) else None
-            make = partial(load_method, name, taught=adapter is not None, trials=trials)
-            make(examples)  # what is missing is said before anything is played
-            methods.append(PerTaskMethod(name, make))
-    return methods
 
 
 def report(results: Results, benchmark: Benchmark, *, seeds: int) -> None:

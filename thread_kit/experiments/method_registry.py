@@ -8,8 +8,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 
 from thread_kit.envs.benchmark import Benchmark
@@ -131,6 +133,24 @@ def list_methods() -> list[str]:
     return [*BUILDERS, *VARIANTS, *dict.fromkeys(left_out)]
 
 
+def method_slug(name: str) -> str:
+    """A method's name without commas and spaces: "thread-no-variables" for a command line."""
+    return re.sub(", | ", "-", name)
+
+
+def find_method(name: str) -> str:
+    """The name that a method has in tables and rows; name: that one, or its slug.
+
+    Raises ValueError for a name that there is not.
+    """
+    names = {spelling: own for own in list_methods() for spelling in (own, method_slug(own))}
+    if name not in names:
+        near = get_close_matches(name, {method_slug(own) for own in list_methods()})
+        known = f"did you mean {' or '.join(near)}?" if near else "suite --help lists them"
+        raise ValueError(f"there is no method {name!r}; {known}")
+    return names[name]
+
+
 def has_trials(name: str) -> bool:
     """Whether a method gives the task to its actor again and again."""
     return "reflexion" in name or name == "try again" or name.startswith("try-again")
@@ -149,6 +169,7 @@ def load_method(
 ) -> SessionMethod:
     """A method with its prompts for a benchmark; with none if the model was taught the method.
 
+    name: as in tables, or its slug ("thread-no-variables").
     benchmark: its record; or its name, or that of the few-shot prompts of one of its task types
         ("alfworld-heat", see `Env.examples`).
     trials: of Reflexion and Try Again; None takes those of their papers.
@@ -159,6 +180,7 @@ def load_method(
         examples = benchmark.name
     else:
         examples, benchmark = benchmark, find_benchmark(benchmark)
+    name = next((own for own in list_methods() if name == method_slug(own)), name)
     if taught:
         if name not in TAUGHT:
             raise ValueError(f"no adapter teaches {name!r}; those taught: {', '.join(TAUGHT)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -114,6 +115,7 @@ class ResultsFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists() and not self.path.is_file():
             raise ResultsFileError(f"{self.path} is no file; give another path")
+        self._is_new = not self.path.exists()
         try:
             self._file = LockedFile(self.path)
         except LockError:
@@ -149,5 +151,8 @@ class ResultsFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: object, *exception: object) -> None:
+        if kind and self._is_new and not self.rows:  # what failed before it began leaves no file
+            with suppress(OSError):  # of some systems an open file cannot be removed
+                self.path.unlink()
         self.close()

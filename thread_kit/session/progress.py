@@ -1,4 +1,4 @@
-"""A progress bar over the events of a session."""
+"""What is known of a session while it runs, on one line: calls, tokens, threads, time so far."""
 
 from __future__ import annotations
 
@@ -10,25 +10,34 @@ from thread_kit.trace.events import Event, GeneratedSpan, Prefilling, Spawned, T
 
 
 class Progress:
-    """One bar: the few-shot prompt in tokens, then calls of the model against their limit."""
+    """One line, with no share of a whole: how long an episode will be, nobody knows.
 
-    def __init__(self, calls: int | None, *, hidden: bool = False) -> None:
-        self._bar = tqdm(total=calls, unit="call", disable=hidden, leave=False)
-        self._tokens = 0
+    Only of a few-shot prompt that is evaluated it is known how much is left.
+    """
+
+    def __init__(self, *, hidden: bool = False) -> None:
+        self._bar = tqdm(bar_format="{desc} [{elapsed}]", miniters=0, disable=hidden, leave=False)
+        self._calls = self._tokens = self._threads = 0
 
     def show(self, event: Event) -> None:
         """Take in the next event."""
         match event:
             case Prefilling(None, done, total):
-                self._bar.set_description(f"few-shot prompt {done}/{total} tokens")
+                self._bar.set_description_str(f"few-shot prompt, {done} of {total} tokens")
+                return
             case Spawned():
-                self._bar.set_description(f"thread {event.thread}")
+                self._threads += 1
             case Token():
                 self._tokens += 1
-                self._bar.set_postfix_str(f"{self._tokens} tokens", refresh=False)
-                self._bar.update(0)
             case GeneratedSpan():
-                self._bar.update()
+                self._calls += 1
+            case _:
+                return
+        self._bar.set_description_str(str(self), refresh=False)
+        self._bar.update(0)  # draws it where the last drawing is old enough
+
+    def __str__(self) -> str:
+        return f"calls {self._calls}, tokens {self._tokens}, threads {self._threads}"
 
     def __enter__(self) -> Self:
         return self

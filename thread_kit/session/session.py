@@ -306,7 +306,7 @@ class Session:
         """
         with (
             stop_on_interrupt(self.stop),
-            Progress(self._scheduler.limits.calls, hidden=not progress) as bar,
+            Progress(hidden=not progress) as bar,
         ):
             for event in self:
                 bar.show(event)

@@ -79,7 +79,7 @@ def tasks(split: str = "valid_unseen") -> list[Task]:
         raise FileNotFoundError(
             f"no ALFWorld games in {folder}. Get them with `alfworld-download`, or set "
             f"ALFWORLD_DATA to the folder that has {DATA}/, or play generated ones: "
-            f"AlfWorld({GENERATED!r}, 'heat-0')"
+            f"the split {GENERATED!r}, as AlfWorld({GENERATED!r}, 'heat-0')"
         )
     return games
 

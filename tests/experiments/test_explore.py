@@ -1,0 +1,328 @@
+"""The panel without code: what it plays is what its code plays, and its errors are sentences."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+
+import pytest
+from helpers.jupyter import PATIENCE, Notebook, jupyterlab
+from helpers.suites import speak
+from playwright.sync_api import expect
+
+import thread_kit
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.experiments import explore as module
+from thread_kit.experiments.explore import Explorer, explore
+from thread_kit.experiments.explore_form import ADAPTER, EXAMPLES, FILE
+from thread_kit.experiments.explore_traces import list_traces
+from thread_kit.paths import resource
+from thread_kit.trace.episode import Episode
+
+LONG = PATIENCE * 1000
+"""Milliseconds."""
+
+FENCE = str(resource("data/episodes/acacia-fence-gate.jsonl"))
+
+
+@pytest.fixture
+def panel(tmp_path, monkeypatch) -> Explorer:
+    """On a task of two actions, with a scripted model."""
+    monkeypatch.setattr(module, "load_model", lambda *_, **options: ScriptedEngine(speak))
+    return choose_emerald(explore(tmp_path / "runs"))
+
+
+def choose_emerald(panel: Explorer) -> Explorer:
+    panel.form.split.value = "dev"
+    panel.form.number.value = 47
+    return panel
+
+
+def read_code(panel: Explorer) -> str:
+    return html.unescape(re.sub("<[^>]*>", "", panel.form.code.value))
+
+
+def read_note(panel: Explorer) -> str:
+    return html.unescape(re.sub("<[^>]*>", "", panel.note.value))
+
+
+def run_code(code: str) -> Episode:
+    names: dict = {}
+    exec(code, names)
+    return names["session"].run(progress=False)
+
+
+def values(choice) -> list:
+    return [value for _, value in choice.options]
+
+
+# What is chosen
+
+
+def test_it_begins_with_a_task_that_the_embedded_model_was_taught():
+    panel = explore()
+    assert repr(panel) == "Explorer(textcraft test 110, thread, smollm2-135m)"
+    assert "Goal: craft" in panel.form.task_text.value
+    assert panel.form.prompt.value == ADAPTER
+    assert not panel.note.value
+    assert not panel.stage.children
+
+
+def test_the_budgets_are_those_of_the_methods_paper():
+    form = explore().form
+    form.benchmark.value = "sql"
+    assert (form.split.value, form.budgets["actions"].value) == ("dev", "10")
+    assert form.budgets["actions"].tooltip == "StateFlow, section 4.1"
+    form.benchmark.value = "textcraft"
+    assert [form.budgets[unit].value for unit in ("calls", "new_tokens")] == ["200", "1000"]
+    form.method.value = "adapt"
+    assert form.budgets["calls"].value == ""
+    assert form.prompt.value == EXAMPLES
+
+
+def test_what_a_method_fixes_cannot_be_chosen():
+    form = explore().form
+    assert not form.phi.disabled
+    form.method.value = "thread, whole sequence"
+    assert form.phi.disabled
+    form.method.value = "thread, depth 2"
+    assert form.budgets["depth"].disabled
+    assert form.budgets["depth"].value == "2"
+    form.method.value = "react"
+    assert form.phi.disabled
+
+
+def test_only_methods_that_a_benchmark_has_can_be_chosen():
+    form = explore().form
+    assert "nlep" not in values(form.method)
+    form.benchmark.value = "icu"
+    assert "nlep" in values(form.method)
+    assert "lats" not in values(form.method)
+
+
+def test_another_task_keeps_the_prompt_and_another_benchmark_does_not():
+    form = explore().form
+    form.prompt.value = "textcraft-small"
+    form.number.value = 3
+    assert form.prompt.value == "textcraft-small"
+    form.benchmark.value = "webshop"
+    form.benchmark.value = "textcraft"
+    assert form.prompt.value == ADAPTER
+
+
+# Played, as by its code
+
+
+@pytest.mark.parametrize(
+    ("method", "prompt", "phi"),
+    [
+        ("thread", ADAPTER, ""),
+        ("thread", "textcraft-small", "phi_full_sequence"),
+        ("thread", EXAMPLES, ""),
+        ("react", EXAMPLES, ""),
+        ("thread, no variables", EXAMPLES, ""),
+    ],
+)
+def test_the_code_plays_what_the_panel_plays(panel, tmp_path, monkeypatch, method, prompt, phi):
+    panel.form.method.value, panel.form.prompt.value = method, prompt
+    panel.form.phi.value = phi
+    panel.form.budgets["calls"].value = "9"
+    panel.run_button.click()
+    (played,) = panel.wait()
+    assert not panel.note.value
+    monkeypatch.setattr(thread_kit, "load_model", module.load_model, raising=False)
+    monkeypatch.chdir(tmp_path)
+    coded = run_code(read_code(panel))
+    assert str(coded) == str(played)
+    assert coded.header == played.header
+    assert played.header["limits"]["calls"] == 9
+    if phi:
+        assert played.header["exchange"]["phi"] == phi
+
+
+@pytest.mark.model
+def test_the_embedded_model_solves_a_task_and_so_does_the_code(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    panel = choose_emerald(explore())
+    panel.run_button.click()
+    (played,) = panel.wait()
+    assert played.reward == 1
+    (trace,) = (tmp_path / "runs" / "explore").glob("thread-textcraft-dev-47-*.jsonl")
+    assert str(Episode.load(trace)) == str(played)
+    assert str(run_code(read_code(panel))) == str(played)
+
+
+def test_code_of_a_budget_of_actions_and_of_an_environment_without_a_public_name():
+    form = explore().form
+    form.benchmark.value = "webshop"
+    code = form.read().write_code("runs/mine.jsonl")
+    assert "task = BENCHMARKS['webshop'].environment(" in code
+    compile(code, "code", "exec")
+    form.benchmark.value = "sql"
+    assert "task.max_actions = 10\n" in form.read().write_code("runs/mine.jsonl")
+
+
+# Opened, beside each other, forked, saved
+
+
+def test_two_episodes_stand_beside_each_other_and_are_saved(panel, tmp_path):
+    panel.run_button.click()
+    panel.wait()
+    panel.saved.value = FENCE
+    panel.open_button.click()
+    assert [column.children[0].value for column in panel.stage.children] == [
+        "<b>acacia-fence-gate</b>"
+    ]
+    panel.right.value = values(panel.left)[0]
+    assert len(panel.stage.children) == 2
+    for kind, button in panel.save_buttons.items():
+        button.click()
+        assert read_note(panel).startswith(f"the {kind} is in /")
+    folder = tmp_path / "runs"
+    assert "acacia" in (folder / "acacia-fence-gate.html").read_text("utf-8")
+    assert "<svg" in (folder / "acacia-fence-gate.svg").read_text("utf-8")
+    assert str(Episode.load(folder / "acacia-fence-gate.jsonl")) == str(Episode.load(FENCE))
+    assert str(folder / "acacia-fence-gate.jsonl") in values(panel.saved)
+
+
+def test_a_trace_that_was_written_while_it_ran_is_not_written_again(panel, tmp_path):
+    panel.run_button.click()
+    panel.wait()
+    (trace,) = (tmp_path / "runs").glob("*.jsonl")
+    before = trace.read_bytes()
+    panel.save_buttons["trace"].click()
+    assert read_note(panel) == f"the trace is in {trace}"
+    assert trace.read_bytes() == before
+    assert str(trace) in values(panel.saved)
+
+
+def test_a_fork_can_stand_beside_any_episode(panel):
+    panel.saved.value = FENCE
+    panel.open_button.click()
+    (player,) = panel._shown.values()
+    player.fork(1, calls=2)  # with the model that is chosen
+    player.wait(of=1)
+    (fork,) = player.forks
+    assert fork.header["model"]["engine"] == "scripted"
+    panel.right.value = values(panel.left)[1]
+    assert [column.children[0].value for column in panel.stage.children] == [
+        "<b>acacia-fence-gate</b>",
+        "<b>acacia-fence-gate, fork 1</b>",
+    ]
+
+
+def test_only_traces_are_listed(tmp_path):
+    (tmp_path / "results.jsonl").write_text(json.dumps({"method": "thread"}), encoding="utf-8")
+    (tmp_path / "torn.jsonl").write_text('{"thread_kit": ', encoding="utf-8")
+    (tmp_path / "list.jsonl").write_text("[1]", encoding="utf-8")
+    Episode({"environment": "textcraft", "task": {"number": 3}}).save(tmp_path / "mine.jsonl")
+    traces = list_traces([tmp_path, tmp_path / "nowhere"])
+    assert traces == [("textcraft 3, mine", tmp_path / "mine.jsonl")]
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ("many", "calls is 'many', which is no number; give one, or leave the field empty"),
+        ("nan", "calls is 'nan', which is no number"),
+        ("-3", "calls=-3 leaves nothing to do; give a positive number"),
+    ],
+)
+def test_a_budget_that_cannot_be_is_one_sentence(panel, value, sentence):
+    panel.form.budgets["calls"].value = value
+    panel.run_button.click()
+    panel.wait()
+    assert read_note(panel).startswith(sentence)
+    assert 'role="alert"' in panel.note.value
+    assert not panel.stage.children
+    assert not panel.run_button.disabled
+
+
+def test_a_model_and_a_trace_that_are_not_there_are_one_sentence(tmp_path):
+    panel = choose_emerald(explore(tmp_path))
+    panel.form.model.value = FILE
+    panel.run_button.click()
+    assert read_note(panel) == "model is a file that has no name yet; write its path"
+    panel.form.model_file.value = "nowhere.gguf"
+    panel.run_button.click()
+    panel.wait()
+    assert "'nowhere.gguf' is neither a file nor a model that thread-kit knows" in read_note(panel)
+    panel.saved.value = FILE
+    panel.saved_file.value = "nowhere.jsonl"
+    panel.open_button.click()
+    assert "nowhere.jsonl" in read_note(panel)
+    panel.save_buttons["page"].click()
+    assert read_note(panel) == "nothing is shown yet: press Run, or Open a saved episode"
+
+
+def test_data_that_is_not_there_is_one_sentence_with_the_remedy(panel, monkeypatch, tmp_path):
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    panel.form.benchmark.value = "alfworld"
+    panel.form.split.value = "valid_seen"
+    assert "Get them with `alfworld-download`" in read_note(panel)
+    assert read_code(panel) == ""
+    panel.run_button.click()
+    assert "Get them with `alfworld-download`" in read_note(panel)
+
+
+def test_where_no_kernel_runs_a_sentence_stands_in_its_place(monkeypatch):
+    shown = []
+    monkeypatch.setattr(module, "display", lambda data, **options: shown.append(data))
+    explore()._ipython_display_()
+    assert "application/vnd.jupyter.widget-view+json" in shown[0]
+    assert "needs a running kernel" in shown[1]["text/html"]
+
+
+# In JupyterLab
+
+
+@pytest.mark.browser
+@pytest.mark.model
+def test_by_mouse_and_keyboard_and_after_a_restart_of_the_kernel(browser, tmp_path):
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    shutil.copy(resource("notebooks/00_explore.ipynb"), folder)
+    (tmp_path / "jupyter").mkdir()
+    with jupyterlab(folder, tmp_path / "jupyter") as address:
+        notebook = Notebook(browser, address, "00_explore.ipynb")
+        page, panel = notebook.page, notebook.page.locator(".tk-explore")
+        notebook.run_all()
+        expect(panel.locator("pre").first).to_contain_text("Goal: craft", timeout=LONG)
+        expect(page.locator(".tk-explore-static")).to_be_hidden()
+
+        # Played: a short task, beside a notebook whose cells stay.
+        panel.get_by_label("split").select_option("dev")
+        expect(panel.locator("pre").first).to_contain_text("warped door", timeout=LONG)
+        panel.get_by_label("task").fill("47")
+        panel.get_by_label("task").press("Enter")
+        expect(panel.locator("pre").first).to_contain_text("emerald block", timeout=LONG)
+        run = panel.get_by_role("button", name="Run", exact=True).first
+        run.click()
+        expect(page.locator(".tk-player .tk-status")).to_have_text("ended", timeout=LONG)
+        run.focus()
+        for key in "xa":
+            page.keyboard.press(key)
+        assert page.locator(".jp-Cell").count() == 2
+
+        # An error is a sentence in the panel, and the kernel's end is said.
+        panel.get_by_label("calls", exact=True).fill("many")
+        panel.get_by_label("calls", exact=True).press("Tab")
+        expect(panel.get_by_role("alert")).to_contain_text("calls is 'many'", timeout=LONG)
+        page.evaluate(
+            "() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
+        )
+        expect(page.locator(".tk-explore.jupyter-widgets-disconnected").first).to_be_visible(
+            timeout=LONG
+        )
+        expect(run).to_have_css("pointer-events", "none")
+        notebook.wait_until_idle()
+        notebook.run_all()
+        saved = panel.get_by_label("saved episode").locator("option")
+        expect(saved.first).to_contain_text("textcraft dev 47", timeout=LONG)
+        assert notebook.errors == []
+        assert notebook.outside == []

@@ -1,0 +1,86 @@
+"""The methods that a command line names: the kit's, by name or slug, and one's own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from thread_kit.cli.arguments import import_object
+from thread_kit.envs.benchmark import Benchmark
+from thread_kit.experiments.method import Method, PerTaskMethod, SessionMethod
+from thread_kit.experiments.method_registry import (
+    find_method,
+    has_trials,
+    list_methods,
+    load_method,
+    method_slug,
+)
+from thread_kit.prompts import Prompt
+
+
+def describe_methods() -> str:
+    """Help: all methods by their slugs."""
+    slugs = " ".join(map(method_slug, list_methods()))
+    return f"{slugs}; or module:name of your own, a method or a program"
+
+
+def build_methods(
+    names: Sequence[str],
+    benchmark: Benchmark,
+    examples: str,
+    *,
+    adapter: str | None = None,
+    is_chosen: bool = False,
+    prompt: Prompt | None = None,
+    trials: int | None = None,
+) -> list[Method]:
+    """The methods that were asked for, few-shot; or the one that the adapter teaches the model.
+
+    examples: the name of the prompts of one of the tasks. is_chosen: whether a person named the
+    adapter. prompt: THREAD's; None for the examples that fit each task. trials: of those that try
+    again. Raises ValueError where an adapter would play what it does not teach, and what
+    `find_method`, `load_method` and `import_object` raise.
+    """
+    names = [name if ":" in name else find_method(name) for name in names]
+    if trials is not None and not any(map(has_trials, names)):
+        raise ValueError("--trials is for Reflexion and Try Again; none of these methods is one")
+    others = [name for name in names if ":" not in name and not name.startswith("thread")]
+    if adapter and (not is_chosen or len(names) > 1) and others:
+        raise ValueError(
+            f"the adapter {adapter} does not teach the model {others[0]!r} as well; give --adapter "
+            "none for few-shot prompts, or play it by itself with an adapter that teaches it"
+        )
+    methods: list[Method] = []
+    for name in names:
+        if ":" in name:
+            methods.append(_load_own(name, benchmark, prompt))
+        elif name == "thread" and prompt is not None:
+            methods.append(SessionMethod("thread", prompt))
+        else:
+            own = trials if has_trials(name) else None
+            make = partial(load_method, name, taught=adapter is not None, trials=own)
+            make(examples)  # what is missing is said before anything is played
+            methods.append(PerTaskMethod(name, make))
+    return methods
+
+
+def _load_own(path: str, benchmark: Benchmark, prompt: Prompt | None) -> Method:
+    """A method of one's own: an object with a name, or a program, which reads THREAD's prompt."""
+    own: Any = import_object(path)
+    if isinstance(getattr(own, "name", None), str) and callable(own):
+        return own
+    if not inspect.isgeneratorfunction(own):  # also of a partial of one
+        raise ValueError(
+            f"{path} is {own!r}; give a method, SessionMethod(name, ...), or a program, which "
+            "yields requests (docs/howto/own-method.md)"
+        )
+    name = path.rpartition(":")[2]
+
+    def make(examples: str) -> SessionMethod:
+        shown = benchmark.load_prompt(examples) if prompt is None else prompt
+        return SessionMethod(name, shown, {"program": own})
+
+    build: Callable[[str], Method] = make
+    return PerTaskMethod(name, build)

@@ -1,0 +1,355 @@
+"""The form of `explore`: what there is to choose, each choice filling those that depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from html import escape
+from math import isfinite
+from typing import Any
+
+import ipywidgets as widgets
+
+from thread_kit.engines.models import MODELS, ModelError, find_adapter
+from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.experiments.ablations import ABLATIONS
+from thread_kit.experiments.budgets import CountsActions, budget_of
+from thread_kit.experiments.explore_setup import Setup
+from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.method_registry import TAUGHT, list_methods, load_method, method_slug
+from thread_kit.paths import resource
+from thread_kit.views.formatting import sanitize
+from thread_kit.views.player.widget import FUNCTIONS
+
+FIRST = {"textcraft": 110}
+"""The task that stands there at first: one that the embedded model solves; else 0."""
+
+UNITS = {
+    "calls": "calls",
+    "new_tokens": "tokens a call",
+    "tokens": "tokens in all",
+    "actions": "actions",
+    "depth": "depth",
+    "seconds": "seconds",
+}
+EXAMPLES, ADAPTER, FILE = "its own examples", "taught", "a file ..."
+
+
+class SetupForm(widgets.VBox):
+    """Benchmark, task, model, method, prompt, phi and psi, budgets.
+
+    code, code_button: the Python code that plays them, and what shows it; for whoever has the form
+    to put somewhere.
+
+    attempt: calls what a choice leads to, and shows the error where it raises one.
+    """
+
+    def __init__(self, attempt: Callable[[Callable[[], object]], None]) -> None:
+        self._attempt = attempt
+        self._tasks: Sequence[Any] = ()
+        self._examples = ""
+        self._make_controls()
+        rows = (
+            [self.benchmark, self.split, self.number],
+            [self.task_text],
+            [self.model, self.model_file, self.method, self.prompt, self.prompt_file],
+            [self.phi, self.psi, self.temperature, self.seed],
+            [*self.budgets.values()],
+        )
+        super().__init__([make_row(*row) for row in rows])
+        self._connect()
+        self._attempt(self._fill_splits)
+
+    def _make_controls(self) -> None:
+        self.benchmark = make_choice("benchmark", [(name, name) for name in BENCHMARKS])
+        self.split = make_choice("split")
+        self.number = widgets.BoundedIntText(
+            description="task", layout=widgets.Layout(width="10em"), style=_AUTO
+        )
+        models = [(f"{model.name} ({model.size} MB)", model.name) for model in MODELS.values()]
+        self.model = make_choice("model", [*models, (FILE, FILE)])
+        self.model_file = make_path("GGUF file")
+        self.method, self.prompt = make_choice("method"), make_choice("prompt")
+        self.prompt_file = make_path(".txt file")
+        self.phi, self.psi = (
+            make_choice(kind, [("the method's", ""), *((f.__name__, f.__name__) for f in known)])
+            for kind, known in FUNCTIONS.items()
+            if kind in ("phi", "psi")
+        )
+        self.temperature, self.seed = _make_number("temperature", "0"), _make_number("seed", "0")
+        self.budgets = {unit: _make_number(label) for unit, label in UNITS.items()}
+        self.code_button = widgets.ToggleButton(
+            description="Python code", tooltip="show the code that does the same"
+        )
+        self.task_text = widgets.HTML()
+        self.code = widgets.HTML().add_class("tk-explore-code")
+
+    def _connect(self) -> None:
+        """A choice fills those that depend on it; the last is the code."""
+        fills: dict[Callable[[], None], list[Any]] = {
+            self._fill_numbers: [self.split],
+            self._fill_task: [self.number],
+            partial(self._begin_with, self._fill_splits): [self.benchmark],
+            partial(self._begin_with, self._fill_methods): [self.model],
+            partial(self._begin_with, self._fill_prompts): [self.method],
+            self._fill_budgets: [self.prompt],
+            self._write_code: [
+                *(self.phi, self.psi, self.temperature, self.seed, self.code_button),
+                *(self.model_file, self.prompt_file, *self.budgets.values()),
+            ],
+        }
+        for fill, controls in fills.items():
+            for control in controls:
+                on_change(control, partial(self._attempt, fill))
+
+    # Each choice fills those that depend on it, in this order
+
+    def _begin_with(self, fill: Callable[[], None]) -> None:
+        """Another benchmark, model or method: what taught it the one before holds no more."""
+        set_options(self.prompt, ())
+        fill()
+
+    def _fill_splits(self) -> None:
+        benchmark = self._benchmark
+        set_options(self.split, ())
+        filled = (split for split in benchmark.splits if _has_tasks(benchmark, split))
+        set_options(self.split, [(split, split) for split in benchmark.splits], next(filled, None))
+        self._fill_numbers()
+
+    def _fill_numbers(self) -> None:
+        self.task_text.value, self.code.value, self._tasks = "", "", ()
+        self._tasks = self._benchmark.tasks(self.split.value)
+        is_first = self.split.value == self._benchmark.splits[0]
+        with quiet(self.number):
+            self.number.max = len(self._tasks) - 1
+            self.number.value = FIRST.get(self.benchmark.value, 0) if is_first else 0
+        self._fill_task()
+
+    def _fill_task(self) -> None:
+        """The task's text; which methods there are can depend on its type."""
+        env = self._benchmark.environment(**self._task)
+        try:
+            text, self._examples = env.reset(), env.examples
+            self.budgets["actions"].disabled = not isinstance(env, CountsActions)
+        finally:
+            env.close()
+        self.task_text.value = f'<pre tabindex="0">{escape(sanitize(text))}</pre>'
+        self._fill_methods()
+
+    def _fill_methods(self) -> None:
+        names = [name for name in list_methods() if self._list_prompts(name)]
+        set_options(self.method, [(method_slug(name), name) for name in names], "thread")
+        self._fill_prompts()
+
+    def _fill_prompts(self) -> None:
+        options = self._list_prompts(self.method.value)
+        set_options(self.prompt, options)
+        self._fill_budgets()
+
+    def _fill_budgets(self) -> None:
+        """Those of the method's paper; what the method fixes itself cannot be chosen."""
+        method = self._load_method()
+        budget = budget_of(method.name, self.benchmark.value)
+        values = {"calls": 200, "new_tokens": 1000, "depth": 30}
+        values |= {unit: limit.value for unit, limit in budget.items()} | dict(method.fixed)
+        with quiet(*self.budgets.values()):
+            for unit, field in self.budgets.items():
+                field.value = "" if values.get(unit) is None else str(values[unit])
+                field.tooltip = budget[unit].source if unit in budget else "this kit"
+                if unit != "actions":
+                    field.disabled = unit in method.fixed
+        for kind, choice in (("phi", self.phi), ("psi", self.psi)):
+            choice.disabled = bool({kind, "program"} & set(method.fixed))
+        self._write_code()
+
+    def _write_code(self) -> None:
+        """The code of what is chosen, and the fields for paths where one is asked for."""
+        pairs = (self.model, self.model_file), (self.prompt, self.prompt_file)
+        for choice, field in pairs:
+            show_path(choice, field)
+        self.code.layout.display = None if self.code_button.value else "none"
+        if any(choice.value == FILE and not field.value for choice, field in pairs):
+            self.code.value = ""  # it is being written
+            return
+        code = self.read().write_code("runs/mine.jsonl")
+        self.code.value = f'<pre tabindex="0">{escape(code)}</pre>'
+
+    # What is chosen
+
+    @property
+    def _benchmark(self) -> Benchmark:
+        return BENCHMARKS[self.benchmark.value]
+
+    @property
+    def _task(self) -> dict[str, Any]:
+        """The arguments of the chosen task; raises what says how to get the data."""
+        tasks = self._tasks or self._benchmark.tasks(self.split.value)
+        return self._benchmark.arguments(tasks[self.number.value])
+
+    def _find_adapter(self, method: str) -> str | None:
+        """The adapter that has taught the model this method on this benchmark."""
+        own = self._benchmark.adapters.get(self.model.value)
+        if own is None or method not in TAUGHT:
+            return None
+        adapter = own if method.startswith("thread") else own.replace("thread-", f"{method}-", 1)
+        try:
+            find_adapter(adapter)
+        except ModelError:
+            return None
+        return adapter
+
+    def _list_prompts(self, method: str) -> list[tuple[str, str]]:
+        """By what the model can be told a method here: an adapter, the method's examples, others"""
+        options = []
+        if adapter := self._find_adapter(method):
+            options.append((f"none: the adapter {adapter}", ADAPTER))
+        try:
+            load_method(method, self._examples)
+        except (ValueError, FileNotFoundError):
+            return options
+        options.append((EXAMPLES, EXAMPLES))
+        if method == "thread" and self._benchmark.prompts is None:
+            of_methods = (*(ablation.prompt for ablation in ABLATIONS.values()), "-async", "-lines")
+            names = (path.stem for path in resource("prompts/thread").glob("*.txt"))
+            others = [name for name in names if name.startswith(f"{self._examples}-")]
+            options += [
+                (n, n) for n in sorted(others) if not n.endswith(tuple(filter(None, of_methods)))
+            ]
+            options.append((FILE, FILE))
+        return options
+
+    def _load_method(self) -> SessionMethod:
+        taught = self.prompt.value == ADAPTER
+        return load_method(self.method.value, self._examples, taught=taught)
+
+    def read(self) -> Setup:
+        """All that is chosen; raises ValueError with what is wrong in which field."""
+        taught = self.prompt.value == ADAPTER
+        prompt = None if taught or self.prompt.value == EXAMPLES else self.prompt.value
+        fields = {unit: field for unit, field in self.budgets.items() if not field.disabled}
+        limits = {unit: _read_number(field) for unit, field in fields.items()}
+        if limits.get("new_tokens", 0) is None:
+            raise ValueError(f"{UNITS['new_tokens']} has to be limited: give a whole number")
+        actions = limits.pop("actions", None)
+        numbers = {"temperature": self.temperature, "seed": self.seed}
+        options = {name: _read_number(field) or 0 for name, field in numbers.items()}
+        functions = {"phi": self.phi, "psi": self.psi}
+        return Setup(
+            self.benchmark.value,
+            self._task,
+            read_path(self.model, self.model_file),
+            self._find_adapter(self.method.value) if taught else None,
+            self.method.value,
+            prompt and read_path(self.prompt, self.prompt_file),
+            {
+                k: choice.value
+                for k, choice in functions.items()
+                if choice.value and not choice.disabled
+            },
+            {"seed": int(options["seed"]), "temperature": options["temperature"], **limits},
+            None if actions is None else int(actions),
+        )
+
+    def __repr__(self) -> str:
+        task = " ".join(map(str, self._task.values())) if self._tasks else "no task"
+        method = method_slug(self.method.value or "no method")
+        return f"SetupForm({self.benchmark.value} {task}, {method}, {self.model.value})"
+
+
+_AUTO = {"description_width": "auto"}
+
+
+def make_row(*controls: widgets.Widget) -> widgets.HBox:
+    return widgets.HBox(controls).add_class("tk-explore-row")
+
+
+def make_choice(label: str, options: Sequence[tuple[str, Any]] = ()) -> widgets.Dropdown:
+    layout = widgets.Layout(width="auto", max_width="100%")
+    return widgets.Dropdown(description=label, options=options, layout=layout, style=_AUTO)
+
+
+def _make_number(label: str, value: str = "") -> widgets.Text:
+    """A field for a number; empty is no limit."""
+    return widgets.Text(
+        value,
+        description=label,
+        placeholder="no limit",
+        continuous_update=False,
+        layout=widgets.Layout(width=f"{6 + 0.6 * len(label):.1f}em"),
+        style=_AUTO,
+    )
+
+
+def make_path(label: str) -> widgets.Text:
+    """A field for a path, beside a choice that has one more entry for it."""
+    return widgets.Text(
+        description=label,
+        continuous_update=False,
+        layout=widgets.Layout(width="24em", display="none"),
+        style=_AUTO,
+    )
+
+
+def _read_number(field: widgets.Text) -> int | float | None:
+    """None where the field is empty; raises ValueError."""
+    text = field.value.strip()
+    if not text:
+        return None
+    try:
+        number = float(text)
+        if not isfinite(number):
+            raise ValueError(text)
+        return int(number) if number.is_integer() else number
+    except ValueError:
+        raise ValueError(
+            f"{field.description} is {text!r}, which is no number; give one, or leave the field "
+            "empty for no limit"
+        ) from None
+
+
+def read_path(choice: widgets.Dropdown, field: widgets.Text) -> str:
+    if choice.value != FILE:
+        return choice.value
+    if not field.value.strip():
+        raise ValueError(f"{choice.description} is a file that has no name yet; write its path")
+    return field.value.strip()
+
+
+def _has_tasks(benchmark: Benchmark, split: str) -> bool:
+    try:
+        return bool(benchmark.tasks(split))
+    except Exception:  # its data is not here; whoever chooses it reads why
+        return False
+
+
+def show_path(choice: widgets.Dropdown, field: widgets.Text) -> None:
+    """The field for a path is there where it is wanted."""
+    field.layout.display = None if choice.value == FILE else "none"
+
+
+def on_change(control: widgets.ValueWidget, action: Callable[[], object]) -> None:
+    """What to do where a person, and not this module, changes a control."""
+    control.observe(lambda change: getattr(control, "is_quiet", False) or action(), "value")
+
+
+@contextmanager
+def quiet(*controls: Any) -> Iterator[None]:
+    """Changes in here are not a person's."""
+    for control in controls:
+        control.is_quiet = True
+    try:
+        yield
+    finally:
+        for control in controls:
+            control.is_quiet = False
+
+
+def set_options(choice: Any, options: Sequence[tuple[str, Any]], wish: Any = None) -> None:
+    """New options; what was chosen stays where it still can be, else the wish, or the first."""
+    values = [value for _, value in options]
+    wishes = (choice.value, wish, *values)
+    with quiet(choice):
+        choice.options = options
+        choice.value = next((value for value in wishes if value in values), None)

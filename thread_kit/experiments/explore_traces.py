@@ -1,0 +1,52 @@
+"""Saved episodes in folders, with what each is in a line; of a trace only its header is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from thread_kit.trace.jsonl import MALFORMED, parse_line
+
+LISTED = 100
+"""Of a folder so many are listed, the newest."""
+
+SHOWN = 40
+"""Characters of a name, at most."""
+
+
+def list_traces(folders: Iterable[Path]) -> list[tuple[str, Path]]:
+    """What each trace is, and its path; of each folder the newest first. Other files are left out.
+
+    A folder that is not there has none.
+    """
+    found = []
+    for folder in folders:
+        paths = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True)
+        headers = ((path, read_first_line(path)) for path in paths[:LISTED])
+        found += [(describe_header(h, path), path) for path, h in headers if "thread_kit" in h]
+    return found
+
+
+def read_first_line(path: Path) -> dict[str, Any]:
+    """The header of a trace; empty for what is none."""
+    try:
+        with path.open("rb") as file:
+            header = parse_line(file.readline())
+    except (OSError, *MALFORMED):
+        return {}
+    return header if isinstance(header, dict) else {}
+
+
+def describe_header(header: dict[str, Any], path: Path) -> str:
+    """A trace in a line: task, model, and the name of its file."""
+    task, model = header.get("task"), header.get("model")
+    parts = task.values() if isinstance(task, dict) else ["" if task is None else task]
+    words = " ".join(map(str, [header.get("environment") or "question", *parts]))
+    name = model.get("name", "") if isinstance(model, dict) else ""
+    return ", ".join(filter(None, (shorten(words), shorten(str(name)), shorten(path.stem))))
+
+
+def shorten(text: str) -> str:
+    """A name of at most `SHOWN` characters."""
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
