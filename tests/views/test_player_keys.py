@@ -108,6 +108,7 @@ def test_no_key_in_any_part_of_the_player_reaches_jupyterlab(browser, lab):
     player.locator("summary", has_text="phi and psi").click()
     player.locator("summary", has_text="variables").click()
     page.get_by_role("button", name="Keys and colours").click()
+    player.get_by_role("treeitem", name="thread 1").first.click()
     press_all_keys_in_all_parts(notebook, player)
 
     # The form of a fork, which Escape and Enter close.
@@ -118,6 +119,9 @@ def test_no_key_in_any_part_of_the_player_reaches_jupyterlab(browser, lab):
     closing = {"Escape", "Enter", "Shift+Enter", "Control+Enter", "Alt+Enter"}
     keys = [key for key in KEYS if key not in closing]
     press_all_keys_in_all_parts(notebook, player.locator(".tk-fork"), keys)
+    player.locator(".tk-fork").get_by_role("button", name="Cancel").click()
+    player.get_by_role("button", name="Ablations").click()
+    press_all_keys_in_all_parts(notebook, player.locator(".tk-ablations"), keys)
     page.evaluate("() => (window.executed = [])")
     player.get_by_role("button", name="Follow").focus()
     page.keyboard.press("Control+s")  # to save is JupyterLab's, wherever one is

@@ -10,6 +10,8 @@ from thread_kit.trace.episode import Episode
 from thread_kit.views.tree_nodes import draw_nodes
 from thread_kit.views.tree_rows import draw_rows
 
+PIXELS = 40e6
+"""In a picture, at most."""
 KINDS = (".svg", ".pdf", ".png")
 FORMS = {"rows": draw_rows, "nodes": draw_nodes}
 
@@ -46,7 +48,8 @@ def save_picture(
         # Models write characters that no font at hand has; a box stands there then.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = FORMS[form](episode)
-        # No picture of pixels may have more than 2^16 of them on a side.
-        dpi = min(200.0, 60_000 / max(figure.get_size_inches()))
+        # Of a thousand threads, fewer pixels: what a page and a memory can hold.
+        width, height = figure.get_size_inches()
+        dpi = min(200.0, 60_000 / max(width, height), (PIXELS / (width * height)) ** 0.5)
         figure.savefig(path, dpi=dpi, metadata=stamp.get(path.suffix.lower()))
     return path

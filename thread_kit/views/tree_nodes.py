@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SLOT, LEVEL, LINE = 0.46, 0.72, 0.2  # inches
 SMALL, LARGE = 0.1, 0.2  # radii, in inches
+TIP = 0.08  # inches of an arrow's head
 WIDTH = 7.6  # inches of a page at least
 ACTION = 100
 """Characters of an action, at most."""
@@ -137,20 +138,24 @@ def _draw_arrow(
     style: str = "-",
 ) -> None:
     """A curve from the edge of one node to that of another, which leaves and comes straight."""
-    from matplotlib.patches import FancyArrowPatch
+    from matplotlib.patches import PathPatch, Polygon
     from matplotlib.path import Path
 
     (a, b), (c, d) = (place[::-1] if across else place for place in (start, end))
     way = 1 if d > b else -1
     b, d = b + way * radii[0], d - way * (radii[1] + 0.02)
-    points = [(a + aside, b), (a + aside, (b + d) / 2), (c + aside, (b + d) / 2), (c + aside, d)]
-    curve = Path(
-        [point[::-1] if across else point for point in points],
-        [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4],
+    back, half = d - way * TIP, TIP / 2.5
+    points = [(a, b), (a, (b + back) / 2), (c, (b + back) / 2), (c, back)]
+    tip = [(c - half, back), (c + half, back), (c, d)]
+    # Where it goes across, along a level is down.
+    curve, head = (
+        [(y, x + aside) if across else (x + aside, y) for x, y in shape] for shape in (points, tip)
     )
-    arrow = FancyArrowPatch(path=curve, arrowstyle="-|>", mutation_scale=6)
-    arrow.set(color=colour, linewidth=1.0, linestyle=style, zorder=1)
-    axes.add_patch(arrow)
+    codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
+    look = PathPatch(Path(curve, codes), fill=False, edgecolor=colour, linewidth=1.0, zorder=1)
+    look.set_linestyle(style)
+    axes.add_patch(look)
+    axes.add_patch(Polygon(head, closed=True, color=colour, linewidth=0, zorder=1))
 
 
 def _list_threads(axes: Axes, rows: list[ThreadView], width: float, y: float) -> float:

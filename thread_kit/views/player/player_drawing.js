@@ -48,12 +48,16 @@ class Drawing {
       this.marks,
     );
     this.stage = new Stage(this.svg);
+    this.stage.onresize = () => {
+      this.shape = null; // there may be more room the other way
+      if (view.figure === "tree" && side < (view.states?.length ?? 0)) this.show();
+    };
     this.element = this.stage.element;
     this.tools = make(
       "span",
       { class: "tk-buttons" },
-      button("−", () => this.stage.zoomBy(1 / 1.3), { "aria-label": "smaller", title: "Shift+z, or Ctrl and the wheel" }),
-      button("+", () => this.stage.zoomBy(1.3), { "aria-label": "larger", title: "z, or Ctrl and the wheel" }),
+      button("−", () => this.zoomBy(1 / 1.3), { "aria-label": "smaller", title: "Shift+z, or Ctrl and the wheel" }),
+      button("+", () => this.zoomBy(1.3), { "aria-label": "larger", title: "z, or Ctrl and the wheel" }),
       button("Fit", () => this.fit(), { title: "r" }),
       button("Turn", () => this.turn(), { title: "From left to right, or from top to bottom (v)" }),
       (this.unfolding = button("All threads", () => this.showAll(), {
@@ -108,7 +112,7 @@ class Drawing {
     });
     const [fits, other] = [this.isAcross, !this.isAcross].map((way) => this.stage.fits(sizes[Number(way)]));
     if (this.turned !== null) this.isAcross = this.turned;
-    else if (other > BETTER * fits) this.isAcross = !this.isAcross;
+    else if (fits > 0 && other > BETTER * fits) this.isAcross = !this.isAcross;
     this.stage.size = sizes[Number(this.isAcross)];
   }
 
@@ -198,7 +202,7 @@ class Drawing {
       draw("circle", { class: "tk-ring", r: r + 4 }),
       body,
       draw("text", { y: 3.5 }, String(thread.id)),
-      ...(notes ? [draw("text", { class: "tk-note", x: r * 0.75, y: -r * 0.75 }, notes)] : []),
+      ...(notes ? [draw("text", { class: "tk-note", x: r * 0.75 + 4, y: -r * 0.75 }, notes)] : []),
       ...(hasChildren ? [this.handle(item)] : []),
     );
   }
@@ -288,6 +292,12 @@ class Drawing {
     this.reveal(this.view.open[this.side]);
   }
 
+  // The open thread stays where it is, if it is in view.
+  zoomBy(factor) {
+    const item = this.items.get(this.view.open[this.side]);
+    this.stage.zoomBy(factor, ...(item ? this.stage.placeOf(item.px, item.py) : []));
+  }
+
   reveal(key) {
     const item = this.items.get(key);
     if (item) this.stage.reveal(item.px, item.py);
@@ -350,7 +360,7 @@ class Drawing {
       c: () => (item.id === null ? this.fold(item.up, false) : node.below.length && this.fold(item.id, !node.below.every(({ hidden }) => hidden))),
       j: () => item.id !== null && this.view.seekThread(this.side, item.id),
       v: () => this.turn(),
-      z: () => this.stage.zoomBy(event.shiftKey ? 1 / 1.3 : 1.3),
+      z: () => this.zoomBy(event.shiftKey ? 1 / 1.3 : 1.3),
       r: () => this.fit(),
       m: () => this.showAll(),
     };

@@ -35,6 +35,7 @@ const STATUSES = [
 
 const SIGNS = [
   ["orange bars", "supplemental work: tokens that threads below generated for the few that came back (logarithmic)"],
+  ["dashed blue bar", "in the plot of supplemental work: a child that has given nothing back yet"],
   ["wavy line", "a token at which a spawn was likely (10% or more), and did not come"],
   ["≈ 2", "in the tree: how many such tokens the thread has"],
   ["✎", "a person changed something here"],

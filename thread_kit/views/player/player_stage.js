@@ -14,13 +14,17 @@ class Stage {
       { class: "tk-stage", onwheel: (event) => this.wheel(event), onpointerdown: (event) => this.drag(event) },
       svg,
     );
-    new ResizeObserver(() => this.scaleTo()).observe(this.element);
+    this.room = [0, 0]; // known, and not asked for: that would lay out the whole page each time
+    new ResizeObserver(() => {
+      this.room = [this.element.clientWidth, this.element.clientHeight];
+      this.scaleTo();
+      this.onresize?.();
+    }).observe(this.element);
   }
 
   // The scale at which so many pixels are all seen.
   fits([width, height]) {
-    const { clientWidth, clientHeight } = this.element;
-    return Math.min((clientWidth - 4) / width, (clientHeight - 4) / height, LARGEST);
+    return Math.min((this.room[0] - 4) / width, (this.room[1] - 4) / height, LARGEST);
   }
 
   get scale() {
@@ -28,8 +32,11 @@ class Stage {
   }
 
   scaleTo() {
-    if (!this.size || !this.element.clientWidth) return;
+    if (!this.size || !this.room[0]) return;
     const { scale, svg } = this;
+    const shown = [scale, ...this.size].join();
+    if (shown === this.shown) return;
+    this.shown = shown;
     const [width, height] = this.size;
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.style.width = `${width * scale}px`;
@@ -43,14 +50,23 @@ class Stage {
   }
 
   // What is at (x, y) stays there.
-  zoomBy(factor, x = this.element.clientWidth / 2, y = this.element.clientHeight / 2) {
+  zoomBy(factor, x = this.room[0] / 2, y = this.room[1] / 2) {
     const before = this.scale;
     const { scrollLeft, scrollTop } = this.element;
     this.zoom = Math.min(Math.max(before * factor, FARTHEST), NEAREST);
     this.scaleTo();
     const by = this.zoom / before;
-    this.element.scrollLeft = (scrollLeft + x) * by - x;
-    this.element.scrollTop = (scrollTop + y) * by - y;
+    const empty = this.size.map((size, way) => Math.max((this.room[way] - size * before) / 2, 0));
+    this.element.scrollLeft = (scrollLeft + x - empty[0]) * by - x;
+    this.element.scrollTop = (scrollTop + y - empty[1]) * by - y;
+  }
+
+  // Where a node is seen; [] if it is not.
+  placeOf(x, y) {
+    const { scrollLeft, scrollTop } = this.element;
+    const above = this.size.map((size, way) => Math.max((this.room[way] - size * this.scale) / 2, 0));
+    const place = [x * this.scale + above[0] - scrollLeft, y * this.scale + above[1] - scrollTop];
+    return place.every((at, way) => at >= 0 && at <= this.room[way]) ? place : [];
   }
 
   wheel(event) {
@@ -71,15 +87,17 @@ class Stage {
   }
 
   reveal(x, y) {
+    if (!this.room[0]) return;
     const { element, scale } = this;
     const near = (at, size, scroll) => (at - 40 < scroll ? at - 40 : at + 40 > scroll + size ? at + 40 - size : scroll);
-    element.scrollLeft = near(x * scale, element.clientWidth, element.scrollLeft);
-    element.scrollTop = near(y * scale, element.clientHeight, element.scrollTop);
+    const isWhole = this.size.every((size, way) => size * scale <= this.room[way]);
+    if (isWhole) return;
+    element.scrollLeft = near(x * scale, this.room[0], element.scrollLeft);
+    element.scrollTop = near(y * scale, this.room[1], element.scrollTop);
   }
 
   isBelowMiddle(y) {
-    const { clientHeight, scrollTop } = this.element;
-    const above = Math.max((clientHeight - this.size[1] * this.scale) / 2, 0); // it stands in the middle
-    return y * this.scale + above - scrollTop > clientHeight / 2;
+    const above = Math.max((this.room[1] - this.size[1] * this.scale) / 2, 0); // it stands in the middle
+    return y * this.scale + above - this.element.scrollTop > this.room[1] / 2;
   }
 }

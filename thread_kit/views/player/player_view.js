@@ -219,7 +219,10 @@ class View {
     const names = tracks.map((track, number) => {
       if (track.parent === null) return "Original";
       const of = track.parent ? ` of fork ${track.parent}` : "";
-      return `Fork ${number}${of}, event ${track.recording.about.fork.event}`;
+      const { about } = track.recording;
+      if (about.fork.event) return `Fork ${number}${of}, event ${about.fork.event}`;
+      const changes = changesOf(tracks[track.parent].recording.about, about);
+      return `Fork ${number}${of}: ${changes.join(", ") || "from the start"}`;
     });
     const shown = `${this.selected} ${names.join()}`;
     if (shown === this.named) return;
