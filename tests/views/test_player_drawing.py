@@ -263,11 +263,11 @@ def test_both_grow_while_the_episode_runs(browser, lab):
     notebook = Notebook(browser, lab, "live.ipynb")
     notebook.run_all()
     page = notebook.page
-    expect(page.locator(".tk-node")).to_have_count(0)
+    page.get_by_role("button", name="step by token").click()
+    expect(page.locator(".tk-node")).to_have_count(1)
     page.locator(".tk-player").focus()
-    for nodes in (1, 2):
-        page.keyboard.press("s")
-        expect(page.locator(".tk-node")).to_have_count(nodes)
+    page.keyboard.press("s")
+    expect(page.locator(".tk-node")).to_have_count(2)
     expect(page.locator(".tk-phi[d^=M]")).to_have_count(1)
     expect(page.locator(".tk-psi[d^=M]")).to_have_count(0)
     expect(page.locator(".tk-working")).to_have_attribute("data-node", "1")

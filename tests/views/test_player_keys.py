@@ -104,11 +104,11 @@ def test_no_key_in_any_part_of_the_player_reaches_jupyterlab(browser, lab):
     page = notebook.page
     player = page.locator(".tk-player")
     player.locator(".tk-bar .tk-ended").wait_for()
+    player.get_by_role("treeitem", name="thread 1").click()
     player.locator(".tk-row").first.click()
     player.locator("summary", has_text="phi and psi").click()
     player.locator("summary", has_text="variables").click()
     page.get_by_role("button", name="Keys and colours").click()
-    player.get_by_role("treeitem", name="thread 1").first.click()
     press_all_keys_in_all_parts(notebook, player)
 
     # The form of a fork, which Escape and Enter close.

@@ -118,25 +118,25 @@ class Drawing {
 
   arrange({ nodes, width, levels }) {
     this.turnTo(width, levels);
+    const keyOf = ({ id, up }) => id ?? `+${up.id}`;
     const old = this.items;
-    this.items = new Map();
-    for (const node of nodes) {
-      const key = node.id ?? `+${node.up.id}`;
-      const item = old.get(key) ?? this.add(key, node);
-      old.delete(key);
-      this.items.set(key, item);
+    this.items = new Map(nodes.map((node) => [keyOf(node), old.get(keyOf(node)) ?? this.add(keyOf(node), node)]));
+    for (const [key, { element, link }] of old) {
+      if (this.items.has(key)) continue;
+      element.remove();
+      link?.remove();
+    }
+    nodes.forEach((node, place) => {
+      const item = this.items.get(keyOf(node));
       const [along, deep] = [node.x * SLOT + PADDING, (node.level + 0.5) * LEVEL];
       const [px, py] = this.isAcross ? [deep, along] : [along, deep];
       if (item.px !== px || item.py !== py) item.element.setAttribute("transform", `translate(${px} ${py})`);
-      if (node.below.length !== item.node?.below.length) item.known = null;
       Object.assign(item, { node, along, deep, px, py, up: node.up && (node.up.id ?? null) });
       if (node.hidden) this.fillMore(item);
-      this.marks.append(item.element); // in the order in which one walks
-    }
-    for (const item of old.values()) {
-      item.element.remove();
-      item.link?.remove();
-    }
+      // In the order in which one walks; what is moved would lose the focus.
+      const here = this.marks.children[place];
+      if (here !== item.element) this.marks.insertBefore(item.element, here ?? null);
+    });
     if (!this.items.has(this.at)) this.at = "0";
     for (const [key, { element }] of this.items) element.setAttribute("tabindex", key === this.at ? "0" : "-1");
     this.stage.scaleTo();
@@ -180,17 +180,21 @@ class Drawing {
   fill(item, thread, differs = "") {
     const isOpen = this.view.open[this.side] === item.id;
     const isWorking = this.working === item.id;
-    const shown = [thread.status_text, thread.usage.generated, thread.actions.length, thread.edits.length, this.most, isOpen, isWorking, differs].join("|");
+    const { node } = item;
+    const isExpanded = !node.below.every(({ hidden }) => hidden);
+    const { status_text, usage, actions, edits } = thread;
+    const numbers = [usage.generated, actions.length, edits.length, this.most, node.below.length];
+    const shown = [status_text, ...numbers, isExpanded, isOpen, isWorking, differs].join("|");
     if (item.known === shown) return;
     item.known = shown;
     item.r = SMALL + (LARGE - SMALL) * Math.sqrt(thread.usage.generated / this.most);
-    const { r, element, node } = item;
+    const { r, element } = item;
     const hasChildren = node.below.length > 0;
     element.setAttribute("class", `tk-node ${css(thread.status)}`);
     element.classList.toggle("tk-working", isWorking);
     element.classList.toggle("tk-otherwise", Boolean(differs) && !/ yet/.test(differs));
     element.setAttribute("aria-selected", isOpen);
-    if (hasChildren) element.setAttribute("aria-expanded", !node.below.every(({ hidden }) => hidden));
+    if (hasChildren) element.setAttribute("aria-expanded", isExpanded);
     else element.removeAttribute("aria-expanded");
     const tokens = `${number(thread.usage.generated)} tokens generated`;
     element.setAttribute("aria-label", `thread ${thread.id}, ${thread.status_text}, ${tokens}: ${thread.label}`);

@@ -34,7 +34,7 @@ class Switches {
     const menu = (kind) => {
       const names = [...new Set([about.exchange[kind], ...(choices[kind] ?? [])])];
       const option = (name) => make("option", { value: name, selected: name === about.exchange[kind] }, name);
-      return make("select", { name: kind, onchange: () => this.agree() }, ...names.map(option));
+      return make("select", { name: kind, "aria-label": kind, onchange: () => this.agree() }, ...names.map(option));
     };
     this.menus = { phi: menu("phi"), psi: menu("psi"), abstract: menu("abstract") };
     const box = (name, label) => {
