@@ -122,8 +122,7 @@ def _draw_edges(
         _draw_arrow(axes, up, down, ends, -aside, PHI, across=across)
         if back:
             waits = back[0].provenance is Provenance.REFERENCE
-            style = "--" if waits else "-"
-            _draw_arrow(axes, down, up, ends[::-1], aside, PSI, across=across, style=style)
+            _draw_arrow(axes, down, up, ends[::-1], aside, PSI, across=across, is_dashed=waits)
 
 
 def _draw_arrow(
@@ -135,7 +134,7 @@ def _draw_arrow(
     colour: str,
     *,
     across: bool,
-    style: str = "-",
+    is_dashed: bool = False,
 ) -> None:
     """A curve from the edge of one node to that of another, which leaves and comes straight."""
     from matplotlib.patches import PathPatch, Polygon
@@ -152,9 +151,9 @@ def _draw_arrow(
         [(y, x + aside) if across else (x + aside, y) for x, y in shape] for shape in (points, tip)
     )
     codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
-    look = PathPatch(Path(curve, codes), fill=False, edgecolor=colour, linewidth=1.0, zorder=1)
-    look.set_linestyle(style)
-    axes.add_patch(look)
+    line = PathPatch(Path(curve, codes), fill=False, edgecolor=colour, linewidth=1.0, zorder=1)
+    line.set_linestyle("--" if is_dashed else "-")
+    axes.add_patch(line)
     axes.add_patch(Polygon(head, closed=True, color=colour, linewidth=0, zorder=1))
 
 

@@ -74,6 +74,8 @@ class Drawing {
     const { view, side } = this;
     const { threads } = this;
     const open = view.open[side];
+    if (view.shown[side] !== this.track) this.folds.clear(); // they were those of another episode
+    this.track = view.shown[side];
     const count = Object.keys(threads).length;
     this.unfolding.setAttribute("aria-pressed", this.all);
     const path = this.path(open);
@@ -190,7 +192,8 @@ class Drawing {
     item.r = SMALL + (LARGE - SMALL) * Math.sqrt(thread.usage.generated / this.most);
     const { r, element } = item;
     const hasChildren = node.below.length > 0;
-    element.setAttribute("class", `tk-node ${css(thread.status)}`);
+    const isPointed = element.classList.contains("tk-pointed");
+    element.setAttribute("class", `tk-node ${css(thread.status)}${isPointed ? " tk-pointed" : ""}`);
     element.classList.toggle("tk-working", isWorking);
     element.classList.toggle("tk-otherwise", Boolean(differs) && !/ yet/.test(differs));
     element.setAttribute("aria-selected", isOpen);

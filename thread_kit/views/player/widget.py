@@ -72,7 +72,12 @@ CSS = palette.css() + "\n".join(
 )
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "phi": (exchange.phi_last_line, exchange.phi_full_sequence),
+    "phi": (
+        exchange.phi_last_line,
+        exchange.phi_whole_line,
+        exchange.phi_own_line,
+        exchange.phi_full_sequence,
+    ),
     "psi": (exchange.psi_print, exchange.psi_full_sequence),
     "abstract": (exchange.abstract_own_values, exchange.abstract_values, exchange.as_observed),
 }
