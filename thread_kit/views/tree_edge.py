@@ -27,6 +27,8 @@ WORD = 9
 """Characters at the end of a line, in which it may end before a word."""
 KEPT = 5
 """Lines at the end of a box that are shown, marked or not."""
+NAME = 40
+"""Characters of the name of a phi or psi, at most."""
 PASSED = 400
 """Characters of a text that passed, at most."""
 
@@ -215,7 +217,7 @@ def _arrow(x: float, y: float, u: float, v: float, colour: str, label: str) -> s
     """From (x, y) to (u, v), with its name on the way."""
     way = 1 if u > x else -1
     middle, tip = (x + u) / 2, u - 8 * way
-    name = escape(sanitize(label))
+    name = escape(sanitize(shorten(label, NAME)))
     return (
         f'<path d="M{x:g} {y}C{middle:g} {y} {middle:g} {v} {tip:g} {v}" fill="none" '
         f'stroke="{colour}" stroke-width="2.5"/>'

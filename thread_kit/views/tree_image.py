@@ -21,8 +21,8 @@ def save_picture(
 ) -> Path:
     """Draw the tree of threads into a file; its path.
 
-    form: "rows" is a row a thread with its costs; "nodes" is the player's drawing (THREAD paper,
-        Figure 1), with what each thread was to do, its actions, and a legend.
+    form: "rows" is a row a thread with its costs; "nodes" is the player's drawing (after
+        Figure 1 of THREAD paper), with what each thread was to do, its actions, and a legend.
     The ending of the name says which kind. Text stays text in SVG and PDF. The same episode always
     gives the same file. Raises ValueError for another ending or form, or an episode without
     threads.

@@ -1,6 +1,7 @@
-"""The tree as the player draws it (THREAD paper, Figure 1): a picture with actions and a legend.
+"""The tree as the player draws it: a picture with actions and a legend.
 
-A node a thread: its area grows with the tokens that it generated, its colour is its status, a
+After Figure 1 of THREAD paper, which draws the threads' token sequences with phi and psi between
+them; here a sequence is one node, so that many threads have room. A node a thread: its area grows with the tokens that it generated, its colour is its status, a
 square was cut by a limit. To each child an arrow for phi, and one back where psi gave something.
 """
 

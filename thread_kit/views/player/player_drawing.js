@@ -1,5 +1,6 @@
-// The tree as a tree (THREAD paper, Figure 1): a node a thread, its area by the tokens that it
-// generated, its colour by its status; to each child an edge for phi, and one back for psi.
+// The tree as a tree, after Figure 1 of THREAD paper, with one node for a thread's token sequence:
+// its area by the tokens that it generated, its colour by its status; to each child an edge for
+// phi, and one back for psi.
 
 const SLOT = 38; // pixels, at the scale 1
 const LEVEL = 60;
