@@ -1,9 +1,9 @@
 """The tree as the player draws it: a picture with actions and a legend.
 
 After Figure 1 of THREAD paper, which draws the threads' token sequences with phi and psi between
-them; here a sequence is one node, so that many threads have room. Its area grows with the tokens that the
-thread generated, its colour is its status, a square was cut by a limit. To each child an arrow for
-phi, and one back where psi gave something.
+them; here a sequence is one node, so that many threads have room. Its area grows with the tokens
+that the thread generated, its colour is its status, a square was cut by a limit. To each child an
+arrow for phi, and one back where psi gave something.
 """
 
 from __future__ import annotations
