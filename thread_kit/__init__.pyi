@@ -40,4 +40,6 @@ from .views.player.widget import watch as watch
 from .views.plot import supplemental_work_figure as supplemental_work_figure
 from .views.plot import usage_figure as usage_figure
 from .views.text import thread_text as thread_text
+from .views.tree_edge import draw_edge as draw_edge
+from .views.tree_edge import save_edge as save_edge
 from .views.tree_image import save_picture as save_picture

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from thread_kit.trace.episode import Episode
+from thread_kit.views.formatting import describe_reward
 from thread_kit.views.view_model import view_episode
 
 
@@ -32,7 +33,8 @@ def view_as_json(episode: Episode) -> dict[str, Any]:
     totals, cost = view.totals, episode.prompting
     totals += f" · few-shot evaluated {cost.evaluated:,}" if cost.evaluated else ""
     totals += f" · few-shot reused {cost.reused:,}" if cost.reused else ""
-    top = {"status": view.status, "detail": view.detail, "totals": totals}
+    reward = describe_reward(view.reward)
+    top = {"status": view.status, "detail": view.detail, "reward": reward, "totals": totals}
     return json.loads(json.dumps({**top, "threads": threads}))
 
 

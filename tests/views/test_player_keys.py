@@ -112,6 +112,7 @@ def test_no_key_in_any_part_of_the_player_reaches_jupyterlab(browser, lab):
     page = notebook.page
     player = page.locator(".tk-player")
     player.locator(".tk-bar .tk-ended").wait_for()
+    player.get_by_role("treeitem", name="thread 1").click()
     player.locator(".tk-row").first.click()
     player.locator("summary", has_text="phi and psi").click()
     player.locator("summary", has_text="variables").click()
@@ -126,6 +127,9 @@ def test_no_key_in_any_part_of_the_player_reaches_jupyterlab(browser, lab):
     closing = {"Escape", "Enter", "Shift+Enter", "Control+Enter", "Alt+Enter"}
     keys = [key for key in KEYS if key not in closing]
     press_all_keys_in_all_parts(notebook, player.locator(".tk-fork"), keys)
+    player.locator(".tk-fork").get_by_role("button", name="Cancel").click()
+    player.get_by_role("button", name="Ablations").click()
+    press_all_keys_in_all_parts(notebook, player.locator(".tk-ablations"), keys)
     page.evaluate("() => (window.executed = [])")
     player.get_by_role("button", name="Follow").focus()
     page.keyboard.press("Control+s")  # to save is JupyterLab's, wherever one is

@@ -17,7 +17,8 @@ from typing import Any
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.exchange import as_observed, phi_full_sequence
 from thread_kit.experiments.method import SessionMethod
-from thread_kit.prompts import EMPTY, Prompt
+from thread_kit.prompts import EMPTY, Prompt, load_prompt
+from thread_kit.trace.episode import Episode
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,32 @@ def split_prompt(prompt: Prompt) -> tuple[Prompt, Prompt]:
         Prompt(f"{prompt.name} (main)", main, prompt.dialect),
         Prompt(f"{prompt.name} (others)", others, prompt.dialect),
     )
+
+
+def adapt_to_prompts(episode: Episode, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Changes of an episode that is played again from its start, with what goes with them.
+
+    Where its threads read the examples of one few-shot prompt, and these have a form without what
+    is taken away, they read that one. Where threads compute, "none" for a scope is "own".
+    """
+    changes = dict(changes)
+    prompts = [p for p in episode.header.get("prompts", {}).values() if p["text"]]
+    if len(prompts) == 1:
+        for ablation in ABLATIONS.values():
+            fits = ablation.prompt and ablation.fixed.items() <= changes.items()
+            if fits and (prompt := _find_prompt(prompts[0]["name"] + ablation.prompt, episode)):
+                changes |= {"prompt": prompt, "main_prompt": prompt}
+                break
+    if episode.dialect.code and changes.get("scope") == "none":
+        changes["scope"] = "own"
+    return changes
+
+
+def _find_prompt(name: str, episode: Episode) -> Prompt | None:
+    try:
+        return load_prompt(name, episode.dialect)
+    except FileNotFoundError:
+        return None
 
 
 def _fix(ablation: Ablation, benchmark: Benchmark) -> dict[str, Any]:

@@ -317,7 +317,7 @@ def _settings(
 ) -> dict[str, Any]:
     """The session's arguments: as the header has them, then `options`."""
     whole = ("prompt", "main_prompt", "prompts", "program", "dialect", "scope")
-    fixed = [name for name in whole if name in options]
+    fixed = [name for name in whole if name in options and replay.at]  # at its start all can
     if fixed:
         raise ValueError(
             f"{', '.join(fixed)} cannot change in the middle of an episode; begin a new Session"

@@ -370,6 +370,7 @@ def fork(episode: Episode, at: int | None = None, **changes: Any) -> Session:
         observation: where it is an observation or the action before it: what is observed instead.
         returned: where a child returns: what the parent reads instead; its names still come up.
         variables: names and values that the thread of event `at` gets before it.
+        prompt, main_prompt, scope: at 0, before anything has happened.
         recorded: the functions (phi, psi, xi, abstract) of the past, where they are not this kit's
             own; and its program, where it is another method's than THREAD.
         Everything else that `Session` takes holds from the fork on: another phi, temperature, seed,

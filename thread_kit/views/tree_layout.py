@@ -43,6 +43,24 @@ def layout_tree(view: EpisodeView, root: ThreadView) -> list[Node]:
     ]
 
 
+def layout_boxes(view: EpisodeView) -> dict[int, tuple[float, int]]:
+    """Where each thread stands in a drawing of the whole tree: its place along a level, in slots,
+    and its level. Each subtree has a box of its own, as in the player (`player_layout.js`)."""
+    threads = list(view.threads.values())  # children come after their parents
+    widths: dict[int, float] = {}
+    for thread in reversed(threads):
+        widths[thread.id] = max(1.0, sum(widths[child] for child in thread.children))
+    lefts = {threads[0].id: 0.0} if threads else {}
+    places = {}
+    for thread in threads:
+        left = lefts[thread.id]
+        places[thread.id] = (left + widths[thread.id] / 2, thread.depth)
+        for child in thread.children:
+            lefts[child] = left
+            left += widths[child]
+    return places
+
+
 def _spread(
     leaves: dict[int, list[int]], anchors: dict[int, float], width: int
 ) -> dict[int, float]:

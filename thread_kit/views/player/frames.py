@@ -37,7 +37,7 @@ from thread_kit.trace.events import (
     Token,
     TokenProbs,
 )
-from thread_kit.views.formatting import describe_totals, sanitize
+from thread_kit.views.formatting import describe_reward, describe_totals, sanitize
 from thread_kit.views.narration import describe_event
 from thread_kit.views.view_model import (
     Piece,
@@ -100,6 +100,7 @@ class FrameRecorder:
                 },
                 "marks": {name: dialect.get(name) for name in ("listen", "close", "end", "spawn")},
                 "exchange": header_part(header, "exchange"),
+                "scope": header.get("scope", "exported"),
                 "sampling": header_part(header, "sampling"),
                 "fork": header.get("fork"),
                 "start": {**_top(Episode(header), 0), "threads": {}},
@@ -272,7 +273,12 @@ def _top(episode: Episode, depth: int) -> dict[str, Any]:
     for name in ("evaluated", "reused"):
         if number := getattr(prompting, name):
             totals += f" · few-shot {name} {number:,}"
-    return {"status": str(episode.status), "detail": sanitize(episode.detail), "totals": totals}
+    return {
+        "status": str(episode.status),
+        "detail": sanitize(episode.detail),
+        "reward": describe_reward(episode.reward),
+        "totals": totals,
+    }
 
 
 def _to_json(data: Any) -> Any:

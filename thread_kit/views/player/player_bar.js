@@ -8,6 +8,7 @@ const SPEEDS = {
   "1,000 a second": 1000,
   "as it comes": Infinity,
 };
+const [REST, OPEN] = ["#808080", "#e0701a"]; // a canvas hears of no change of theme: seen on both
 const RECORDED = "20 a second"; // at first, for what is over, and for what is live
 const LIVE = "as it comes";
 
@@ -30,6 +31,12 @@ class Bar {
       title: "Always open the thread that is at work (o)",
     });
     this.forking = button("Fork here", () => view.forking.askHere(), { title: "f" });
+    this.ablating = button("Ablations", () => view.switches.toggle(), {
+      title: "Once more from its start, without variables, with another phi or psi (a)",
+    });
+    this.drawing = button("Figure", () => view.showFigure(view.figure ? "" : "tree"), {
+      title: "The tree as a drawing, or the supplemental work (g, w)",
+    });
     this.keys = make("div", { class: "tk-keys", tabindex: "0", role: "region", "aria-label": "keys and colours" });
     this.keys.hidden = true;
     this.asking = button("Keys and colours", () => this.toggleKeys(), { title: "?", "aria-expanded": false });
@@ -59,7 +66,7 @@ class Bar {
         make("span", { class: "tk-buttons" }, this.running, this.stopping),
         this.steps(),
         make("label", {}, "speed ", this.speed),
-        make("span", { class: "tk-buttons" }, this.following, this.forking, this.asking),
+        make("span", { class: "tk-buttons" }, this.following, this.forking, this.ablating, this.drawing, this.asking),
       ),
       make("div", { class: "tk-timeline" }, this.picture, this.slider),
       ...[this.description, this.notes, this.keys],
@@ -100,7 +107,8 @@ class Bar {
     this.running.setAttribute("aria-disabled", Boolean(view.asked));
     this.canStop = now.phase !== "over" && view.asked !== "over" && !view.store.isDead;
     this.stopping.setAttribute("aria-disabled", !this.canStop);
-    this.forking.disabled = Boolean(view.store.offline);
+    this.forking.disabled = this.ablating.disabled = Boolean(view.store.offline);
+    this.drawing.setAttribute("aria-pressed", Boolean(view.figure));
     const waits = view.asked ? "asked; waiting for the kernel" : "";
     for (const control of [this.running, this.stopping]) control.title = waits;
     this.slider.max = view.length;
@@ -159,19 +167,18 @@ class Bar {
     return [make("label", { class: "tk-progress" }, bar, text)];
   }
 
-  // How deep in the tree each moment is: the shape of the whole episode above the timeline; of a fork
-  // and its original one above the other.
+  // How deep in the tree each moment is: the shape of the whole episode above the timeline, with the
+  // moments of the open thread; of a fork and its original one above the other.
   draw(recording, at) {
     this.latest = [recording, at];
     const { view } = this;
     const width = Math.max(this.picture.clientWidth, 1);
-    const size = [width, view.selected, ...view.shown.map((n) => view.store.tracks[n].recording.length)].join();
+    const size = [width, view.selected, ...view.open, ...view.shown.map((n) => view.store.tracks[n].recording.length)].join();
     if (size === this.drawn) return;
     this.drawn = size;
     this.picture.width = width;
     const pen = this.picture.getContext("2d");
     pen.clearRect(0, 0, width, this.picture.height);
-    pen.fillStyle = "#808080"; // a canvas hears of no change of theme: seen on both
     const height = this.picture.height / view.shown.length;
     view.shown.forEach((track, side) => {
       const { recording } = view.store.tracks[track];
@@ -182,7 +189,9 @@ class Bar {
         const frame = recording.frames[Math.floor((x / width) * view.length)];
         if (!frame) break;
         const depth = threads[frame.thread]?.depth ?? 0;
-        pen.globalAlpha = frame.kind === "spawned" ? 1 : 0.6;
+        const isOpen = String(frame.thread) === view.open[side];
+        pen.fillStyle = isOpen ? OPEN : REST;
+        pen.globalAlpha = isOpen || frame.kind === "spawned" ? 1 : 0.6;
         const thick = 4 - view.shown.length;
         pen.fillRect(x, side * height + (depth / deepest) * (height - thick), 1, thick);
       }

@@ -23,6 +23,19 @@ function generatedBy(id, threads) {
 const button = (label, onclick, more = {}) =>
   make("button", { type: "button", onclick, ...more }, label);
 
+const SVG = "http://www.w3.org/2000/svg";
+
+// An element of a drawing, made as `make` makes one of the page.
+function draw(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
 // An element: its attributes (on... are listeners), its children (texts or elements).
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);

@@ -84,3 +84,24 @@ function result(taken, text) {
   if (!taken) return [text];
   return taken.passed.map(([part, kind, name]) => (kind ? mark(kind, part, name ? `the value of ${name}` : MARKS[kind]) : part));
 }
+
+// What a child gave back, or the reference that stands for it.
+const answerOf = (parent, child) => parent.sequence.find((item) => item.child === child);
+
+const SHORT = 240; // characters of a text in a caption
+
+// What phi took and psi gave back, in their colours, in a caption.
+function passed(child, parent) {
+  const line = (name, way, piece) => {
+    const text = piece.asked ?? piece.text;
+    const cut = text.length > SHORT ? [` … (${number(text.length - SHORT)} more characters)`] : [];
+    const shown = cut.length ? [text.slice(0, SHORT)] : result(piece.taken, text);
+    return make("div", {}, make("b", { class: `tk-${name}-name` }, name), ` ${way}: `, make("code", {}, ...shown), ...cut);
+  };
+  const back = answerOf(parent, child.id);
+  const [down, up] = [`thread ${parent.id} → ${child.id}`, `thread ${child.id} → ${parent.id}`];
+  return [
+    line("phi", down, child.context),
+    back ? line("psi", up, back) : make("div", {}, make("b", { class: "tk-psi-name" }, "psi"), " nothing yet"),
+  ];
+}

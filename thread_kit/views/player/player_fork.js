@@ -4,7 +4,7 @@ class Forking {
   constructor(view) {
     this.view = view;
     this.element = make("form", {
-      class: "tk-fork",
+      class: "tk-form tk-fork",
       "aria-label": "fork",
       onsubmit: (event) => {
         event.preventDefault();

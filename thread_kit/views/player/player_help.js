@@ -6,8 +6,12 @@ const KEYS = [
   ["0, 9", "the first moment, the last"],
   ["+, −", "faster, slower"],
   ["f", "fork at this moment"],
+  ["a", "ablations: once more from its start, with a part taken away"],
+  ["g, w", "the drawing on or off; the tree, or the supplemental work"],
   ["o", "open the thread that is at work"],
   ["↑ ↓ ← →, Enter", "in the tree: go, fold, open"],
+  ["↑ ↓ ← →, Enter", "in the drawing: go, open (what one stands on shows phi and psi)"],
+  ["z, r, v, c, m, j", "in the drawing: larger (Shift: smaller), fit, turn, fold, all threads, jump to the spawn"],
   ["?, Escape", "these keys, and away with them"],
 ];
 
@@ -31,12 +35,17 @@ const STATUSES = [
 
 const SIGNS = [
   ["orange bars", "supplemental work: tokens that threads below generated for the few that came back (logarithmic)"],
+  ["dashed blue bar", "in the plot of supplemental work: a child that has given nothing back yet"],
   ["wavy line", "a token at which a spawn was likely (10% or more), and did not come"],
   ["≈ 2", "in the tree: how many such tokens the thread has"],
   ["✎", "a person changed something here"],
   ["≠, orange edge", "beside its original, a fork went another way here"],
   ["…, dashed edge", "one side is not so far yet"],
-  ["grey line above the timeline", "how deep in the tree each moment is"],
+  ["grey line above the timeline", "how deep in the tree each moment is; orange: the open thread"],
+  ["● and ■", "in the drawing: a thread; its area grows with the tokens that it generated; ■ was cut by a limit"],
+  ["blue and orange arrows", "what phi gave the child, and what psi gave back; point at one, or click it"],
+  ["> 2, + 12", "in the drawing: actions of a thread; threads below that are folded"],
+  ["double ring, dashed ring", "in the drawing: the thread that is at work; one that went otherwise than in the original"],
 ];
 
 function help() {

@@ -207,6 +207,11 @@ class Pane {
     return [this.section(name, `${name}: ${rows.length}`, body)];
   }
 
+  unfold(key) {
+    this.unfolded.add(key);
+    this.shown = undefined; // built anew
+  }
+
   // A part that folds; what is folded is not built.
   section(key, title, body) {
     const open = this.unfolded.has(key);

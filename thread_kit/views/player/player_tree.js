@@ -118,7 +118,10 @@ class Tree {
       const name = parent === null ? "Original" : `Fork ${view.shown[side]}`;
       return make("span", { class: "tk-cell" }, make("b", {}, name), badge(state.status), `${at} of ${length}${grows}`);
     });
-    this.heads.replaceChildren(make("span", {}), ...heads, make("span", {}, "≠ what differs"));
+    const [before, after] = view.shown.map((number) => view.store.tracks[number].recording.about);
+    const changes = changesOf(before, after);
+    const sum = make("div", { class: "tk-sums" }, changes.length ? make("b", {}, `${changes.join(", ")}: `) : "", sums(states));
+    this.heads.replaceChildren(make("span", {}), ...heads, make("span", {}, "≠ what differs"), sum);
   }
 
   show(states) {
@@ -237,11 +240,31 @@ class Tree {
     return [make("span", { class: "tk-near", title }, `≈${near.length}`)];
   }
 
+  // From here; the drawings follow.
   fold(key, folded) {
+    this.setFold(key, folded);
+    const { row } = this.elements.get(key);
+    row.ids.forEach((id, side) => {
+      if (id !== null) this.view.figures[side].figures.tree.setFold(id, folded);
+    });
+  }
+
+  setFold(key, folded) {
     if (folded) this.folded.add(key);
     else this.folded.delete(key);
     this.hide();
     this.fill(this.elements.get(key).row, this.view.states);
+  }
+
+  // In a drawing somebody folded a thread.
+  foldThread(side, id, folded) {
+    const row = this.rows.find(({ ids }) => ids[side] === id);
+    if (row) this.setFold(row.key, folded);
+  }
+
+  // What differs, by the threads of a side.
+  differences(side) {
+    return new Map(this.rows.map(({ key, ids }) => [ids[side], this.elements.get(key).differs]));
   }
 
   hide() {

@@ -21,6 +21,9 @@ class View {
     this.bar = new Bar(this);
     this.tree = new Tree(this);
     this.forking = new Forking(this);
+    this.switches = new Switches(this);
+    this.figure = "tree"; // beside the outline: "tree", "work", or "" for none
+    this.figures = [new Figure(this, 0), new Figure(this, 1)];
     this.panes = [new Pane(this, 0), new Pane(this, 1)];
     this.tabs = make("div", { class: "tk-tabs", role: "tablist", "aria-label": "episodes" });
     this.body = make("div", { class: "tk-body" });
@@ -36,7 +39,7 @@ class View {
     keepKeys(this.element);
     const panels = this.panels.map(({ element }) => element);
     this.element.append(this.tabs, this.bar.element, ...panels, this.body);
-    this.element.append(this.asking.element, this.forking.element);
+    this.element.append(this.asking.element, this.forking.element, this.switches.element);
     el.append(this.element);
     if (store.static) {
       const beside = `.${store.static}, .jp-OutputArea-child:has(.${store.static})`;
@@ -137,12 +140,15 @@ class View {
     if (this.open.length !== this.states.length)
       this.open = this.partners(this.open.at(-1) in main ? this.open.at(-1) : "0");
     const panes = this.panes.slice(0, this.states.length);
-    if (this.body.childElementCount !== panes.length + 1) {
+    const figures = this.figure ? this.figures.slice(0, this.states.length) : [];
+    const parts = [this.tree, ...figures, ...panes];
+    if (this.body.childElementCount !== parts.length || this.body.lastChild !== panes.at(-1).element) {
       this.body.classList.toggle("tk-compare", panes.length > 1);
-      this.body.replaceChildren(this.tree.element, ...panes.map(({ element }) => element));
+      this.body.classList.toggle("tk-with-figure", figures.length > 0);
+      this.body.replaceChildren(...parts.map(({ element }) => element));
     }
     this.tree.show(this.states);
-    for (const part of [...panes, ...this.panels]) part.show();
+    for (const part of [...figures, ...panes, ...this.panels]) part.show();
     this.bar.show();
     this.asking.show();
     this.showTabs();
@@ -181,8 +187,29 @@ class View {
 
   point(id) {
     this.tree.mark(id === null ? [] : [id]);
+    const ids = this.tree.rows.find((row) => row.ids.at(-1) === id)?.ids ?? [];
+    this.figures.forEach((figure, side) => figure.mark(ids[side] ?? null));
     for (const bar of this.body.querySelectorAll(".tk-work [data-child]"))
       bar.classList.toggle("tk-pointed", bar.dataset.child === id);
+  }
+
+  // To the moment at which a thread was spawned.
+  seekThread(side, id) {
+    const { frames } = this.track(side).recording;
+    const place = frames.findIndex(({ kind, thread }) => kind === "spawned" && String(thread) === id);
+    if (place >= 0) this.seek(place + 1);
+    this.pickThread(side, id);
+  }
+
+  // The parent, with what passed between it and its child.
+  openEdge(side, parent, child) {
+    this.panes[side].unfold(`edge ${child}`);
+    this.pickThread(side, parent);
+  }
+
+  showFigure(name) {
+    this.figure = name;
+    this.show();
   }
 
   select(number) {
@@ -198,7 +225,10 @@ class View {
     const names = tracks.map((track, number) => {
       if (track.parent === null) return "Original";
       const of = track.parent ? ` of fork ${track.parent}` : "";
-      return `Fork ${number}${of}, event ${track.recording.about.fork.event}`;
+      const { about } = track.recording;
+      if (about.fork.event) return `Fork ${number}${of}, event ${about.fork.event}`;
+      const changes = changesOf(tracks[track.parent].recording.about, about);
+      return `Fork ${number}${of}: ${changes.join(", ") || "from the start"}`;
     });
     const shown = `${this.selected} ${names.join()}`;
     if (shown === this.named) return;
@@ -345,6 +375,9 @@ class View {
       "-": () => faster(-1),
       f: () => !bar.forking.disabled && this.forking.askHere(),
       o: () => this.toggleFollow(),
+      g: () => this.showFigure(this.figure ? "" : "tree"),
+      w: () => this.showFigure(this.figure === "work" ? "tree" : "work"),
+      a: () => !bar.ablating.disabled && this.switches.toggle(),
       "?": () => bar.toggleKeys(),
       Escape: () => bar.toggleKeys(true),
     };

@@ -29,6 +29,7 @@ from thread_kit.code_lines import literal
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.human import HumanEngine
 from thread_kit.envs.env import Env
+from thread_kit.experiments.ablations import adapt_to_prompts
 from thread_kit.session.session import Session, fork
 from thread_kit.trace.episode import Episode
 from thread_kit.views import palette
@@ -49,8 +50,15 @@ PARTS: tuple[str, ...] = (
     "fork",
     "ask",
     "help",
+    "layout",
+    "stage",
+    "drawing",
+    "work",
+    "figure",
+    "switches",
+    "bar",
+    "view",
 )
-PARTS += ("bar", "view")
 MODULE = "\n".join(
     [
         *((HERE / f"player_{part}.js").read_text(encoding="utf-8") for part in PARTS),
@@ -59,10 +67,17 @@ MODULE = "\n".join(
 )
 """The page's module; one file, since a widget's module has no address to import others from."""
 
-CSS = palette.css() + (HERE / "player.css").read_text(encoding="utf-8")
+CSS = palette.css() + "\n".join(
+    (HERE / name).read_text(encoding="utf-8") for name in ("player.css", "player_figure.css")
+)
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "phi": (exchange.phi_last_line, exchange.phi_full_sequence),
+    "phi": (
+        exchange.phi_last_line,
+        exchange.phi_whole_line,
+        exchange.phi_own_line,
+        exchange.phi_full_sequence,
+    ),
     "psi": (exchange.psi_print, exchange.psi_full_sequence),
     "abstract": (exchange.abstract_own_values, exchange.abstract_values, exchange.as_observed),
 }
@@ -182,6 +197,15 @@ class Player(anywidget.AnyWidget):
             track.start()
         return session
 
+    def ablate(self, *, of: int = 0, **changes: Any) -> Session:
+        """Play the episode once more from its start, beside it, with a part of it changed.
+
+        changes: as `fork` takes them, and scope="none" for threads without variables. Where there
+        is a few-shot prompt without that part (`experiments/ablations.py`), it is read instead.
+        """
+        parent = self._tracks[of].episode
+        return self.fork(0, of=of, **adapt_to_prompts(parent, changes))
+
     def wait(self, seconds: float | None = None, *, of: int = 0) -> Episode:
         """The episode when it is over, or as it is after `seconds`; begins it if nothing else has.
 
@@ -225,6 +249,9 @@ class Player(anywidget.AnyWidget):
             case "fork":
                 track.update(notice="")
                 self.fork(content["at"], of=track.number, **self._changes(content["changes"]))
+            case "ablate":
+                track.update(notice="")
+                self.ablate(of=track.number, **self._changes(content["changes"]))
 
     def _write(self, verb: str, track: Track, content: Mapping[str, Any]) -> None:
         """A person writes a call, or lets the model write it."""

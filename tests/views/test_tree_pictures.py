@@ -1,0 +1,129 @@
+"""The drawing of the tree as a picture, and the figure of one phi and psi for a slide."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from helpers.episodes import chain, session, span
+
+import thread_kit as tk
+from thread_kit import exchange
+from thread_kit.bench.player import large_episode
+from thread_kit.sequence import Provenance
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Spawned
+from thread_kit.views.tree_edge import draw_edge, save_edge
+from thread_kit.views.tree_image import save_picture
+from thread_kit.views.tree_layout import layout_boxes
+from thread_kit.views.tree_nodes import SMALL, list_actions, radius
+from thread_kit.views.view_model import view_episode
+
+HOSTILE = "Prompt:\n$x^2$ <&> \x1b[2J \ud800 =>\n\nResponse:\n"
+
+
+def gate() -> Episode:
+    return Episode.load(tk.resource("data/episodes/acacia-fence-gate.jsonl"))
+
+
+def texts(svg: str) -> str:
+    return "".join(ElementTree.fromstring(svg).itertext())
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_a_drawing_is_the_same_each_time(kind, tmp_path):
+    first, second = (save_picture(gate(), tmp_path / f"{n}.{kind}", form="nodes") for n in "ab")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_drawing_names_threads_actions_and_what_its_signs_mean(tmp_path):
+    episode = gate()
+    text = texts(save_picture(episode, tmp_path / "a.svg", form="nodes").read_text("utf-8"))
+    for thread in view_episode(episode).threads.values():
+        assert f"{thread.id}  {thread.label[:50]}" in text
+    assert "> craft 1 stick using 2 bamboo  (4 times)" in text
+    assert "> craft 1 acacia fence gate using 4 stick, 2 acacia planks" in text
+    for sign in ("ended by itself", "phi: what a child is given", "psi: what comes back", "area:"):
+        assert sign in text
+    assert "cut by a limit" not in text, "no legend for what is not there"
+
+
+def test_a_drawing_takes_any_text_depth_and_number_of_threads(tmp_path):
+    episode = chain(200)
+    episode.add(Spawned(200, 0, 0, span(Provenance.CONTEXT, HOSTILE), ""))
+    text = texts(save_picture(episode, tmp_path / "a.svg", form="nodes").read_text("utf-8"))
+    assert "200  $x^2$ <&>" in text
+    save_picture(large_episode(400, 4000), tmp_path / "large.png", form="nodes")
+
+
+def test_another_form_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="'rows' or 'nodes'"):
+        save_picture(gate(), tmp_path / "a.svg", form="circle")
+
+
+def test_each_subtree_has_a_box_of_its_own():
+    view = view_episode(large_episode(120, 500))
+    places = layout_boxes(view)
+    assert places.keys() == view.threads.keys()
+    for thread in view.threads.values():
+        assert places[thread.id][1] == thread.depth
+        if thread.children:
+            xs = [places[child][0] for child in thread.children]
+            assert xs == sorted(xs)
+            assert min(xs) <= places[thread.id][0] <= max(xs)
+    assert len(set(places.values())) == len(places)
+
+
+def test_the_area_grows_with_the_tokens():
+    areas = [radius(part) - SMALL for part in (0, 0.25, 1)]
+    assert areas[0] == 0
+    assert areas[2] == pytest.approx(2 * areas[1])
+
+
+def test_actions_in_a_row_that_are_the_same_are_one_line():
+    view = view_episode(session().run(progress=False))
+    assert list_actions(view.threads[1]) == ["open shed"]
+
+
+def test_an_edge_marks_what_phi_took_and_what_psi_gave_back(tmp_path):
+    episode = gate()
+    path = save_edge(episode, 2, tmp_path / "edges" / "edge.svg")
+    svg = path.read_text("utf-8")
+    assert svg == draw_edge(episode, 2) == draw_edge(episode, 2)
+    text = texts(svg)
+    for part in ("Thread 1", "Thread 2", "φ  phi_last_line", "ψ  psi_print", "{runs}", "Done."):
+        assert part in text
+    # Marked in the parent, in the child's context, in its print, and where it came back.
+    assert len(re.findall(r'fill="rgba\(230,159,0,0.45\)"', svg)) >= 6
+    assert "runs = -(-count // int(command.split()[1]))" in text, "where a value was assigned"
+
+
+def test_an_edge_takes_any_text_and_a_child_that_gives_nothing_back():
+    episode = chain(2)
+    episode.add(Spawned(2, 0, 0, span(Provenance.CONTEXT, HOSTILE), ""))
+    svg = draw_edge(episode, 2)
+    assert "$x^2$ <&> ␛[2J" in texts(svg)
+    assert "ψ" not in texts(svg)
+
+
+def test_an_edge_of_whole_sequences_stays_a_figure():
+    engine = tk.ScriptedEngine(
+        ["x = 1\n" * 200 + "Now =>", "print('1')\n" * 100 + "#END#", "#END#"]
+    )
+    phi, psi = exchange.phi_full_sequence, exchange.psi_full_sequence
+    episode = tk.Session(engine, context="go =>", phi=phi, psi=psi, new_tokens=9000).run(
+        progress=False
+    )
+    svg = draw_edge(episode, 1)
+    assert "more characters" in texts(svg)
+    assert float(ElementTree.fromstring(svg).get("height")) < 20_000
+
+
+def test_the_main_thread_and_one_that_is_not_have_no_edge(tmp_path):
+    with pytest.raises(ValueError, match="thread 0 has no parent"):
+        draw_edge(gate(), 0)
+    with pytest.raises(KeyError):
+        draw_edge(gate(), 99)
+    with pytest.raises(ValueError, match=r"is an \.svg"):
+        save_edge(gate(), 1, tmp_path / "edge.png")
