@@ -18,6 +18,7 @@ from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method import SessionMethod, VisibleRewardMethod
 from thread_kit.methods.adapt import adapt
+from thread_kit.methods.alfchat import alfchat
 from thread_kit.methods.decomp import decomp
 from thread_kit.methods.lats import lats
 from thread_kit.methods.nlep import nlep
@@ -209,6 +210,23 @@ def make_sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> Sess
     name = "sf_chat, 10 states" if variant else "sf_chat"
     turns = own_limit("sf_chat", benchmark, "turns")
     return _method(name, partial(stateflow, machine=machine, turns=turns), prompt)
+
+
+def make_alfchat(benchmark: Benchmark, examples: str, agents: int = 2) -> SessionMethod:
+    """Of ReAct's examples, behind an instruction. agents: with three of them one gives hints."""
+    sections = benchmark.load_instructions(
+        f"alfchat/{benchmark.name}", replace(benchmark.dialect, spawn=None)
+    )
+    kind = examples.removeprefix(benchmark.name).removeprefix("-")
+    hint = sections[f"Hint {kind}"].instructions.strip() if agents == 3 else ""
+    react_prompt = _load_prompt(benchmark, f"react/{examples}")
+    prompt = replace(
+        react_prompt,
+        name=f"alfchat/{examples}",
+        instructions=sections["Assistant"].instructions,
+    )
+    rounds = own_limit("alfchat", benchmark, "turns")
+    return _method(f"alfchat, {agents} agents", partial(alfchat, hint=hint, rounds=rounds), prompt)
 
 
 # Several trials
