@@ -17,6 +17,7 @@ from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method import SessionMethod, VisibleRewardMethod
+from thread_kit.methods.adaplanner import adaplanner
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.alfchat import alfchat
 from thread_kit.methods.decomp import decomp
@@ -333,6 +334,20 @@ def make_plan_and_execute(
         carry=benchmark.carry,
     )
     return _method(_named("plan-and-execute", executor), program, planner, prompt)
+
+
+def make_adaplanner(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """With the skills that there are for tasks of this kind (`memory_file`)."""
+    questions = _load_prompt(benchmark, f"adaplanner/{benchmark.name}-ask")
+    prompt = _load_prompt(benchmark, f"adaplanner/{examples}")
+    program = partial(
+        adaplanner,
+        questions=questions,
+        executions=own_limit("adaplanner", benchmark, "trials"),
+        iterations=own_limit("adaplanner", benchmark, "iterations"),
+    )
+    method = _method("adaplanner", program, prompt, questions)
+    return replace(method, fixed={**method.fixed, "scope": "exported"})
 
 
 def make_plan_and_solve(benchmark: Benchmark, examples: str) -> SessionMethod:

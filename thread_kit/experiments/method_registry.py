@@ -27,6 +27,7 @@ from thread_kit.experiments.method_builders import (
     GOLD_ANSWER,
     TEN,
     Builder,
+    make_adaplanner,
     make_adapt,
     make_alfchat,
     make_decomp,
@@ -69,6 +70,7 @@ BUILDERS: dict[str, Builder] = {
     "decomp": make_decomp,
     "tdag": make_tdag,
     "lats": make_lats,
+    "adaplanner": make_adaplanner,
     **{f"adapt-d{depth}": partial(make_adapt, max_depth=depth) for depth in (1, 2, 3)},
     **{name: partial(load_ablation, name) for name in ABLATIONS},
 }
