@@ -114,7 +114,8 @@ def test_its_examples_are_reacts_and_win_their_games(agents):
 
     env = AlfWorld("generated", "heat-108")
     episode = method(ScriptedEngine(speak), env, seed=0, path=None).run(progress=False)
-    assert env.won and episode.reward == 1
+    assert env.won
+    assert episode.reward == 1
     assert episode.header["program"]["name"] == "alfchat"
 
 

@@ -179,7 +179,7 @@ def adaplanner(
             start = int(found[0]) if found else 1
         plan = revised
     won = running.observation.won if running.observation is not None else False
-    return Finished(running.Y, Status.ENDED, {}, verdict(bool(won)))
+    return Finished(running.Y, Status.ENDED, {"plan": plan}, verdict(bool(won)))
 
 
 def with_error(context: str, error: str, last: list[str]) -> str:
