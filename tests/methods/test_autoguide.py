@@ -13,11 +13,19 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import AlfWorld
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.envs.webshop.env import WebShop
-from thread_kit.experiments.memories import make_guidelines, make_log, make_skills, read_steps
+from thread_kit.experiments.memories import (
+    list_shown_guidelines,
+    main,
+    make_guidelines,
+    make_log,
+    make_skills,
+    read_steps,
+)
 from thread_kit.experiments.method_builders import load_guides
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.autoguide import HEADING, autoguide, choose, deviate, extract_guideline
-from thread_kit.methods.memory import Guideline, GuidelineMemory, write_records
+from thread_kit.methods.memory import Guideline, GuidelineMemory, read_records, write_records
+from thread_kit.paths import resource
 from thread_kit.prompts import Example, Prompt, load_prompt
 from thread_kit.requests import Status
 from thread_kit.trace.events import Acted
@@ -158,6 +166,8 @@ def test_the_kit_makes_guidelines_of_what_react_fails_at_and_the_oracle_wins():
             return "When it is open, search.#END#"
         if text.startswith(load_prompt("autoguide/webshop-context").text):
             return "The search box is open.#END#"
+        if text.startswith(load_prompt("autoguide/match").text):
+            return "none#END#"
         return "Task failed!\n#END#" if "Invalid" in asked else "> click[nothing] =>"
 
     benchmark = BENCHMARKS["webshop"]
@@ -165,7 +175,17 @@ def test_the_kit_makes_guidelines_of_what_react_fails_at_and_the_oracle_wins():
     env = next(env for env in tasks if make_log(env, benchmark.start))  # the oracle can be followed
     engine = ScriptedEngine(speak, context=10**6)
     made = list(make_guidelines(benchmark, [env.again()], engine, calls=9))
-    assert made == [Guideline("The search box is open.", "When it is open, search.")]
+    assert made[:-1] == list_shown_guidelines(benchmark)
+    assert made[-1] == Guideline("The search box is open.", "When it is open, search.")
+
+
+@pytest.mark.parametrize("name", ["alfworld", "webshop"])
+def test_the_kits_own_guidelines_are_those_of_the_pairs_that_its_prompt_shows(name, tmp_path):
+    kept = read_records(resource("data/memories") / f"autoguide-{name}.jsonl")
+    out = tmp_path / "guidelines.jsonl"
+    assert main(["autoguide", "--env", name, "--tasks", "0", "--out", str(out)]) == 0
+    assert read_records(out) == kept
+    assert load_method("autoguide", "alfworld-heat" if name == "alfworld" else name)
 
 
 def test_the_kit_makes_skills_of_the_plans_that_solved_their_tasks(tmp_path, monkeypatch):

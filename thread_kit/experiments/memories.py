@@ -20,6 +20,7 @@ from typing import Any
 from thread_kit.dialect import Dialect
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model
+from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import GENERATED
 from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.benchmark import Benchmark
@@ -147,14 +148,29 @@ def play_with(
     return episode, returned
 
 
+def list_shown_guidelines(benchmark: Benchmark) -> list[Guideline]:
+    """Those of the pairs of train tasks that the prompt of the extraction shows."""
+    extract = load_guides(benchmark)["extract"]
+    return [
+        Guideline(
+            example.context.rpartition("Context: ")[2],
+            example.response.removesuffix(extract.dialect.end).strip(),
+        )
+        for example in extract.examples
+    ]
+
+
 def make_guidelines(
     benchmark: Benchmark, envs: Iterable[Env], engine: Engine, **options: Any
 ) -> Iterator[Guideline]:
     """Guidelines of the tasks in which ReAct fails, beside what the oracle does there.
 
-    The model plays and extracts. options: of its sessions (calls, new_tokens).
+    Those of the pairs that the prompt shows come first. The model plays and extracts. options: of
+    its sessions (calls, new_tokens).
     """
-    contexts: list[str] = []
+    shown = list_shown_guidelines(benchmark)
+    yield from shown
+    contexts = [guideline.context for guideline in shown]
     for env in envs:
         # a trajectory that won, and one that failed
         log = make_log(env, benchmark.start)
@@ -179,7 +195,8 @@ def make_guidelines(
         extraction = SessionMethod("autoguide", main, fixed)
         _, facts = play_with(engine, env.again(), extraction, **options)
         if facts.get("context") and facts.get("guideline"):
-            contexts.append(facts["context"])
+            if facts["context"] not in contexts:
+                contexts.append(facts["context"])
             yield Guideline(facts["context"], facts["guideline"])
 
 
@@ -217,7 +234,9 @@ def main(arguments: list[str] | None = None) -> int:
         made: Iterable[Any] = (make_log(env, benchmark.start) for env in envs)
     else:
         threads = {"cpu_threads": options.cpu_threads} if options.cpu_threads else {}
-        engine = load_model(options.model, adapter=None, **threads)
+        engine: Engine = ScriptedEngine(())  # that nobody asks
+        if options.tasks:
+            engine = load_model(options.model, adapter=None, **threads)
         make = make_guidelines if options.method == "autoguide" else make_skills
         made = make(benchmark, envs, engine, calls=options.calls, new_tokens=options.new_tokens)
     out = options.out or resource("data") / "memories" / f"{options.method}-{benchmark.name}.jsonl"
