@@ -181,17 +181,19 @@ def make_guidelines(
         if episode.reward == 1:
             continue
         # what the difference teaches
-        prompts = load_guides(benchmark)
-        del prompts["select"]
+        guides = load_guides(benchmark)
+        identify, match, extract = (guides[role] for role in ("identify", "match", "extract"))
         program = partial(
             extract_guideline,
             won=[(action, seen) for action, seen in log.steps if action.startswith("> ")],
             lost=read_steps(episode.threads[0].sequence.text, episode.dialect),
             known=tuple(contexts),
-            **prompts,
+            identify=identify,
+            match=match,
+            extract=extract,
         )
-        fixed = {"program": program, "prompts": tuple(prompts.values()), "scope": "none"}
-        main = replace(EMPTY, dialect=prompts["extract"].dialect)
+        fixed = {"program": program, "prompts": (identify, match, extract), "scope": "none"}
+        main = replace(EMPTY, dialect=extract.dialect)
         extraction = SessionMethod("autoguide", main, fixed)
         _, facts = play_with(engine, env.again(), extraction, **options)
         if facts.get("context") and facts.get("guideline"):

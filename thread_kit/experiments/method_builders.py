@@ -370,18 +370,20 @@ def load_guides(benchmark: Benchmark) -> dict[str, Prompt]:
 
 
 def make_autoguide(benchmark: Benchmark, examples: str) -> SessionMethod:
-    prompts = load_guides(benchmark)
-    del prompts["extract"]
+    guides = load_guides(benchmark)
+    identify, match, select = (guides[role] for role in ("identify", "match", "select"))
     records = _read_memory("autoguide", benchmark)
     program = partial(
         autoguide,
         memory=GuidelineMemory(Guideline.of(record) for record in records),
-        **prompts,
+        identify=identify,
+        match=match,
+        select=select,
         iterations=own_limit("autoguide", benchmark, "iterations"),
         start=benchmark.start,
     )
     prompt = _load_prompt(benchmark, f"react/{examples}")
-    method = _method("autoguide", program, prompt, *prompts.values())
+    method = _method("autoguide", program, prompt, identify, match, select)
     return replace(method, keep_cells=True)
 
 
