@@ -14,9 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import bm25s
-import Stemmer
-
 
 @dataclass(frozen=True, slots=True)
 class Log:
@@ -78,6 +75,9 @@ class Index:
     """Texts, and how like a query each of them is."""
 
     def __init__(self, texts: Sequence[str]) -> None:
+        import bm25s
+        import Stemmer
+
         self._length = len(texts)
         self._stemmer = Stemmer.Stemmer("porter")
         self._bm25 = bm25s.BM25()
@@ -98,6 +98,8 @@ class Index:
         return [score / best if best > 0 else 0.0 for score in scores]
 
     def _split(self, texts: Sequence[str]) -> list[list[str]]:
+        import bm25s
+
         words: list[list[str]] = bm25s.tokenize(
             [text[:2_000].lower() for text in texts],
             stopwords="en",
