@@ -67,7 +67,9 @@ def test_each_limit_is_printed_once_and_says_where():
     for row in ROWS:
         assert re.fullmatch(r"[1-9]\d*|", row["value"]), row
         assert re.match(
-            r"(THREAD|ADaPT|StateFlow|LATS \(Zhou et al\. 2023\)), |this kit", row["source"]
+            r"(THREAD|ADaPT|StateFlow|"
+            r"(LATS|AdaPlanner|RAP|AutoGuide) \(\w+ et al\. 202\d\)), |this kit",
+            row["source"],
         ), row
         assert row["value"] or row["unit"] in ("calls", "actions"), "others are never without"
 

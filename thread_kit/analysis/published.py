@@ -40,6 +40,8 @@ PUBLISHED_NAMES = {
     "reflexion, gold answer": ("Reflexion",),
     "plan-and-solve": ("Plan & Solve",),
     "react, refined": ("ReAct_Refined",),
+    **{f"alfchat, {n} agents": (f"ALFChat ({n} agents)",) for n in (2, 3)},
+    "adaplanner, skills": ("AdaPlanner",),
     "try again, visible reward": ("Try Again",),
 }
 """By our name of a method, the papers' names, where they are not the same in small letters.

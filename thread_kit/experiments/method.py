@@ -54,17 +54,21 @@ class SessionMethod:
 
     fixed: parameters of `Session` that belong to the method (phi, variables, scope ...); they come
         before the options of a suite.
+    keep_cells: of threads that have ended, where later ones begin with their tokens (`Session`).
     """
 
     name: str
     prompt: Prompt = EMPTY
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    keep_cells: bool = False
 
     def __call__(
         self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any
     ) -> Session:
         parameters = {**options, **self.fixed}
-        return Session(engine, env, prompt=self.prompt, seed=seed, path=path, **parameters)
+        session = Session(engine, env, prompt=self.prompt, seed=seed, path=path, **parameters)
+        session.keep_cells = self.keep_cells
+        return session
 
 
 class VisibleRewardMethod(SessionMethod):

@@ -8,21 +8,29 @@ executors the first of them; a method with another one says so in its name.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from thread_kit.dialect import QA_ASYNC
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method import SessionMethod, VisibleRewardMethod
+from thread_kit.methods.adaplanner import adaplanner
 from thread_kit.methods.adapt import adapt
+from thread_kit.methods.alfchat import alfchat
+from thread_kit.methods.autoguide import autoguide
 from thread_kit.methods.decomp import decomp
 from thread_kit.methods.lats import lats
+from thread_kit.methods.memory import Guideline, GuidelineMemory, Log, LogMemory, read_records
 from thread_kit.methods.nlep import nlep
 from thread_kit.methods.plan_and_execute import plan_and_execute
 from thread_kit.methods.plan_and_solve import plan_and_solve
+from thread_kit.methods.rap import rap
 from thread_kit.methods.react import react
 from thread_kit.methods.reflexion import reflexion
 from thread_kit.methods.sf_chat import as_chat
@@ -30,8 +38,9 @@ from thread_kit.methods.state_outputs import list_agents
 from thread_kit.methods.stateflow import Machine, stateflow
 from thread_kit.methods.tdag import tdag
 from thread_kit.methods.try_again import try_again
+from thread_kit.paths import resource
 from thread_kit.program import thread_program
-from thread_kit.prompts import EMPTY, Prompt
+from thread_kit.prompts import EMPTY, Example, Prompt
 from thread_kit.requests import Program
 
 TEN = "10 states"
@@ -211,6 +220,23 @@ def make_sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> Sess
     return _method(name, partial(stateflow, machine=machine, turns=turns), prompt)
 
 
+def make_alfchat(benchmark: Benchmark, examples: str, agents: int = 2) -> SessionMethod:
+    """Of ReAct's examples, behind an instruction. agents: with three of them one gives hints."""
+    sections = benchmark.load_instructions(
+        f"alfchat/{benchmark.name}", replace(benchmark.dialect, spawn=None)
+    )
+    kind = examples.removeprefix(benchmark.name).removeprefix("-")
+    hint = sections[f"Hint {kind}"].instructions.strip() if agents == 3 else ""
+    react_prompt = _load_prompt(benchmark, f"react/{examples}")
+    prompt = replace(
+        react_prompt,
+        name=f"alfchat/{examples}",
+        instructions=sections["Assistant"].instructions,
+    )
+    rounds = own_limit("alfchat", benchmark, "turns")
+    return _method(f"alfchat, {agents} agents", partial(alfchat, hint=hint, rounds=rounds), prompt)
+
+
 # Several trials
 
 
@@ -296,7 +322,88 @@ def make_lats(benchmark: Benchmark, examples: str) -> SessionMethod:
         max_depth=own_limit("lats", benchmark, "iterations"),
         start=benchmark.start,
     )
-    return _method("lats", program, _load_prompt(benchmark, f"react/{examples}"), value, reflect)
+    prompt = _load_prompt(benchmark, f"react/{examples}")
+    return replace(_method("lats", program, prompt, value, reflect), keep_cells=True)
+
+
+# A memory of earlier episodes
+
+
+def _read_memory(method: str, benchmark: Benchmark) -> list[dict[str, Any]]:
+    """The records of data/memories, or of the folder that THREAD_KIT_MEMORIES names.
+
+    Raises FileNotFoundError where nobody has made them.
+    """
+    name = f"{method}-{benchmark.name}.jsonl"
+    own = os.environ.get("THREAD_KIT_MEMORIES")
+    path = Path(own).expanduser() / name if own else resource("data") / "memories" / name
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{method} has no memory for {benchmark.name}: there is no {path}. Make it with "
+            f"`python -m thread_kit.experiments.memories {method} --env {benchmark.name}`"
+        )
+    return read_records(path)
+
+
+def make_rap(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """With plans and keys where the benchmark has a prompt for these (ALFWorld)."""
+    memory = LogMemory([Log.of(record) for record in _read_memory("rap", benchmark)])
+    has_keys = benchmark.name != "webshop"
+    key = _load_prompt(benchmark, f"rap/{benchmark.name}-key") if has_keys else None
+    program = partial(
+        rap,
+        memory=memory,
+        key=key,
+        kind=examples,
+        iterations=own_limit("rap", benchmark, "iterations"),
+        start=benchmark.start,
+    )
+    main = replace(EMPTY, dialect=replace(benchmark.dialect, spawn=None))
+    return replace(_method("rap", program, main, *([key] if key else [])), keep_cells=True)
+
+
+def load_guides(benchmark: Benchmark) -> dict[str, Prompt]:
+    """AutoGuide's prompts beside its agent's: identify, match, select, and extract a guideline."""
+    names = {"identify": f"{benchmark.name}-context", "match": "match", "select": "select"}
+    names["extract"] = f"{benchmark.name}-guideline"
+    return {role: _load_prompt(benchmark, f"autoguide/{name}") for role, name in names.items()}
+
+
+def make_autoguide(benchmark: Benchmark, examples: str) -> SessionMethod:
+    guides = load_guides(benchmark)
+    identify, match, select = (guides[role] for role in ("identify", "match", "select"))
+    records = _read_memory("autoguide", benchmark)
+    program = partial(
+        autoguide,
+        memory=GuidelineMemory(Guideline.of(record) for record in records),
+        identify=identify,
+        match=match,
+        select=select,
+        iterations=own_limit("autoguide", benchmark, "iterations"),
+        start=benchmark.start,
+    )
+    prompt = _load_prompt(benchmark, f"react/{examples}")
+    method = _method("autoguide", program, prompt, identify, match, select)
+    return replace(method, keep_cells=True)
+
+
+def make_adaplanner(benchmark: Benchmark, examples: str, *, skills: bool = False) -> SessionMethod:
+    """skills: with the plans that solved tasks of this kind before, as examples (section 3.4)."""
+    questions = _load_prompt(benchmark, f"adaplanner/{benchmark.name}-ask")
+    prompt = _load_prompt(benchmark, f"adaplanner/{examples}")
+    if skills:
+        records = _read_memory("adaplanner", benchmark)
+        own = [record for record in records if record.get("kind") == examples]
+        known = [Example(one["context"], f"{one['plan']}\n{prompt.dialect.end}") for one in own]
+        prompt = replace(prompt, examples=(*prompt.examples, *known))
+    program = partial(
+        adaplanner,
+        questions=questions,
+        executions=own_limit("adaplanner", benchmark, "trials"),
+        iterations=own_limit("adaplanner", benchmark, "iterations"),
+    )
+    method = _method("adaplanner, skills" if skills else "adaplanner", program, prompt, questions)
+    return replace(method, fixed={**method.fixed, "scope": "exported"})
 
 
 # Plans

@@ -29,13 +29,17 @@ from thread_kit.experiments.method_builders import (
     GOLD_ANSWER,
     TEN,
     Builder,
+    make_adaplanner,
     make_adapt,
+    make_alfchat,
+    make_autoguide,
     make_decomp,
     make_lats,
     make_nlep,
     make_nlep_react,
     make_plan_and_execute,
     make_plan_and_solve,
+    make_rap,
     make_react,
     make_react_alone,
     make_react_refined,
@@ -70,6 +74,10 @@ BUILDERS: dict[str, Builder] = {
     "decomp": make_decomp,
     "tdag": make_tdag,
     "lats": make_lats,
+    "adaplanner": make_adaplanner,
+    "adaplanner, skills": partial(make_adaplanner, skills=True),
+    "rap": make_rap,
+    "autoguide": make_autoguide,
     **{f"adapt-d{depth}": partial(make_adapt, max_depth=depth) for depth in (1, 2, 3)},
     **{name: partial(load_ablation, name) for name in ABLATIONS},
 }
@@ -89,6 +97,8 @@ VARIANTS: dict[str, Builder] = {
     "react+reflexion": make_react_reflexion,
     f"stateflow, {TEN}": partial(make_stateflow, variant="-split"),
     f"sf_chat, {TEN}": partial(make_sf_chat, variant="-split"),
+    "alfchat, 2 agents": make_alfchat,
+    "alfchat, 3 agents": partial(make_alfchat, agents=3),
     "plan-and-solve": make_plan_and_solve,
     "react, refined": make_react_refined,
     "try again, visible reward": make_try_again_rewarded,
@@ -101,11 +111,11 @@ VARIANTS: dict[str, Builder] = {
 }
 """Those that only some benchmarks have (`Benchmark.methods`). The shared executor alone, where it
 has a prompt of its own. On ALFWorld: the other executors of ADaPT paper alone, and its methods with
-them (Figure 5, Table 6); Reflexion as the StateFlow paper has it (Figure 6); a machine with more
-states; the same examples for tasks of all types (THREAD paper, appendix D). On InterCode: the
-baselines of the StateFlow paper (section 4.1, A.3). On questions about data: threads that need not
-wait (THREAD paper, section 2.2), that ask for one figure a line (this kit's own), programs (section
-4.4), and trials that are told whether they are right."""
+them (Figure 5, Table 6); Reflexion and ALFChat as the StateFlow paper has them (Figure 6, Table 3);
+a machine with more states; the same examples for tasks of all types (THREAD paper, appendix D). On
+InterCode: the baselines of the StateFlow paper (section 4.1, A.3). On questions about data: threads
+that need not wait (THREAD paper, section 2.2), that ask for one figure a line (this kit's own),
+programs (section 4.4), and trials that are told whether they are right."""
 
 
 TAUGHT: dict[str, Callable[[Benchmark], SessionMethod]] = {

@@ -10,7 +10,8 @@
 
 LM is a mark from 1 to 10 that the model gives a trajectory, SC the share of the samples that wrote
 the same action. A node is a thread that begins with its parent's tokens: those are in the cache
-already, so that a node costs its own action alone, and going back to another node costs nothing.
+already where the session keeps the cells of threads that have ended (`keep_cells`, which the method
+by name sets), so that a node costs its own action alone. Going back to another node costs nothing.
 The environment is brought to where a node's actions left it (the paper reverts it, too).
 """
 

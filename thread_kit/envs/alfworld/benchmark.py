@@ -27,7 +27,7 @@ ALFWORLD = Benchmark(
         *("react-hybrid", "react-atomic", "adapt-atomic"),
         *("react-by-type", "plan-and-execute-by-type", "try-again-by-type", "reflexion-by-type"),
         *("adapt-by-type", "react+reflexion", "stateflow, 10 states", "sf_chat, 10 states"),
-        "thread, task-general",
+        *("alfchat, 2 agents", "alfchat, 3 agents", "thread, task-general"),
     ),
     # ADaPT paper, section 6.2: atomic skills and two whole games (hybrid), or the skills only.
     executors=("executor", "atomic"),

@@ -1,0 +1,225 @@
+"""AdaPlanner (Sun et al. 2023, section 3): a plan that is code, refined in plan and out of plan.
+
+    P = planner(T); start = 1                            # steps of code, each with an assertion
+    for execution = 1 ... n do
+      run P from its step `start` on                     # act(a) is E(a)
+        ask(question) = LLM(question)                    # in-plan refinement
+      if T is solved then return True
+      P' = planner(T + the assertion that failed)        # out-of-plan refinement
+      start = LLM(the first step in which P and P' differ), or 1 from the fourth execution on
+      P = P'
+
+The code of a plan never runs here but in the sandbox, which can neither act nor ask. So a step that
+wants an action breaks off there, and runs again from its start with the answers that it has had so
+far (`run_step`): what it does is what it would do if it waited. The variables stay for the steps
+that follow, and for the plan that is revised.
+
+An episode costs a call for the plan, one for each question, and two for each revision.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+from thread_kit.code_lines import LINE_CHARACTERS, is_variable_name
+from thread_kit.methods.common import Answer, ask, own_text, verdict, with_break, write_reply
+from thread_kit.prompts import Prompt
+from thread_kit.requests import (
+    ENDS,
+    Act,
+    Execute,
+    Executed,
+    Finished,
+    Generate,
+    Generated,
+    NewThread,
+    Observation,
+    Request,
+    Show,
+    Status,
+    Steps,
+)
+from thread_kit.sequence import Sequence
+
+PRELUDE = """
+_answers, _at = [], [0]
+def _await(kind, text):
+    global wanted
+    _at[0] += 1
+    if _at[0] <= len(_answers):
+        return _answers[_at[0] - 1]
+    if wanted is None:
+        wanted = [kind, str(text)]
+    raise RuntimeError('it waits')
+def act(action):
+    return _await('act', action)
+def ask(question):
+    return _await('ask', question)
+def literal_eval(text):
+    return eval(text)
+"""
+"""What a plan can call. `wanted`: the action, or the question, that it waits for."""
+
+STEP = re.compile(r"^# \[Step (\d{1,3})\]", re.MULTILINE)
+DIFFER = "From which step on do these two plans differ? Answer with its number alone."
+UNSOLVED = "All steps are done, and the task is not solved."
+REPORTED = 3
+"""So many of the last actions are told with an error."""
+
+
+def parse_steps(plan: str) -> dict[int, str]:
+    """The steps of a plan by their numbers, in order; what stands before them is step 0.
+
+    A step is what follows a line like "# [Step 2] ...", up to the next one. A number that comes
+    again goes on with its step.
+    """
+    first, *parts = STEP.split(plan)
+    steps = {0: first}
+    for number, body in zip(parts[::2], parts[1::2], strict=True):
+        code = body.partition("\n")[2]
+        steps[int(number)] = f"{steps.get(int(number), '')}{code}"
+    return dict(sorted(steps.items()))
+
+
+@dataclass(slots=True)
+class Running:
+    """What has come of the plans of an episode so far.
+
+    left: actions and questions that may still come. last: the last actions, as they stand in Y.
+    """
+
+    thread: NewThread
+    questions: Prompt
+    left: int
+    Y: Sequence = field(default_factory=Sequence)
+    last: list[str] = field(default_factory=list)
+    observation: Observation | None = None
+
+    def answer(self, kind: str, text: str) -> Generator[Request, Any, str]:
+        """What an action comes to in the environment; or what the model says to a question."""
+        self.left -= 1
+        if kind == "ask":
+            asked: Answer = ask(
+                self.thread, self.Y, "ask", text, program=write_reply, prompt=self.questions
+            )
+            self.Y, reply, _ = yield from asked
+            return reply.strip()
+        dialect = self.thread.dialect
+        line = f"> {' '.join(text.split())} {dialect.listen}"
+        self.Y += self.thread.instruction(with_break(self.Y, line))
+        self.observation = yield Act(text)
+        seen = self.thread.observed(self.observation.strip())
+        self.Y += seen
+        self.last.append(f"{line}{seen.text.rstrip()}")
+        yield Show(self.Y)
+        return self.observation.strip()
+
+    @property
+    def is_over(self) -> bool:
+        return self.observation is not None and self.observation.is_over
+
+
+def adaplanner(
+    thread: NewThread,
+    *,
+    questions: Prompt,
+    executions: int = 6,
+    resumed: int = 3,
+    iterations: int = 50,
+) -> Steps:
+    """Plan with the thread's own prompt, run the plan, and revise it where an assertion fails.
+
+    questions: the prompt of `ask`. executions: of plans, at most. resumed: so many of them begin at
+    the step that was revised, the others at the first one. iterations: actions and questions of an
+    episode, at most.
+    """
+    # P = planner(T); start = 1
+    generated: Generated = yield Generate(Sequence())
+    running = Running(thread, questions, iterations, Sequence((generated.span,)))
+    status = ENDS.get(generated.stop, Status.ENDED)
+    if not status.is_end:
+        return Finished(running.Y, status, {}, verdict(False))
+    plan, start = own_text(running.Y, thread.dialect), 1
+    yield Execute((f"exec({PRELUDE!r})", "wanted = None"))
+
+    # for execution = 1 ... n do
+    for execution in range(1, executions + 1):
+        # run P from its step `start` on
+        error: str | None = UNSOLVED
+        for number, code in parse_steps(plan).items():
+            if 0 < number < start:
+                continue
+            failed = yield from run_step(running, code)
+            if running.is_over or running.left <= 0:
+                break
+            if failed:
+                head = failed.partition("\n")[0]
+                error = head if "[Step" in head else f"Error in [Step {number}]: {head}"
+                break
+        # if T is solved then return True
+        if running.is_over or running.left <= 0 or execution == executions:
+            break
+        # P' = planner(T + the assertion that failed)
+        context = with_error(thread.context, error or UNSOLVED, running.last)
+        running.Y, revised, _ = yield from ask(
+            thread, running.Y, "revise", context, program=write_reply
+        )
+        # start = LLM(the first step in which P and P' differ), or 1 from the fourth on
+        start = 1
+        if execution < resumed:
+            question = f"First plan:\n{plan}\nSecond plan:\n{revised}\n{DIFFER}"
+            answered = ask(
+                thread, running.Y, "ask", question, program=write_reply, prompt=questions
+            )
+            running.Y, reply, _ = yield from answered
+            found = re.search(r"\d{1,3}", reply)
+            start = int(found[0]) if found else 1
+        plan = revised
+    won = running.observation.won if running.observation is not None else False
+    return Finished(running.Y, Status.ENDED, {"plan": plan}, verdict(bool(won)))
+
+
+def with_error(context: str, error: str, last: list[str]) -> str:
+    """T + the assertion that failed: both stand before the task, whose line comes last."""
+    world, _, task = context.rpartition("\n")
+    lines = [f"The plan before has failed. {' '.join(error.split())}"]
+    if last:
+        lines += ["The last actions were:", *last[-REPORTED:]]
+    return "\n".join(filter(None, [world, *lines, task]))
+
+
+def run_step(running: Running, code: str) -> Generator[Request, Any, str | None]:
+    """Run one step of a plan, with an answer to each action and question; its error, if any."""
+    code = code.strip().encode("utf-8", "replace").decode()
+    store = f"_code = {code!r}"
+    if not code:
+        return None
+    if len(store) > LINE_CHARACTERS:
+        return f"it is longer than {LINE_CHARACTERS:,} characters"
+    ready = "_answers.clear(); _at[0] = 0; wanted = None"
+    before: Executed = yield Execute((store, ready))
+    if before.error:
+        return before.error
+    while True:
+        executed: Executed = yield Execute(("exec(_code)",))
+        match executed.variables.get("wanted"):
+            case ["act" | "ask" as kind, str(text)] if running.left > 0:
+                answer = yield from running.answer(kind, text)
+            case _:
+                return executed.error
+        if running.is_over:
+            return None
+        known = repr(answer[: LINE_CHARACTERS // 4])
+        ready = f"_answers.append({known}); _at[0] = 0; wanted = None"
+        # What the step has changed before it broke off is undone.
+        yield Execute((*_undo(before.variables, executed.variables), ready))
+
+
+def _undo(before: Any, now: Any) -> list[str]:
+    """The lines that give variables the values from before."""
+    changed = {name: value for name, value in before.items() if now.get(name) != value}
+    lines = [f"{name} = {value!r}" for name, value in changed.items() if is_variable_name(name)]
+    return [line for line in lines if not line.startswith("wanted ")]

@@ -1,0 +1,82 @@
+"""ALFChat (AutoGen; Wu et al. 2023, section 3), a baseline of the StateFlow paper (section 4.2).
+
+    for round = 1 ... 50 do
+      Y = Y + assistant(q + c + Y)             # a message: a thought, and an action
+      Y = Y + executor(the valid action that is most like it)
+      if E is over then return Y
+      three agents: if the assistant is stuck then Y = Y + the grounding agent's hint
+      two agents:   if the assistant is stuck then return Y
+
+It is ReAct as a conversation. The executor and the grounding agent are no models: the one is the
+environment, the other says again and again what is true of tasks of this type. An episode costs a
+call of the model for each action.
+"""
+
+from __future__ import annotations
+
+from thread_kit.exchange import xi_after_mark
+from thread_kit.methods.common import own_text, until_verdict, verdict, with_break
+from thread_kit.methods.react import NO_ACTION
+from thread_kit.requests import (
+    ENDS,
+    Act,
+    Finished,
+    Generate,
+    Generated,
+    NewThread,
+    Observation,
+    Status,
+    Steps,
+)
+from thread_kit.sequence import Sequence
+
+REPEATS = 3
+"""So many times the same action in a row is being stuck (StateFlow paper, section 4.2)."""
+
+INVALID = "Nothing happens."
+HINTS = 10
+"""Of the grounding agent, at most (AutoGen's code)."""
+
+
+def alfchat(thread: NewThread, *, hint: str = "", rounds: int = 50) -> Steps:
+    """Let the assistant and the executor talk until the task is over.
+
+    hint: what the grounding agent says; "" where there is none (two agents). rounds: at most.
+    """
+    dialect = thread.dialect
+    Y, actions = Sequence(), list[str]()
+    invalid = hints = 0
+    if hint:
+        Y += thread.instruction(f"{hint}\n")
+    for _ in range(rounds):
+        # Y = Y + assistant(q + c + Y)
+        generated: Generated = yield Generate(Y)
+        Y += generated.span
+        written = dialect.bare(generated.span.text.removesuffix(dialect.end))
+        if until_verdict(written) or generated.stop in ENDS:
+            words = until_verdict(written) or own_text(Sequence((generated.span,)), dialect)
+            return Finished(Y, ENDS.get(generated.stop, Status.ENDED), {}, words)
+        # Y = Y + executor(the valid action that is most like it)
+        line = dialect.bare(Y.last_line).strip()
+        if not line:
+            Y += thread.instruction(dialect.closed(NO_ACTION))
+            invalid += 1
+        else:
+            action = xi_after_mark(Y, {}, dialect) if dialect.is_action(line) else line
+            observation: Observation = yield Act(action, nearest=True)
+            Y += thread.observed(observation.strip())
+            actions.append(action)
+            # if E is over then return Y
+            if observation.is_over:
+                won = bool(observation.won)
+                return Finished(Y, Status.ENDED, {}, verdict(won))
+            invalid = invalid + 1 if observation.strip() == INVALID else 0
+        # three agents: if the assistant is stuck then Y = Y + the grounding agent's hint
+        repeats = len(actions) >= REPEATS and len(set(actions[-REPEATS:])) == 1
+        if hint and (repeats or invalid == REPEATS):
+            Y += thread.instruction(with_break(Y, f"{hint}\n"))
+            hints, invalid = hints + 1, 0
+        # two agents: if the assistant is stuck then return Y
+        if hints == HINTS or (not hint and (repeats or invalid > REPEATS)):
+            return Finished(Y, Status.ENDED, {}, verdict(False))
+    return Finished(Y, Status.OUT_OF_CALLS, {})

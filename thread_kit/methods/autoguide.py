@@ -1,0 +1,175 @@
+"""AutoGuide (Fu et al. 2024, section 3): guidelines from pairs of trajectories, chosen by context.
+
+Before (`extract_guideline`), for each task of which one trajectory won and one failed:
+    t = the first step in which they differ
+    c = LLM(the steps before t), or the known context that it matches   # context identification
+    guidelines[c] += LLM(both trajectories, c)                          # guideline extraction
+
+Then, in an episode:
+    repeat
+      c = the known context that LLM(T, Y) matches                      # context identification
+      G = guidelines[c]; the k that LLM selects where there are more    # guideline selection
+      Y = Y + LLM(q + G + T + Y), and what the environment says to it   # ReAct
+
+A step costs a call for the context, one to match it unless it is known to the word, one to select
+where a context has more than k guidelines, and one for the action.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from collections.abc import Sequence as Items
+from functools import partial
+from typing import Any
+
+from thread_kit.methods.common import Answer, ask, write_reply
+from thread_kit.methods.memory import GuidelineMemory
+from thread_kit.methods.rap import begin, take_step
+from thread_kit.prompts import Prompt
+from thread_kit.requests import Finished, NewThread, Request, Status, Steps
+from thread_kit.sequence import Sequence
+
+HEADING = "Guidelines for where you are now:"
+NUMBER = re.compile(r"\d{1,3}")
+Trajectory = Items[tuple[str, str]]
+"""Of actions, each with what was observed."""
+
+
+def autoguide(
+    thread: NewThread,
+    *,
+    memory: GuidelineMemory,
+    identify: Prompt,
+    match: Prompt,
+    select: Prompt,
+    k: int = 3,
+    iterations: int = 50,
+    start: tuple[str, ...] = (),
+) -> Steps:
+    """ReAct with the thread's own prompt, and before each action the guidelines of its context.
+
+    identify, match, select: prompts that say in which context a trajectory is, which known one that
+    is, and which guidelines matter. k: guidelines at most. iterations: steps, each with an action.
+    start: as in `react`.
+    """
+    Y = Sequence()
+    begun = yield from begin(thread, start)
+    for _ in range(iterations):
+        # c = the known context that LLM(T, Y) matches
+        text = f"{thread.context}\n{begun.text}".rstrip()
+        Y, context = yield from find_context(
+            thread, Y, text, tuple(memory.by_context), identify, match
+        )
+        # G = guidelines[c]; the k that LLM selects where there are more
+        guidelines = memory.by_context.get(context, [])
+        if len(guidelines) > k:
+            listed = _number(guidelines)
+            asked: Answer = ask(
+                thread, Y, "select", f"{text}\n{listed}", program=write_reply, prompt=select
+            )
+            Y, reply, _ = yield from asked
+            guidelines = choose(guidelines, reply, k)
+        # Y = Y + LLM(q + G + T + Y), and what the environment says to it
+        guided = with_guidelines(thread.context, guidelines)
+        program = partial(take_step, begun=begun)
+        Y, _, child = yield from ask(thread, Y, "step", guided, program=program)
+        begun = child.sequence
+        if not child.status.is_end:
+            return Finished(Y, child.status, {})
+        if child.variables.get("over", True):
+            return Finished(Y, Status.ENDED, {}, child.printed)
+    return Finished(Y, Status.OUT_OF_CALLS, {})
+
+
+def extract_guideline(
+    thread: NewThread,
+    *,
+    won: Trajectory,
+    lost: Trajectory,
+    known: tuple[str, ...],
+    identify: Prompt,
+    match: Prompt,
+    extract: Prompt,
+) -> Steps:
+    """What the difference between two trajectories of one task teaches.
+
+    known: contexts. extract: the prompt that writes a guideline. The variables of what it returns:
+    `context` and `guideline`.
+    """
+    # t = the first step in which they differ
+    before = write_steps(thread, won[: deviate(won, lost)])
+    # c = LLM(the steps before t), or the known context that it matches
+    text = f"{thread.context}\n{before}".rstrip()
+    Y, context = yield from find_context(thread, Sequence(), text, known, identify, match)
+    # guidelines[c] += LLM(both trajectories, c)
+    pair = "\n".join(
+        [
+            thread.context,
+            f"Failed:\n{write_steps(thread, lost)}Successful:\n{write_steps(thread, won)}"
+            f"Context: {context}",
+        ]
+    )
+    Y, guideline, _ = yield from ask(
+        thread, Y, "guideline", pair, program=write_reply, prompt=extract
+    )
+    facts = {"context": context, "guideline": " ".join(guideline.split())}
+    return Finished(Y, Status.ENDED, facts, facts["guideline"])
+
+
+def deviate(won: Trajectory, lost: Trajectory) -> int:
+    """The number of the first step in which two trajectories differ in what is done."""
+    pairs = zip(won, lost, strict=False)
+    same = (action == other for (action, _), (other, _) in pairs)
+    return next(
+        (number for number, equal in enumerate(same) if not equal), min(len(won), len(lost))
+    )
+
+
+def write_steps(thread: NewThread, steps: Trajectory) -> str:
+    """Steps as they stand in a sequence."""
+    dialect = thread.dialect
+    return "".join(f"{action} {dialect.listen}{dialect.observed(seen)}" for action, seen in steps)
+
+
+def find_context(
+    thread: NewThread,
+    Y: Sequence,
+    text: str,
+    known: tuple[str, ...],
+    identify: Prompt,
+    match: Prompt,
+) -> Generator[Request, Any, tuple[Sequence, str]]:
+    """In which context a trajectory is: a known one where the model says that it is the same."""
+    identified: Answer = ask(thread, Y, "context", text, program=write_reply, prompt=identify)
+    Y, reply, _ = yield from identified
+    context = " ".join(reply.split())
+    if context in known or not known:
+        return Y, context
+    matched: Answer = ask(
+        thread,
+        Y,
+        "match",
+        f"{_number(known)}\nContext: {context}",
+        program=write_reply,
+        prompt=match,
+    )
+    Y, reply, _ = yield from matched
+    return Y, next(iter(choose(known, reply, 1)), context)
+
+
+def with_guidelines(context: str, guidelines: Items[str]) -> str:
+    """The guidelines stand before the task, whose last line goes on asking for it."""
+    if not guidelines:
+        return context
+    return "\n".join([HEADING, *(f"- {guideline}" for guideline in guidelines), context])
+
+
+def choose(items: Items[str], reply: str, k: int) -> list[str]:
+    """Those that a reply names by their numbers, in its order, k at most."""
+    numbers = dict.fromkeys(int(number) for number in NUMBER.findall(reply))
+    return [items[number - 1] for number in numbers if 1 <= number <= len(items)][:k]
+
+
+def _number(items: Items[str]) -> str:
+    return "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
