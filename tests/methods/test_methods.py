@@ -657,8 +657,11 @@ def test_a_second_plan_in_one_reply_is_not_mixed_with_the_first():
 
 
 @pytest.mark.parametrize("name", BUILDERS)
-def test_a_method_travels_to_other_processes(name):
-    method = load_method(name, "textcraft")
+def test_a_method_travels_to_other_processes(name, tmp_path, monkeypatch):
+    if name == "adaplanner, skills":  # its memory is what it has solved: nothing so far
+        monkeypatch.setenv("THREAD_KIT_MEMORIES", str(tmp_path))
+        (tmp_path / "adaplanner-textcraft.jsonl").touch()
+    method = load_method(name, "webshop" if name in ("rap", "autoguide") else "textcraft")
     assert pickle.loads(pickle.dumps(method)).name == name
     header = method(ScriptedEngine([]), world(), seed=0, path=None).episode.header
     assert " at 0x" not in str(header)

@@ -43,4 +43,5 @@ class Progress:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._bar.refresh()
         self._bar.close()
