@@ -1,0 +1,85 @@
+"""Put a picture beside every figure of stored notebooks, for readers without JavaScript.
+
+    python notebooks/freeze_figures.py [NOTEBOOK ...]
+
+A forge, a printed page and nbconvert show no plotly figure, but an SVG. Run this when the outputs
+of a notebook are stored. With the same Chromium and fonts a figure gets the same picture again, to
+the byte. Without names: all notebooks of this folder. Needs the extra `test` (playwright) and a
+Chromium; whoever opens the notebooks needs neither.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import plotly
+from playwright.sync_api import Page, sync_playwright
+
+from thread_kit.bench.player import CHROMIUM
+
+PLOTLY, SVG = "application/vnd.plotly.v1+json", "image/svg+xml"
+WIDTH = 900
+"""CSS pixels: about the column of a forge or of nbconvert's page."""
+
+PLOTLY_JS = Path(plotly.__file__).with_name("package_data") / "plotly.min.js"
+
+# Ids within the picture are random: seeded with the figure, they are the same at each run, and
+# others in each figure of a page.
+_DRAW = """async ([figure, seed, width]) => {
+    Math.random = () => (seed = (seed * 1103515245 + 12345) % 2147483648) / 2147483648;
+    const { data, layout } = figure;
+    const size = { width, height: layout.height ?? 450 };
+    const address = await Plotly.toImage({ data, layout }, { format: "svg", ...size });
+    return decodeURIComponent(address.slice(address.indexOf(",") + 1));
+}"""
+
+
+def freeze(notebook: dict[str, Any], page: Page) -> int:
+    """Give each plotly output its picture; how many there are. page: one where Plotly is loaded."""
+    outputs = list(plotly_outputs(notebook))
+    for data in outputs:
+        figure = json.dumps(data[PLOTLY], sort_keys=True)
+        seed = int(hashlib.sha256(figure.encode()).hexdigest()[:7], 16)
+        svg = page.evaluate(_DRAW, [data[PLOTLY], seed, WIDTH])
+        data[SVG] = _shorten_numbers(svg).splitlines(keepends=True)
+    return len(outputs)
+
+
+def plotly_outputs(notebook: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The forms of each output that has plotly's among them, by their types."""
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", ()):
+            if PLOTLY in output.get("data", {}):
+                yield output["data"]
+
+
+def _shorten_numbers(svg: str) -> str:
+    """Coordinates to a hundredth of a pixel, which is half the size; texts stay as they are."""
+    return re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), svg)
+
+
+def main(paths: list[Path]) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(offline=True)
+        page.add_script_tag(path=PLOTLY_JS)
+        for path in paths:
+            notebook = json.loads(path.read_text(encoding="utf-8"))
+            count = freeze(notebook, page)
+            text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
+            path.write_text(text + "\n", encoding="utf-8")
+            print(f"{path.name}: {count} figures")
+        browser.close()
+
+
+if __name__ == "__main__":
+    given = [Path(name) for name in sys.argv[1:]]
+    main(given or sorted(Path(__file__).parent.glob("*.ipynb")))
