@@ -23,7 +23,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["IPYTHONDIR"] = _scratch.name  # no start-up files of the user's
 
 # A figure's JSON holds every default of the plotly version, its SVG is made when it is stored
-# (freeze_figures.py), and the HTML of a view is a second form of the text, which is compared. The
+# (freeze.py), and the HTML of a view is a second form of the text, which is compared. The
 # views' own tests look at all of them.
 NOT_COMPARED = ("application/vnd.plotly.v1+json", "image/svg+xml", "text/html")
 

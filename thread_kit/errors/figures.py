@@ -47,7 +47,8 @@ def failure_figure(table: pd.DataFrame, reviewer: str) -> go.Figure:
         )
     dress(figure, f"Failed episodes by their first error (reviewer: {reviewer})")
     figure.update_layout(height=440, barmode="stack", showlegend=True)
-    figure.update_xaxes(showgrid=False)
+    lines = [str(name).replace(", ", ",<br>") for name in table.index]
+    figure.update_xaxes(showgrid=False, tickvals=list(table.index), ticktext=lines)
     most = int(table.sum(axis="columns").max())
     figure.update_yaxes(title="failed episodes", rangemode="tozero", dtick=1 if most < 8 else None)
     return figure

@@ -245,6 +245,7 @@ def dress(figure: go.Figure, title: str, subtitle: str = "") -> None:
     )
     for update in (figure.update_xaxes, figure.update_yaxes):
         update(gridcolor=_GRID, zeroline=False, automargin=True, title={"standoff": 8})
+    figure.update_xaxes(autotickangles=[0, 90])
 
 
 def log_axis(values: Iterable[float]) -> dict[str, Any]:

@@ -1,11 +1,12 @@
-"""Put a picture beside every figure of stored notebooks, for readers without JavaScript.
+"""Make stored notebooks say all that they show to readers without a kernel and without JavaScript.
 
-    python notebooks/freeze_figures.py [NOTEBOOK ...]
+    python notebooks/freeze.py [NOTEBOOK ...]
 
-A forge, a printed page and nbconvert show no plotly figure, but an SVG. Run this when the outputs
-of a notebook are stored. With the same Chromium and fonts a figure gets the same picture again, to
-the byte. Without names: all notebooks of this folder. Needs the extra `test` (playwright) and a
-Chromium; whoever opens the notebooks needs neither.
+Every plotly figure gets a picture (SVG) beside it: a forge, a printed page and nbconvert show no
+other. Progress bars are taken out, which would stand at 0% for ever, where nbval does not compare.
+Run this when outputs are stored. With the same Chromium and fonts a figure gets the same picture
+again, to the byte. Without names: all notebooks of this folder. Needs the extra `test` (playwright)
+and a Chromium; whoever opens the notebooks needs neither.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from playwright.sync_api import Page, sync_playwright
 from thread_kit.bench.player import CHROMIUM
 
 PLOTLY, SVG = "application/vnd.plotly.v1+json", "image/svg+xml"
+WIDGET = "application/vnd.jupyter.widget-view+json"
 WIDTH = 900
 """CSS pixels: about the column of a forge or of nbconvert's page."""
 
@@ -40,7 +42,7 @@ _DRAW = """async ([figure, seed, width]) => {
 }"""
 
 
-def freeze(notebook: dict[str, Any], page: Page) -> int:
+def draw_figures(notebook: dict[str, Any], page: Page) -> int:
     """Give each plotly output its picture; how many there are. page: one where Plotly is loaded."""
     outputs = list(plotly_outputs(notebook))
     for data in outputs:
@@ -59,6 +61,18 @@ def plotly_outputs(notebook: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 yield output["data"]
 
 
+def drop_bars(notebook: dict[str, Any]) -> None:
+    """Take progress bars out of the cells that nbval does not compare."""
+    for cell in notebook["cells"]:
+        if "nbval-ignore-output" in cell["metadata"].get("tags", ()):
+            cell["outputs"] = [output for output in cell["outputs"] if not _is_bar(output)]
+
+
+def _is_bar(output: dict[str, Any]) -> bool:
+    forms = output.get("data", {})
+    return WIDGET in forms and "%|" in "".join(forms.get("text/plain", ""))
+
+
 def _shorten_numbers(svg: str) -> str:
     """Coordinates to a hundredth of a pixel, which is half the size; texts stay as they are."""
     return re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), svg)
@@ -73,7 +87,8 @@ def main(paths: list[Path]) -> None:
         page.add_script_tag(path=PLOTLY_JS)
         for path in paths:
             notebook = json.loads(path.read_text(encoding="utf-8"))
-            count = freeze(notebook, page)
+            drop_bars(notebook)
+            count = draw_figures(notebook, page)
             text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
             path.write_text(text + "\n", encoding="utf-8")
             print(f"{path.name}: {count} figures")
