@@ -34,6 +34,12 @@ def test_low_and_high_are_shares_only_beside_a_share():
     assert "0.18" in repr(Table({"kappa": [0.1818], "low": [0.1]}))
 
 
+def test_what_rounds_to_zero_has_no_sign():
+    assert repr(Table({"kappa": [-4.5e-06]})).split() == ["kappa", "0.00"]
+    assert repr(Table({"rate": [0.5, -1e-9]})).split() == ["rate", "50.0%", "0.0%"]
+    assert repr(Table({"x": [0.0300, -0.0021]})).split() == ["x", "0.03", "-0.0021"]
+
+
 def test_texts_stand_left_and_numbers_right_and_nothing_is_markup():
     html = Table(FRAME)._repr_html_()
     assert 'text-align:left">&lt;react&gt;</td>' in html

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any
 
@@ -79,8 +80,10 @@ def _write_column(name: str, column: pd.Series, has_shares: bool) -> list[str]:
         form = "{:.1%}"
     elif (known == known.round()).all() or largest >= 100:
         form = "{:,.0f}"
-    elif largest < 0.1 or name.startswith("p_") or name == "p":
+    elif 1e-4 < largest < 0.1 or name.startswith("p_") or name == "p":
         form = "{:.2g}"
     else:
         form = "{:.1f}" if largest >= 10 else "{:.2f}"
-    return ["" if pd.isna(value) else form.format(value) for value in column]
+    # What rounds to zero has no sign.
+    texts = ["" if pd.isna(value) else form.format(value) for value in column]
+    return [re.sub(r"^-(?=[0.]+%?$)", "", text) for text in texts]
