@@ -5,7 +5,7 @@
 Every plotly figure gets a picture (SVG) beside it: a forge, a printed page and nbconvert show no
 other. Progress bars are taken out, which would stand at 0% for ever, where nbval does not compare.
 Run this when outputs are stored. With the same Chromium and fonts a figure gets the same picture
-again, to the byte. Without names: all notebooks of this folder. Needs the extra `test` (playwright)
+again, to the byte. Without names: all notebooks in this folder and below. Needs the extra `test` (playwright)
 and a Chromium; whoever opens the notebooks needs neither.
 """
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +48,7 @@ def draw_figures(notebook: dict[str, Any], page: Page) -> int:
         figure = json.dumps(data[PLOTLY], sort_keys=True)
         seed = int(hashlib.sha256(figure.encode()).hexdigest()[:7], 16)
         svg = page.evaluate(_DRAW, [data[PLOTLY], seed, WIDTH])
-        data[SVG] = _shorten_numbers(svg).splitlines(keepends=True)
+        data[SVG] = svg.splitlines(keepends=True)
     return len(outputs)
 
 
@@ -73,12 +72,9 @@ def _is_bar(output: dict[str, Any]) -> bool:
     return WIDGET in forms and "%|" in "".join(forms.get("text/plain", ""))
 
 
-def _shorten_numbers(svg: str) -> str:
-    """Coordinates to a hundredth of a pixel, which is half the size; texts stay as they are."""
-    return re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0]), svg)
-
-
 def main(paths: list[Path]) -> None:
+    if not CHROMIUM.exists():
+        sys.exit(f"figures are drawn by Chromium, and there is no {CHROMIUM}: install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
@@ -97,4 +93,5 @@ def main(paths: list[Path]) -> None:
 
 if __name__ == "__main__":
     given = [Path(name) for name in sys.argv[1:]]
-    main(given or sorted(Path(__file__).parent.glob("*.ipynb")))
+    here = sorted(Path(__file__).parent.rglob("*.ipynb"))
+    main(given or [path for path in here if ".ipynb_checkpoints" not in path.parts])

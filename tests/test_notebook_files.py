@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-NOTEBOOKS = sorted(FOLDER.glob("**/*.ipynb"))
+NOTEBOOKS = sorted(
+    path for path in FOLDER.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
+)
 PLOTLY, SVG = "application/vnd.plotly.v1+json", "image/svg+xml"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 REMEDY = "run: python notebooks/freeze.py"
