@@ -5,8 +5,8 @@
 Every plotly figure gets a picture (SVG) beside it: a forge, a printed page and nbconvert show no
 other. Progress bars are taken out, which would stand at 0% for ever, where nbval does not compare.
 Run this when outputs are stored. With the same Chromium and fonts a figure gets the same picture
-again, to the byte. Without names: all notebooks in this folder and below. Needs the extra `test` (playwright)
-and a Chromium; whoever opens the notebooks needs neither.
+again, to the byte. Without names: all notebooks in this folder and below. Needs the extra `test`
+(playwright) and a Chromium; whoever opens the notebooks needs neither.
 """
 
 from __future__ import annotations
