@@ -55,9 +55,8 @@ def check_prompt(
 
     env: where the actions are executed, in the order of the threads; it has been reset. stand_in:
     acts for a child that no example shows to the word. speak: writes what such a child writes, from
-    all that it sees; so it is played, too. settings: parameters
-    of `Session` under which the examples are to be true, where they are not THREAD's own (phi,
-    scope, abstract).
+    all that it sees; so it is played, too. settings: parameters of `Session` under which the
+    examples are to be true, where they are not THREAD's own (phi, scope, abstract).
     """
     check = _Check(prompt, env, stand_in, speak, settings)
     with (env.sandbox() if env else None) or MontySandbox() as sandbox:
@@ -120,10 +119,7 @@ class _Check(Env):
         self.prompt, self.env, self.stand_in = prompt, env, stand_in
         self.examples_by_context = {example.context: example for example in prompt.examples}
         exchange = exchange_of(prompt.dialect, phi=settings.get("phi"))
-        self.settings = {
-            "abstract": exchange["abstract"],
-            **settings,
-        }  # a session without q: taught
+        self.settings = {"abstract": exchange["abstract"], **settings}
         self.phi = exchange["phi"]
         self.problems: list[str] = []
         self.spawned: set[str] = set()  # contexts

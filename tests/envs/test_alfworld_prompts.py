@@ -260,6 +260,10 @@ class Proved(Env):
         self.context = example.context
         self.left = steps(example.response)
 
+    def without_mistake(self):
+        self.left = [step for step in self.left if step[1] != "Nothing happens."]
+        return self
+
     def reset(self):
         return self.context
 
@@ -282,7 +286,9 @@ def test_a_state_machine_wins_with_its_examples_what_react_wins(method, kind):
     shown = zip(made.prompt.examples, load_prompt(f"react/alfworld-{kind}").examples, strict=True)
     for example, won in shown:
         assert example.context == won.context
-        episode = play(method, kind, Proved(won), speak_examples([made.prompt]))
+        # The machine of ten states looks again behind a mistake, so its examples show none.
+        env = Proved(won) if method == "sf_chat" else Proved(won).without_mistake()
+        episode = play(method, kind, env, speak_examples([made.prompt]))
         assert episode.reward == 1
         assert episode.status is Status.ENDED
         assert episode.threads[0].sequence.text + "#END#" == example.response
@@ -528,7 +534,7 @@ def test_tdags_decomposer_and_generator_lead_to_the_goal(game):
     context = env.reset()
     won = load_prompt(f"react/alfworld-{kind}").examples[SHOWN[kind].index(game)]
     shown = next(one.response for one in method.prompt.examples if one.context == context)
-    acts = [action for action, _ in steps(won.response)]
+    acts = [action for action, seen in steps(won.response) if seen != "Nothing happens."]
     results = re.findall(r"^result =>(.+?)<=$", shown, re.MULTILINE | re.DOTALL)
 
     def speak(text: str) -> str:

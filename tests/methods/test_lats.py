@@ -150,4 +150,5 @@ def test_uct_tries_each_child_then_weighs_value_against_visits():
 def test_where_the_first_actions_end_the_task_nothing_is_searched():
     episode = search(["never asked"], start=("b", "a"))
     assert (str(episode.status), episode.reward) == ("ended", 0.5)
-    assert list(episode.threads) == [0] and not of_kind(episode, GeneratedSpan)
+    assert list(episode.threads) == [0]
+    assert not of_kind(episode, GeneratedSpan)

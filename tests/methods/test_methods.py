@@ -26,6 +26,7 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env, Step
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.envs.textcraft.planner import solve
+from thread_kit.experiments.job import count_trials
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_registry import BUILDERS, load_method
 from thread_kit.experiments.results import Results
@@ -448,6 +449,8 @@ def test_a_restored_episode_is_on_disk_and_can_be_forked(tmp_path):
     )
     episode = session.run(progress=False)
     assert Episode.load(tmp_path / "a.jsonl").events == episode.events
+    assert any(isinstance(event, Restarted) for event in episode.events)
+    assert count_trials(episode) == 1
     at = max(n for n, e in enumerate(episode.events) if isinstance(e, Acted))
     again = session.fork(at).run(progress=False)
     assert (again.events[at], again.reward) == (episode.events[at], 1)

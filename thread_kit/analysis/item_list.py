@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from thread_kit.analysis.item_states import MEANINGS, State, find_state
-from thread_kit.analysis.paper_items import PAPER_NAMES, load_items
+from thread_kit.analysis.paper_items import PAPER_NAMES, check_paper, load_items
 
 
 def list_items(frame: pd.DataFrame, paper: str | None = None) -> pd.DataFrame:
@@ -13,8 +13,8 @@ def list_items(frame: pd.DataFrame, paper: str | None = None) -> pd.DataFrame:
 
     frame: of `load_stored_rows`. rows: episodes behind it. Raises ValueError for an unknown paper.
     """
-    if paper is not None and paper not in PAPER_NAMES:
-        raise ValueError(f"there is no paper {paper!r} here; known: {', '.join(PAPER_NAMES)}")
+    if paper is not None:
+        check_paper(paper)
     rows = []
     for item in load_items():
         if paper in (None, item.paper):

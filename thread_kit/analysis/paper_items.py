@@ -112,10 +112,15 @@ def _split(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text.split(";")))
 
 
-def find_item(paper: str, item: str) -> PaperItem:
-    """An item by the names of the command line; raises ValueError, naming those that there are."""
+def check_paper(paper: str) -> None:
+    """Raises ValueError, naming the papers that there are, where this is none of them."""
     if paper not in PAPER_NAMES:
         raise ValueError(f"there is no paper {paper!r} here; known: {', '.join(PAPER_NAMES)}")
+
+
+def find_item(paper: str, item: str) -> PaperItem:
+    """An item by the names of the command line; raises ValueError, naming those that there are."""
+    check_paper(paper)
     items = {known.item: known for known in load_items() if known.paper == paper}
     if item not in items:
         raise ValueError(f"{paper} has no {item!r}; it has: {', '.join(items)}")

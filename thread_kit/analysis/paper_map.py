@@ -12,7 +12,7 @@ import pandas as pd
 
 from thread_kit.analysis.item_list import list_items
 from thread_kit.analysis.item_states import MEANINGS, State
-from thread_kit.analysis.paper_items import PAPER_NAMES
+from thread_kit.analysis.paper_items import PAPER_NAMES, find_item
 
 MARKS = {State.REPRODUCED: "●", State.STAND_IN: "◐", State.SHOWN: "○", State.NOT_YET: "·"}
 """They say the state without a colour."""
@@ -55,13 +55,12 @@ class PaperMap:
 
     def _draw(self, row: dict[str, str]) -> str:
         """One item, folded: its state, what is other than in the paper, and the way there."""
-        number = row["item"].replace("-", " ").capitalize()
+        item = find_item(row["paper"], row["item"])
         reasons = f": {row['reasons']}" if row["reasons"] else ""
         link = f'<br><a href="{escape(self._link(row["where"]))}">{escape(row["where"])}</a>'
-        command = f"python -m thread_kit reproduce {row['paper']} {row['item']}"
         return (
-            f"<details><summary>{MARKS[State(row['state'])]} {number}: {escape(row['title'])}"
-            f"</summary>{escape(row['state'] + reasons)}<br><code>{command}</code>"
+            f"<details><summary>{MARKS[State(row['state'])]} {item.number}: {escape(item.title)}"
+            f"</summary>{escape(row['state'] + reasons)}<br><code>{item.command}</code>"
             f"{link if row['where'] else ''}</details>"
         )
 

@@ -198,7 +198,7 @@ class RunningJob:
             "detail": episode.detail,
             "error": self.error or _describe_error(self._run.error if self._run else None),
             "state": find_last_state(episode),
-            "trials": 1 + sum(isinstance(event, Restarted) for event in episode.events),
+            "trials": count_trials(episode),
             "solvable": self._solvable,
             "threads": len(episode.threads),
             "depth": episode.depth,
@@ -281,6 +281,12 @@ def _file_name(key: Key) -> str:
     words = "-".join(re.sub(r"[^\w.]+", "_", str(part)) for part in parts)
     words = words[:150].encode()[:230].decode(errors="ignore")
     return f"{words}-{_hash(key)[:8]}.jsonl"
+
+
+def count_trials(episode: Episode) -> int:
+    """How often the task was begun; to bring it back to where it had been is no other trial."""
+    restarts = [event for event in episode.events if isinstance(event, Restarted)]
+    return 1 + sum(not event.restored for event in restarts)
 
 
 def _describe_error(error: Exception | None) -> str:

@@ -139,7 +139,7 @@ class Effects:
                     f"{action!r} was done again, and what was {before!r} is {observation!r} now; "
                     "a method that restores its environment needs one that is deterministic"
                 )
-        yield Restarted(thread.id, context, actions, reward)
+        yield Restarted(thread.id, context, actions, reward, restored=True)
 
     def _reset(self, env: Env) -> str:
         self._done, self._actions = False, ()

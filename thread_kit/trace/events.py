@@ -172,14 +172,15 @@ class Instructed(Event):
 class Restarted(Event):
     """The environment began anew; `context` is how it asks for the task.
 
-    actions: those that were done again, as far as they had led before; () for another trial.
-    reward: of the last of them.
+    actions: those that were done again, as far as they had led before. reward: of the last of them.
+    restored: it was brought back to where it had been, which is no other trial.
     """
 
     thread: int
     context: str
     actions: tuple[str, ...] = ()
     reward: float = 0.0
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)

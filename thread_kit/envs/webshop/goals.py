@@ -65,7 +65,8 @@ class Goals:
 
 
 @cache
-def _make_goals(catalogue: Catalogue, by_people: bool) -> Goals:
+def make_goals(catalogue: Catalogue, by_people: bool = False) -> Goals:
+    """The goals of a catalogue; by_people: from what people wrote, as in the papers' runs."""
     draw = random.Random(SEED)
     prices = {product.id: _draw_price(product, draw) for product in catalogue.products}
     goals: list[Goal] = []
@@ -75,11 +76,6 @@ def _make_goals(catalogue: Catalogue, by_people: bool) -> Goals:
             goals += _expand(product, instruction, limit)
     random.Random(SEED).shuffle(goals)
     return Goals(tuple(goals), prices)
-
-
-def make_goals(catalogue: Catalogue, *, by_people: bool = False) -> Goals:
-    """The goals of a catalogue; by_people: from what people wrote, as in the papers' runs."""
-    return _make_goals(catalogue, by_people)
 
 
 def _draw_price(product: Product, draw: random.Random) -> float:
