@@ -20,6 +20,7 @@ atexit.register(_scratch.cleanup)
 os.environ["THREAD_KIT_CACHE"] = str(Path(_scratch.name, "cache"))
 os.environ["HF_HOME"] = _scratch.name
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.pop("THREAD_KIT_WEBSHOP", None)  # the stored outputs are of the synthetic shop
 os.environ["IPYTHONDIR"] = _scratch.name  # no start-up files of the user's
 
 # A figure's JSON holds every default of the plotly version, its SVG is made when it is stored
@@ -30,6 +31,7 @@ NOT_COMPARED = ("application/vnd.plotly.v1+json", "image/svg+xml", "text/html")
 NEEDS = {
     "07_alfworld": game_process.check_installed,
     "08_datacommons_qa": bubblewrap.check_installed,
+    "11_sql_and_bash": bubblewrap.check_installed,
 }
 
 

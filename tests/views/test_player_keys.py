@@ -44,6 +44,13 @@ person = tk.HumanEngine(tk.ScriptedEngine(["#END#"] * 9))
 player = tk.watch(tk.Session(person, context="Sharpen it. =>"))
 player"""
 
+SHOP = """\
+from thread_kit.envs.webshop.env import WebShop
+from thread_kit.views.shop import Shop
+
+shop = Shop(WebShop("train", 17))
+shop"""
+
 KEYS = [
     *"xabcvmyrz",
     *("d", "d", "0", "0", "i", "i"),
@@ -69,7 +76,8 @@ _CELLS = """() => jupyterapp.shell.currentWidget.content.widgets
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     folder = tmp_path_factory.mktemp("notebooks")
-    for name, cell in {"player": PLAYER, "boxes": BOXES, "person": PERSON}.items():
+    cells = {"player": PLAYER, "boxes": BOXES, "person": PERSON, "shop": SHOP}
+    for name, cell in cells.items():
         write_notebook(folder / f"{name}.ipynb", ["before = 1", cell, "after = 1"])
     with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
         yield address
@@ -176,3 +184,23 @@ def test_the_keyboard_goes_on_when_what_had_the_focus_is_gone(browser, lab):
     page.keyboard.press("s")
     expect(rows).to_have_count(1)
     page.close()
+
+
+def test_no_key_in_any_page_of_the_shop_reaches_jupyterlab(browser, lab):
+    notebook = Notebook(browser, lab, "shop.ipynb")
+    notebook.run_all()
+    shop = notebook.page.locator(".tk-shop")
+    quiet = [key for key in KEYS if not key.endswith("Enter")]  # which leads to the next page
+    shop.get_by_role("searchbox").wait_for()
+    press_all_keys_in_all_parts(notebook, shop)
+    shop.get_by_role("button", name="Start again").click()
+    shop.get_by_role("searchbox").fill("running shoes")
+    shop.get_by_role("button", name="Search").click()
+    for there in ("ul button", ".tk-shop-options button"):
+        shop.locator(there).first.wait_for()
+        press_all_keys_in_all_parts(notebook, shop, quiet)
+        shop.locator(there).first.click()
+    shop.get_by_role("button", name="Buy Now").click()
+    shop.locator(".tk-shop-reward").wait_for()
+    press_all_keys_in_all_parts(notebook, shop, quiet)
+    notebook.page.close()

@@ -16,6 +16,7 @@ from thread_kit.trace.events import (
     Event,
     ExecutedLine,
     GeneratedSpan,
+    Instructed,
     Observed,
     Prompted,
     Referred,
@@ -61,6 +62,8 @@ def describe_event(episode: Episode, event: Event) -> str:
             )
         case Observed(thread, span):
             return f"Thread {thread} reads {_quote(span.text)}."
+        case Instructed(thread, span):
+            return f"The program of thread {thread} writes {_quote(span.text)} into its sequence."
         case Returned():
             return _describe_return(episode, event)
         case Referred(thread, child, span):

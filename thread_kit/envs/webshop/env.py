@@ -23,6 +23,7 @@ from thread_kit.envs.webshop.pages import (
     NEXT,
     PER_PAGE,
     PREVIOUS,
+    Page,
     write_detail_page,
     write_item_page,
     write_results_page,
@@ -200,6 +201,19 @@ class WebShop(Env):
             self._chosen[options[button]] = button
             return f"You have clicked {button}."
         return self._write_page()
+
+    @property
+    def page(self) -> Page:
+        """The page where the shopper is, as something to look at and to click."""
+        if self._item is not None:
+            further = () if self._detail else (*self._details, BUY)
+            buttons = (BACK, PREVIOUS, *further)
+            chosen = dict(self._chosen)
+            return Page(buttons, product=self._item, chosen=chosen, detail=self._detail)
+        if self._results is not None:
+            buttons = (BACK, *[PREVIOUS] * (self._page > 1), NEXT)
+            return Page(buttons, tuple(self._shown), self._page, len(self._results))
+        return Page()
 
     def _write_page(self) -> str:
         if self._item is not None and self._detail is not None:

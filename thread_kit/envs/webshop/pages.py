@@ -8,6 +8,7 @@ double brackets.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from thread_kit.envs.webshop.product import Product
 
@@ -16,6 +17,23 @@ DETAILS = ("Description", "Features", "Reviews")
 ATTRIBUTES = "Attributes"
 PER_PAGE = 10
 """Results on a page of the shop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page for those who look and click, not read (`views/shop.py`).
+
+    shown: the products of a page of results, which is number `number`; total: of all results.
+    product, chosen, detail: of a product's page, or of one behind it. buttons: all others.
+    """
+
+    buttons: tuple[str, ...] = ()
+    shown: tuple[Product, ...] | None = None
+    number: int = 1
+    total: int = 0
+    product: Product | None = None
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    detail: str | None = None
 
 
 def write_search_page(instruction: str) -> str:
@@ -44,14 +62,19 @@ def write_item_page(
 
 
 def write_detail_page(product: Product, detail: str) -> str:
-    """detail: one of `DETAILS` or `ATTRIBUTES`; nobody has written a review."""
+    """detail: one of `DETAILS` or `ATTRIBUTES`."""
+    return "\n".join([f"[{BACK}]", f"[{PREVIOUS}]", *list_detail_lines(product, detail)])
+
+
+def list_detail_lines(product: Product, detail: str) -> list[str]:
+    """What stands on a page behind that of a product; nobody has written a review."""
     texts: Mapping[str, Sequence[str]] = {
         "Description": (product.description,),
         "Features": product.features,
         ATTRIBUTES: product.attributes,
     }
     lines = [" ".join(text.split()) for text in texts.get(detail, ())]
-    return "\n".join([f"[{BACK}]", f"[{PREVIOUS}]", *filter(None, lines)])
+    return [line for line in lines if line]
 
 
 def _write_option(value: str, chosen: str | None) -> str:

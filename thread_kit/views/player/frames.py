@@ -28,6 +28,7 @@ from thread_kit.trace.events import (
     Event,
     ExecutedLine,
     GeneratedSpan,
+    Instructed,
     Observed,
     Referred,
     Resolved,
@@ -165,6 +166,8 @@ class FrameRecorder:
                     yield ["push", [*path, "lines"], [asdict(view_line(event))]]
             case Acted():
                 yield ["push", [*path, "actions"], [asdict(view_action(event))]]
+            case Instructed(span=span):
+                yield ["push", [*path, "sequence"], [_piece(view_piece(span), span, at)]]
             case Observed(span=span):
                 yield from self._observation(event.thread, span, path, at)
             case Returned(child=child, span=span) | Referred(child=child, span=span):

@@ -4,6 +4,9 @@
 const NO_KERNEL =
   "The kernel was restarted or has ended: run the cell again to go on. What is here can be replayed.";
 
+// What a widget shows beside tree and panes (../state_machine.js): makes of a View {element, show()}.
+const PANELS = [];
+
 class View {
   constructor(store, el) {
     this.store = store;
@@ -22,6 +25,7 @@ class View {
     this.tabs = make("div", { class: "tk-tabs", role: "tablist", "aria-label": "episodes" });
     this.body = make("div", { class: "tk-body" });
     this.asking = new Asking(this);
+    this.panels = PANELS.map((make) => make(this));
     this.element = make("div", {
       class: "tk-player",
       role: "group",
@@ -30,7 +34,9 @@ class View {
       onkeydown: (event) => this.key(event),
     });
     keepKeys(this.element);
-    this.element.append(this.tabs, this.bar.element, this.body, this.asking.element, this.forking.element);
+    const panels = this.panels.map(({ element }) => element);
+    this.element.append(this.tabs, this.bar.element, ...panels, this.body);
+    this.element.append(this.asking.element, this.forking.element);
     el.append(this.element);
     if (store.static) {
       const beside = `.${store.static}, .jp-OutputArea-child:has(.${store.static})`;
@@ -136,7 +142,7 @@ class View {
       this.body.replaceChildren(this.tree.element, ...panes.map(({ element }) => element));
     }
     this.tree.show(this.states);
-    for (const pane of panes) pane.show();
+    for (const part of [...panes, ...this.panels]) part.show();
     this.bar.show();
     this.asking.show();
     this.showTabs();
