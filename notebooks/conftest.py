@@ -23,9 +23,10 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.pop("THREAD_KIT_WEBSHOP", None)  # the stored outputs are of the synthetic shop
 os.environ["IPYTHONDIR"] = _scratch.name  # no start-up files of the user's
 
-# A figure's JSON holds every default of the plotly version, and the HTML of a view is a second form
-# of the text, which is compared. The views' own tests look at both.
-NOT_COMPARED = ("application/vnd.plotly.v1+json", "text/html")
+# A figure's JSON holds every default of the plotly version, its SVG is made when it is stored
+# (freeze.py), and the HTML of a view is a second form of the text, which is compared. The
+# views' own tests look at all of them.
+NOT_COMPARED = ("application/vnd.plotly.v1+json", "image/svg+xml", "text/html")
 
 NEEDS = {
     "07_alfworld": game_process.check_installed,

@@ -9,7 +9,7 @@ from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Spawned
 from thread_kit.views import palette
-from thread_kit.views.plot import supplemental_work_figure, usage_figure
+from thread_kit.views.plot import log_axis, supplemental_work_figure, usage_figure
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +58,39 @@ def test_usage_figure_has_what_each_thread_cost(episode):
     bars = {bar.name.split()[0]: list(bar.x) for bar in usage_figure(episode).data}
     for name, values in bars.items():
         assert values == [getattr(one.usage, name) for one in episode.threads.values()]
+
+
+def test_figure_3_says_what_its_marks_mean(episode):
+    figure = supplemental_work_figure(episode)
+    marks = [trace for trace in figure.data if trace.name and trace.name.startswith("thread, ")]
+    statuses = {str(thread.status) for number, thread in episode.threads.items() if number}
+    assert {mark.name.split()[1] for mark in marks} == {name.split()[0] for name in statuses}
+    assert "(area: tokens that it generated)" in marks[0].name
+    for mark in marks:
+        assert mark.marker.color in figure.data[-1].marker.color
+
+
+def test_a_title_is_no_markup_and_a_long_one_ends_at_a_word():
+    episode = Episode({})
+    title = "<b>Go</b> " + "on " * 60
+    episode.add(Spawned(0, None, 0, span(Provenance.CONTEXT, title), title))
+    subtitle = supplemental_work_figure(episode).layout.title.subtitle.text
+    assert subtitle.startswith("&lt;b&gt;Go")
+    assert subtitle.endswith("on …")
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ((1, 39), ["1", "2", "5", "10", "20", "50", "100", "200", "500"]),
+        (
+            (490, 3700),
+            ["100", "200", "500", "1,000", "2,000", "5,000", "10,000", "20,000", "50,000"],
+        ),
+        ((0.007, 2.7), ["0.001", "0.01", "0.1", "1", "10"]),
+    ],
+)
+def test_a_logarithmic_axis_is_labelled_with_whole_numbers(values, labels):
+    axis = log_axis(values)
+    assert list(axis["ticktext"]) == labels
+    assert axis["type"] == "log"

@@ -101,6 +101,29 @@ def test_lines_keep_to_their_width_and_say_that_they_are_cut():
     assert "…  generated 5 · " in first
 
 
+def test_siblings_that_are_cut_differ_in_what_is_left():
+    asks = [
+        f"I need to check the cabinet {n} of the kitchen for a cloth or for a pan." for n in (1, 2)
+    ]
+    replies = [
+        f"{asks[0]} =>",
+        "print('No.')\n#END#",
+        f"{asks[1]} =>",
+        "print('No.')\n#END#",
+        "#END#",
+    ]
+    episode = Session(ScriptedEngine(replies), context="Find it.").run(progress=False)
+    first, second = (
+        line
+        for line in episode_text(episode).splitlines()
+        if "1 ended" in line or "2 ended" in line
+    )
+    assert "1 ended  … 1 of the kitchen for" in first
+    assert "2 ended  … 2 of the kitchen for" in second
+    assert max(len(first), len(second)) <= 92
+    assert asks[0] in episode_text(episode, width=200)
+
+
 def test_two_hundred_levels_stay_readable():
     lines = episode_text(chain(200)).splitlines()
     assert max(map(len, lines)) <= 92

@@ -7,9 +7,10 @@ from itertools import cycle
 import pandas as pd
 import plotly.graph_objects as go
 
+from thread_kit.analysis.published import load_published
 from thread_kit.analysis.statistics import CONFIDENCE, COSTS, calls, success_by_cost
 from thread_kit.views.palette import NEUTRAL, SERIES, tint
-from thread_kit.views.plot import dress
+from thread_kit.views.plot import dress, log_axis
 
 PATTERNS = ("", "/", "x", ".", "\\", "+", "-")
 """Of bars, in the order of `SERIES`: they say what the colour says."""
@@ -22,7 +23,9 @@ def success_figure(table: pd.DataFrame) -> go.Figure:
     number of tasks in the legend; bars are Wilson's 95% intervals, which a mean over runs does not
     have.
     """
-    spelled = {method.casefold(): method for method in table["method"]}  # as published, if it is
+    # One spelling for a method, the papers' where they have it.
+    names = [*table["method"], *load_published()["method"]]
+    spelled = {method.casefold(): method for method in names}
     table = table.assign(x=[spelled[method.casefold()] for method in table["method"]])
     figure = go.Figure()
     looks = dict(zip(table["model"].unique(), cycle(SERIES)))
@@ -58,7 +61,7 @@ def success_figure(table: pd.DataFrame) -> go.Figure:
             )
         )
     dress(figure, f"Tasks solved, with {CONFIDENCE:.0%} Wilson intervals; hollow: published")
-    figure.update_layout(height=460, scattermode="group", scattergap=0.3, showlegend=True)
+    figure.update_layout(height=500, scattermode="group", scattergap=0.3, showlegend=True)
     figure.update_xaxes(showgrid=False, showline=True, linecolor=NEUTRAL)
     figure.update_yaxes(title="solved (%)", range=[-2, 105])
     return figure
@@ -98,9 +101,9 @@ def success_by_cost_figure(frame: pd.DataFrame, cost: str = "evaluated") -> go.F
             )
         )
     dress(figure, f"Tasks solved, by the {unit} that a task may cost")
-    figure.update_layout(height=420)
-    figure.update_xaxes(title=f"{COSTS[cost]} for one task", type="log")
-    figure.update_yaxes(title="solved", tickformat=".0%", range=[0, 1.05])
+    figure.update_layout(height=440)
+    figure.update_xaxes(title=f"{COSTS[cost]} for one task", **log_axis(table["budget"]))
+    figure.update_yaxes(title="solved", tickformat=".0%", range=[-0.02, 1.05])
     return figure
 
 

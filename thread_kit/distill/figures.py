@@ -11,17 +11,18 @@ import plotly.graph_objects as go
 from thread_kit.analysis.figures import success_by_cost_figure
 from thread_kit.distill.evaluate import TaskResult, by_group, to_frame
 from thread_kit.views.palette import NEUTRAL, SERIES
-from thread_kit.views.plot import dress
+from thread_kit.views.plot import dress, log_axis
 
 ByMethod = Mapping[str, Sequence[TaskResult]]
 
 
 def loss_figure(log: Sequence[Mapping[str, float]]) -> go.Figure:
     """The training loss (nats a token, logarithmic) against the tokens trained on."""
+    losses = [max(line["loss"], 1e-5) for line in log]
     figure = go.Figure(
         go.Scatter(
             x=[line["tokens"] for line in log],
-            y=[max(line["loss"], 1e-5) for line in log],
+            y=losses,
             mode="lines",
             line={"color": SERIES[0][0], "width": 1.5},
             hovertemplate="%{x:,} tokens: %{y:.4f}<extra></extra>",
@@ -29,8 +30,8 @@ def loss_figure(log: Sequence[Mapping[str, float]]) -> go.Figure:
     )
     dress(figure, "Training loss")
     figure.update_layout(height=360)
-    figure.update_xaxes(title="training tokens")
-    figure.update_yaxes(title="loss (nats a token)", type="log")
+    figure.update_xaxes(title="training tokens", tickformat=",")
+    figure.update_yaxes(title="loss (nats a token)", **log_axis(losses))
     return figure
 
 
@@ -61,15 +62,21 @@ def success_by_group_figure(
                 hovertemplate="%{customdata} (%{y:.1%})<extra>" + name + "</extra>",
             )
         )
-    for name, rate in (published or {}).items():
-        figure.add_hline(
-            y=rate,
-            line={"color": NEUTRAL, "dash": "dot", "width": 1},
-            annotation={"text": f"{name}: {rate:.1%}", "xanchor": "right", "yanchor": "top"},
+    groups = [f"{row['tasks']}" for results in methods.values() for row in by_group(results)]
+    for (name, rate), dash in zip((published or {}).items(), cycle(("dot", "dash", "dashdot"))):
+        figure.add_trace(
+            go.Scatter(
+                x=groups,
+                y=[rate] * len(groups),
+                name=f"{name}: {rate:.1%}",
+                mode="lines",
+                line={"color": NEUTRAL, "dash": dash, "width": 1},
+                hovertemplate=f"{rate:.1%}<extra>{name}</extra>",
+            )
         )
     dress(figure, title)
-    figure.update_layout(height=420)
-    figure.update_yaxes(title="solved", tickformat=".0%", range=[0, 1.05])
+    figure.update_layout(height=460, showlegend=True)
+    figure.update_yaxes(title="solved", tickformat=".0%", range=[-0.02, 1.05])
     return figure
 
 

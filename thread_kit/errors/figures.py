@@ -12,8 +12,8 @@ from thread_kit.analysis.figures import PATTERNS
 from thread_kit.errors.error_types import ErrorType
 from thread_kit.errors.first_error import measure_action_runs
 from thread_kit.trace.episode import Episode
-from thread_kit.views.palette import NEUTRAL, SERIES
-from thread_kit.views.plot import dress
+from thread_kit.views.palette import SERIES
+from thread_kit.views.plot import dress, log_axis
 
 
 def count_failures(reviews: pd.DataFrame, episodes: Mapping[str, str]) -> pd.DataFrame:
@@ -46,9 +46,11 @@ def failure_figure(table: pd.DataFrame, reviewer: str) -> go.Figure:
             )
         )
     dress(figure, f"Failed episodes by their first error (reviewer: {reviewer})")
-    figure.update_layout(height=420, barmode="stack", showlegend=True)
-    figure.update_xaxes(showgrid=False)
-    figure.update_yaxes(title="failed episodes", rangemode="tozero")
+    figure.update_layout(height=440, barmode="stack", showlegend=True)
+    lines = [str(name).replace(", ", ",<br>") for name in table.index]
+    figure.update_xaxes(showgrid=False, tickvals=list(table.index), ticktext=lines)
+    most = int(table.sum(axis="columns").max())
+    figure.update_yaxes(title="failed episodes", rangemode="tozero", dtick=1 if most < 8 else None)
     return figure
 
 
@@ -87,7 +89,7 @@ def misreading_figure(table: pd.DataFrame) -> go.Figure:
                 )
             )
     dress(figure, "Actions, and those that misread feedback, by actions in a row")
-    figure.update_layout(height=420, showlegend=True, legend={"font": {"color": NEUTRAL}})
-    figure.update_xaxes(title="actions of one thread in a row", dtick=1)
-    figure.update_yaxes(title="count", type="log")
+    figure.update_layout(height=440, showlegend=True)
+    figure.update_xaxes(title="actions of one thread in a row", tickformat="d")
+    figure.update_yaxes(title="count", **log_axis(table["actions"]))
     return figure

@@ -78,7 +78,7 @@ class Index:
         import bm25s
         import Stemmer
 
-        self._length = len(texts)
+        self._texts = tuple(texts)
         self._stemmer = Stemmer.Stemmer("porter")
         self._bm25 = bm25s.BM25()
         words = self._split(texts)
@@ -86,13 +86,16 @@ class Index:
         if not self._is_empty:
             self._bm25.index(words, show_progress=False)
 
+    def __reduce__(self) -> tuple[type[Index], tuple[tuple[str, ...]]]:
+        return Index, (self._texts,)  # a stemmer does not travel to another process
+
     def score(self, query: str) -> list[float]:
         """By BM25, as a share of the best one: 0.0 to 1.0; all 0.0 if no word is known."""
         known: list[str] = []
         if not self._is_empty:
             known = [word for word in self._split([query])[0] if word in self._bm25.vocab_dict]
         if not known:
-            return [0.0] * self._length
+            return [0.0] * len(self._texts)
         scores = [float(score) for score in self._bm25.get_scores(known)]
         best = max(scores)
         return [score / best if best > 0 else 0.0 for score in scores]

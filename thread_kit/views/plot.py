@@ -6,8 +6,12 @@ that a figure fits a light and a dark page.
 
 from __future__ import annotations
 
+import math
+import textwrap
+from collections.abc import Iterable
 from html import escape
 from itertools import pairwise
+from typing import Any
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -51,11 +55,11 @@ def supplemental_work_figure(episode: Episode, thread: int = 0) -> go.Figure:
     for trace in _strip(root):
         figure.add_trace(trace, 2, 1)
     figure.add_trace(_edges(nodes), 3, 1)
+    for trace in _status_legend(view, nodes):
+        figure.add_trace(trace, 3, 1)
     figure.add_trace(_nodes(view, nodes), 3, 1)
-    dress(figure, f"Supplemental work in thread {thread}: {_short(root.title, 60)}")
-    figure.update_layout(
-        height=170 + 248 + tree, barmode="overlay", legend={"orientation": "h", "y": -0.2}
-    )
+    dress(figure, f"Supplemental work in thread {thread}", root.title)
+    figure.update_layout(height=200 + 248 + tree, barmode="overlay")
     figure.update_xaxes(range=[-0.5, max(len(work), 1) - 0.5])
     figure.update_xaxes(title=f"position in the sequence of thread {thread} (tokens)", row=3, col=1)
     figure.update_yaxes(title="supplemental work<br>(tokens)", rangemode="tozero", row=1, col=1)
@@ -124,6 +128,30 @@ def _edges(nodes: list[Node]) -> go.Scatter:
     )
 
 
+def _status_legend(view: EpisodeView, nodes: list[Node]) -> list[go.Scatter]:
+    """What the marks mean: a legend entry a status, the first of which says what their area is."""
+    threads = {view.threads[node.id].status: view.threads[node.id] for node in nodes}
+    area = " (area: tokens that it generated)"
+    return [
+        go.Scatter(
+            x=[None],
+            y=[None],
+            mode="markers",
+            name=f"thread, {status}{'' if place else area}",
+            marker={**_mark(thread), "size": 12},
+        )
+        for place, (status, thread) in enumerate(threads.items())
+    ]
+
+
+def _mark(thread: ThreadView) -> dict[str, Any]:
+    return {
+        "color": status_colour(thread.status),
+        "symbol": "square" if thread.is_cut else "circle",
+        "line": {"color": NEUTRAL, "width": 1},
+    }
+
+
 def _nodes(view: EpisodeView, nodes: list[Node]) -> go.Scatter:
     """A mark a thread: its area is what it generated, its edge and its label say how it ended."""
     threads = [view.threads[node.id] for node in nodes]
@@ -140,8 +168,8 @@ def _nodes(view: EpisodeView, nodes: list[Node]) -> go.Scatter:
         marker={
             "opacity": 1,
             "size": [largest * _size(thread.usage.generated / most) for thread in threads],
-            "color": [status_colour(thread.status) for thread in threads],
-            "symbol": ["square" if thread.is_cut else "circle" for thread in threads],
+            "color": [_mark(thread)["color"] for thread in threads],
+            "symbol": [_mark(thread)["symbol"] for thread in threads],
             "line": {"color": NEUTRAL, "width": 1},
         },
         cliponaxis=False,
@@ -184,28 +212,52 @@ def usage_figure(episode: Episode) -> go.Figure:
     dress(figure, "Tokens by thread")
     figure.update_layout(
         barmode="stack",
-        height=190 + 26 * len(threads),
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1, "traceorder": "normal"},
+        height=210 + 26 * len(threads),
+        legend={"traceorder": "normal"},
         bargap=0.3,
     )
-    figure.update_xaxes(title="tokens", rangemode="tozero")
+    figure.update_xaxes(title="tokens", rangemode="tozero", tickformat=",")
     figure.update_yaxes(autorange="reversed")
     return figure
 
 
-def dress(figure: go.Figure, title: str) -> None:
-    """The look that all figures share: a title on the left, grey lines, no background."""
+def dress(figure: go.Figure, title: str, subtitle: str = "") -> None:
+    """The look that all figures share: a title on the left, grey lines, no background.
+
+    The legend stands below and the buttons in the right margin, so that a narrow page takes the
+    width from neither the plot nor the title; labels of an axis make their own room.
+    """
     figure.update_layout(
-        title={"text": title, "font": {"size": 15}, "x": 0.01},
+        title={
+            "text": title,
+            "subtitle": {"text": escape(textwrap.shorten(subtitle, 72, placeholder=" …"))},
+            "font": {"size": 15},
+            "x": 0.01,
+        },
         template="none",
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"color": NEUTRAL},
         hoverlabel={"align": "left"},
-        margin={"l": 80, "r": 20, "t": 70, "b": 60},
+        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0},
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)", "color": NEUTRAL},
+        margin={"l": 60, "r": 40, "t": 70, "b": 60},
     )
-    figure.update_xaxes(gridcolor=_GRID, zeroline=False)
-    figure.update_yaxes(gridcolor=_GRID, zeroline=False)
+    for update in (figure.update_xaxes, figure.update_yaxes):
+        update(gridcolor=_GRID, zeroline=False, automargin=True, title={"standoff": 8})
+    figure.update_xaxes(autotickangles=[0, 90])
+
+
+def log_axis(values: Iterable[float]) -> dict[str, Any]:
+    """A logarithmic axis for values above zero, labelled at 1, 2 and 5 of each power of ten.
+
+    Of more than two powers the powers alone. Plotly's own labels are single digits in small print.
+    """
+    low, high = min(values := list(values)), max(values)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1,) if high / low > 300 else (1, 2, 5)
+    ticks = [step * 10.0**power for power in powers for step in steps]
+    return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:,.12g}" for tick in ticks]}
 
 
 def _starts(thread: ThreadView) -> list[tuple[int, Piece]]:

@@ -6,7 +6,8 @@ episode. Those are in `episode.summary`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise, takewhile
 
 from thread_kit.trace.episode import Episode
 from thread_kit.views.formatting import column_widths, describe_usage, pluralize, sanitize
@@ -20,11 +21,12 @@ INDENTED = 8
 def episode_text(episode: Episode, *, width: int = WIDTH) -> str:
     """The tree: a line a thread with its costs, below it its children and actions in their order.
 
-    Lines are at most `width` characters long; a title that is cut ends in an ellipsis. A thread
-    that did not end by itself says why in a line of its own.
+    Lines are at most `width` characters long; a title that is cut ends in an ellipsis, or begins
+    with one in place of what it shares with a sibling beside it. A thread that did not end by
+    itself says why in a line of its own.
     """
     view = view_episode(episode)
-    lines = [_fit(left, right, width) for left, right in _rows(view)]
+    lines = [_fit(*row, width) for row in _rows(view)]
     totals = f"{view.status} · {view.totals}"
     head, mark, costs = totals.partition(" · generated ")
     lines += [totals] if len(totals) <= width else [head, f"generated {costs}" if mark else ""]
@@ -34,28 +36,43 @@ def episode_text(episode: Episode, *, width: int = WIDTH) -> str:
     return "\n".join(lines)
 
 
-def _rows(view: EpisodeView) -> Iterator[tuple[str, str]]:
-    """What stands left and what stands right on each line of the tree."""
+def _rows(view: EpisodeView) -> Iterator[tuple[str, str, int, str]]:
+    """Each line of the tree: its mark, its text, how many characters may go, what stands right."""
     columns = column_widths(thread.usage for thread in view.threads.values())
     # No recursion: a tree may be deeper than Python's stack.
     waiting: list[tuple[str, str, int | str]] = [
         ("", "", thread.id) for thread in reversed(view.threads.values()) if thread.parent is None
     ]
+    shared: dict[int, int] = {}
     while waiting:
         head, below, item = waiting.pop()
         if isinstance(item, str):
-            yield head + item, ""
+            yield head, item, 0, ""
             continue
         thread = view.threads[item]
-        left = f"{head}{thread.id} {thread.status_text}  {thread.label}"
-        yield left, describe_usage(thread.usage, columns)
+        mark = f"{head}{thread.id} {thread.status_text}  "
+        costs = describe_usage(thread.usage, columns)
+        yield mark, thread.label, shared.get(thread.id, 0), costs
         items = list(_below(thread))
+        shared |= _shared_beginnings([view.threads[n] for n in items if isinstance(n, int)])
         for place, item in reversed(list(enumerate(items))):
             last = place == len(items) - 1
             if thread.depth < INDENTED:
                 waiting.append((below + "├└"[last] + "─ ", below + "│ "[last] + "  ", item))
             else:
                 waiting.append((f"{below}[depth {thread.depth + 1}] ", below, item))
+
+
+def _shared_beginnings(siblings: Sequence[ThreadView]) -> dict[int, int]:
+    """How many characters of its title a thread shares, word by word, with a sibling beside it."""
+    shared = dict.fromkeys((thread.id for thread in siblings), 0)
+    for left, right in pairwise(siblings):
+        words = zip(left.label.split(" "), right.label.split(" "), strict=False)
+        begin = sum(len(word) + 1 for word, _ in takewhile(lambda two: two[0] == two[1], words))
+        if left.label != right.label:
+            shared[left.id] = max(shared[left.id], begin)
+            shared[right.id] = max(shared[right.id], begin)
+    return shared
 
 
 def _below(thread: ThreadView) -> Iterator[int | str]:
@@ -145,8 +162,13 @@ def _clip(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1].rstrip() + "…"
 
 
-def _fit(left: str, right: str, width: int) -> str:
+def _fit(mark: str, text: str, shared: int, right: str, width: int) -> str:
+    """A line: the text is cut at its end, and before that by words that a sibling has as well."""
     if not right:
-        return _clip(left, width)
+        return _clip(mark + text, width)
     room = max(width - len(right) - 2, 1)
-    return f"{_clip(left, room):<{room}}  {right}"
+    if shared and len(mark + text) > room:
+        starts = accumulate(len(word) + 1 for word in text[:shared].split(" ")[:-1])
+        fits = (start for start in starts if len(mark) + 2 + len(text) - start <= room)
+        text = f"… {text[next(fits, shared) :]}"
+    return f"{_clip(mark + text, room):<{room}}  {right}"

@@ -1,0 +1,97 @@
+"""Make stored notebooks say all that they show to readers without a kernel and without JavaScript.
+
+    python notebooks/freeze.py [NOTEBOOK ...]
+
+Every plotly figure gets a picture (SVG) beside it: a forge, a printed page and nbconvert show no
+other. Progress bars are taken out, which would stand at 0% for ever, where nbval does not compare.
+Run this when outputs are stored. With the same Chromium and fonts a figure gets the same picture
+again, to the byte. Without names: all notebooks in this folder and below. Needs the extra `test`
+(playwright) and a Chromium; whoever opens the notebooks needs neither.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import plotly
+from playwright.sync_api import Page, sync_playwright
+
+from thread_kit.bench.player import CHROMIUM
+
+PLOTLY, SVG = "application/vnd.plotly.v1+json", "image/svg+xml"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+WIDTH = 900
+"""CSS pixels: about the column of a forge or of nbconvert's page."""
+
+PLOTLY_JS = Path(plotly.__file__).with_name("package_data") / "plotly.min.js"
+
+# Ids within the picture are random: seeded with the figure, they are the same at each run, and
+# others in each figure of a page.
+_DRAW = """async ([figure, seed, width]) => {
+    Math.random = () => (seed = (seed * 1103515245 + 12345) % 2147483648) / 2147483648;
+    const { data, layout } = figure;
+    const size = { width, height: layout.height ?? 450 };
+    const address = await Plotly.toImage({ data, layout }, { format: "svg", ...size });
+    return decodeURIComponent(address.slice(address.indexOf(",") + 1));
+}"""
+
+
+def draw_figures(notebook: dict[str, Any], page: Page) -> int:
+    """Give each plotly output its picture; how many there are. page: one where Plotly is loaded."""
+    outputs = list(plotly_outputs(notebook))
+    for data in outputs:
+        figure = json.dumps(data[PLOTLY], sort_keys=True)
+        seed = int(hashlib.sha256(figure.encode()).hexdigest()[:7], 16)
+        svg = page.evaluate(_DRAW, [data[PLOTLY], seed, WIDTH])
+        data[SVG] = svg.splitlines(keepends=True)
+    return len(outputs)
+
+
+def plotly_outputs(notebook: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The forms of each output that has plotly's among them, by their types."""
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", ()):
+            if PLOTLY in output.get("data", {}):
+                yield output["data"]
+
+
+def drop_bars(notebook: dict[str, Any]) -> None:
+    """Take progress bars out of the cells that nbval does not compare."""
+    for cell in notebook["cells"]:
+        if "nbval-ignore-output" in cell["metadata"].get("tags", ()):
+            cell["outputs"] = [output for output in cell["outputs"] if not _is_bar(output)]
+
+
+def _is_bar(output: dict[str, Any]) -> bool:
+    forms = output.get("data", {})
+    return WIDGET in forms and "%|" in "".join(forms.get("text/plain", ""))
+
+
+def main(paths: list[Path]) -> None:
+    if not CHROMIUM.exists():
+        sys.exit(f"figures are drawn by Chromium, and there is no {CHROMIUM}: install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(offline=True)
+        page.add_script_tag(path=PLOTLY_JS)
+        for path in paths:
+            notebook = json.loads(path.read_text(encoding="utf-8"))
+            drop_bars(notebook)
+            count = draw_figures(notebook, page)
+            text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
+            path.write_text(text + "\n", encoding="utf-8")
+            print(f"{path.name}: {count} figures")
+        browser.close()
+
+
+if __name__ == "__main__":
+    given = [Path(name) for name in sys.argv[1:]]
+    here = sorted(Path(__file__).parent.rglob("*.ipynb"))
+    main(given or [path for path in here if ".ipynb_checkpoints" not in path.parts])
