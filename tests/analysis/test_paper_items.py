@@ -136,8 +136,11 @@ def test_a_page_can_be_made_again_and_says_where_its_rows_are_from():
 def test_a_saved_page_opens_without_a_network(tmp_path):
     page = make_page(find_item("thread-v2", "figure-6"), ROWS)
     text = page.save(tmp_path / "page.html").read_text("utf-8")
-    assert set(re.findall(r'src="([^"]+)"', text)) == {"plotly.min.js"}
+    assert set(re.findall(r'src="([^"]+)"', text)) == {"plotly.min.js", "page.svg"}
     assert (tmp_path / "plotly.min.js").stat().st_size > 1_000_000
+    picture = (tmp_path / "page.svg").read_text("utf-8")
+    assert "misread results" in picture
+    assert "http" not in picture.replace("http://www.w3.org/", "").replace("http://purl.org/", "")
     assert page.save(tmp_path / "page.md").read_text("utf-8") == page.markdown
 
 

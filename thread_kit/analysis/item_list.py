@@ -6,19 +6,28 @@ import pandas as pd
 
 from thread_kit.analysis.item_states import MEANINGS, State, find_state
 from thread_kit.analysis.paper_items import PAPER_NAMES, check_paper, load_items
+from thread_kit.analysis.plan import CORE, count_hours, list_parts, load_throughput, price_parts
+
+MODEL = "qwen2.5-coder-1.5b"
+"""The one whose throughput on a core was measured."""
 
 
 def list_items(frame: pd.DataFrame, paper: str | None = None) -> pd.DataFrame:
     """Every item, or those of one paper, with its state and its reasons; a row an item.
 
-    frame: of `load_stored_rows`. rows: episodes behind it. Raises ValueError for an unknown paper.
+    frame: of `load_stored_rows`. rows: episodes behind it. needs: beside a model. episodes: all
+    that its methods play with one model, and hours: what they take it on one core, measured with
+    Qwen2.5-Coder-1.5B (`analysis/plan.py`). Raises ValueError for an unknown paper.
     """
     if paper is not None:
         check_paper(paper)
+    rate = load_throughput().loc[CORE]
     rows = []
     for item in load_items():
         if paper in (None, item.paper):
             found = find_state(item, frame)
+            parts = list_parts([item])
+            plan = price_parts(frame, [part._replace(model="") for part in parts])
             rows.append(
                 {
                     "paper": item.paper,
@@ -27,10 +36,18 @@ def list_items(frame: pd.DataFrame, paper: str | None = None) -> pd.DataFrame:
                     "state": str(found.state),
                     "rows": found.rows,
                     "reasons": "; ".join(found.reasons),
+                    "needs": item.needs,
+                    "episodes": int(plan["episodes"].sum()),
+                    "hours": float(count_hours(plan, rate).sum()),
                     "where": item.where[0] if item.where else "",
                 }
             )
     return pd.DataFrame(rows)
+
+
+def describe_time(episodes: int, hours: float) -> str:
+    """How much there is to play with one model, in words."""
+    return f"all of it: {episodes:,} episodes, {hours:,.0f} h of one core with {MODEL}"
 
 
 def describe_items(frame: pd.DataFrame, paper: str | None = None) -> str:
@@ -42,6 +59,9 @@ def describe_items(frame: pd.DataFrame, paper: str | None = None) -> str:
         for row in items.itertuples():
             reasons = f": {row.reasons}" if row.reasons else ""
             lines.append(f"  {row.item:12} {row.title}\n  {'':12} {row.state}{reasons}")
+            if row.episodes:
+                needs = f"; needs {row.needs}" if row.needs else ""
+                lines.append(f"  {'':12} {describe_time(row.episodes, row.hours)}{needs}")
     counts = table["state"].value_counts()
     lines.append(f"\n{len(table)} items:")
     lines += [
