@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
 from thread_kit.analysis.item_states import MEANINGS, State, find_state
@@ -45,9 +48,10 @@ def list_items(frame: pd.DataFrame, paper: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def describe_time(episodes: int, hours: float) -> str:
-    """How much there is to play with one model, in words."""
-    return f"all of it: {episodes:,} episodes, {hours:,.0f} h of one core with {MODEL}"
+def describe_needs(row: Mapping[Any, Any]) -> str:
+    """How much an item of `list_items` has to play with one model, and what else it needs."""
+    needs = f"; needs {row['needs']}" if row["needs"] else ""
+    return f"all of it: {row['episodes']:,} episodes, {row['hours']:,.0f} h of one core with {MODEL}{needs}"
 
 
 def describe_items(frame: pd.DataFrame, paper: str | None = None) -> str:
@@ -56,12 +60,11 @@ def describe_items(frame: pd.DataFrame, paper: str | None = None) -> str:
     lines = []
     for name, items in table.groupby("paper", sort=False):
         lines.append(f"{PAPER_NAMES[str(name)]} ({name})")
-        for row in items.itertuples():
-            reasons = f": {row.reasons}" if row.reasons else ""
-            lines.append(f"  {row.item:12} {row.title}\n  {'':12} {row.state}{reasons}")
-            if row.episodes:
-                needs = f"; needs {row.needs}" if row.needs else ""
-                lines.append(f"  {'':12} {describe_time(row.episodes, row.hours)}{needs}")
+        for row in items.to_dict("records"):
+            reasons = f": {row['reasons']}" if row["reasons"] else ""
+            lines += [f"  {row['item']:12} {row['title']}", f"  {'':12} {row['state']}{reasons}"]
+            if row["episodes"]:
+                lines.append(f"  {'':12} {describe_needs(row)}")
     counts = table["state"].value_counts()
     lines.append(f"\n{len(table)} items:")
     lines += [

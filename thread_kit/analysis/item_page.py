@@ -152,7 +152,8 @@ def _list_notes(item: PaperItem, rows: pd.DataFrame) -> tuple[str, ...]:
             made = f", by `{row['command']}`" if row["command"] else ""
             models = ", ".join(part["model"].unique())
             notes.append(
-                f"{row['file']}.jsonl: {len(part)} episodes, {models}, {row['date']}{made}"
+                f"{row['file']}.jsonl: {len(part)} episode{'s' * (len(part) != 1)}, {models}, "
+                f"{row['date']}{made}"
             )
     if item.needs:
         notes.append(f"It needs {item.needs}.")

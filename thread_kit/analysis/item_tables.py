@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -75,13 +76,17 @@ def list_remarks(item: PaperItem) -> list[str]:
     lines: dict[str, list[str]] = {}
     for row, column in zip(numbers.itertuples(), _list_columns(numbers), strict=True):
         for remark in filter(None, row.note.split("; ")):
-            name = ", ".join(part for part in (row.row, row.model, *column) if part)
-            lines.setdefault(remark, []).append(f"{row.printed} ({name})")
-    every = len(numbers)
+            parts = row.row, row.model, *(part for part in column if part not in ("", "All"))
+            lines.setdefault(remark, []).append(f"{row.printed} ({', '.join(parts)})")
     return [
-        f"{remark}: {', '.join(names) if len(names) < 5 else f'{len(names)} of {every} numbers'}"
+        f"{CONTRADICTS if re.match(OTHER_NUMBER, remark) else ''}{remark}: "
+        + (", ".join(names) if len(names) < 5 else f"{len(names)} of {len(numbers)} numbers")
         for remark, names in lines.items()
     ]
+
+
+CONTRADICTS, OTHER_NUMBER = "**the paper contradicts itself**, ", r"[\d.]+ in "
+"""What is said of a number of which the paper prints another elsewhere, and how its note begins."""
 
 
 def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:

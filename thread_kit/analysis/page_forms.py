@@ -45,7 +45,7 @@ def to_text(title: str, sections: Sections) -> str:
         if isinstance(content, pd.DataFrame):
             text = repr(Table(content))
         else:
-            lines = (re.sub(r"[`*]", "", _LINK.sub(r"\1", line)) for line in content)
+            lines = (re.sub(r"`|\*\*", "", _LINK.sub(r"\1", line)) for line in content)
             text = "\n".join(_wrap(line) for line in lines)
         parts.append(f"{heading}\n{text}")
     return "\n\n".join(parts) + "\n"

@@ -76,9 +76,9 @@ def _runs(item: PaperItem, rows: pd.DataFrame) -> Outcome:
         more.append(
             {"runs": len(rates), "standard error": float(rates.sem()), **_count_depths(mine)}
         )
-    columns = pd.DataFrame(more)
+    columns = pd.DataFrame(more).dropna(axis="columns", how="all")
     if DEPTH not in table:
-        return Outcome(table.join(columns[["runs", "standard error"]]))
+        return Outcome(table.join(columns.filter(["runs", "standard error"])))
     return Outcome(table.join(columns), notes=(DEPTHS,))
 
 
