@@ -51,7 +51,8 @@ def list_items(frame: pd.DataFrame, paper: str | None = None) -> pd.DataFrame:
 def describe_needs(row: Mapping[Any, Any]) -> str:
     """How much an item of `list_items` has to play with one model, and what else it needs."""
     needs = f"; needs {row['needs']}" if row["needs"] else ""
-    return f"all of it: {row['episodes']:,} episodes, {row['hours']:,.0f} h of one core with {MODEL}{needs}"
+    size = f"{row['episodes']:,} episodes, {row['hours']:,.0f} h of one core with {MODEL}"
+    return f"all of it: {size}{needs}"
 
 
 def describe_items(frame: pd.DataFrame, paper: str | None = None) -> str:

@@ -93,9 +93,9 @@ def fill_plan(text: str, frame: pd.DataFrame) -> str:
     """
     tables = {"plan": make_plan(frame), "throughput": load_throughput().reset_index()}
     for name, table in tables.items():
-        mark = re.compile(rf"(?s)(<!-- {name} -->\n).*?(<!-- end -->)")
-        made = f"\n{write_table(table)}\n\n"
-        text = mark.sub(lambda match, made=made: f"{match[1]}{made}{match[2]}", text)
+        before, mark, rest = text.partition(f"<!-- {name} -->\n")
+        end = rest.index("<!-- end -->")
+        text = f"{before}{mark}\n{write_table(table)}\n\n{rest[end:]}"
     return text
 
 

@@ -51,7 +51,7 @@ def draw_results(table: pd.DataFrame) -> str:
         axes.set_axisbelow(True)
         axes.spines[:].set_visible(False)
         out = io.StringIO()
-        picture.savefig(out, format="svg", metadata={"Date": None})
+        picture.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     return out.getvalue()
 
 

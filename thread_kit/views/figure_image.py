@@ -50,7 +50,9 @@ def draw_svg(figure: go.Figure) -> str:
                 loc="outside lower left", ncols=2, frameon=False, fontsize=8, labelcolor=NEUTRAL
             )
         out = io.StringIO()
-        picture.savefig(out, format="svg", transparent=True, metadata={"Date": None})
+        picture.savefig(
+            out, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
+        )
     return out.getvalue()
 
 
