@@ -15,6 +15,7 @@ from thread_kit.analysis.plan import (
     make_plan,
     measure_tokens,
     price_parts,
+    select_tokens,
 )
 from thread_kit.analysis.results_card import fill_page, fill_plan, make_table, summarize_rows
 from thread_kit.analysis.results_picture import draw_results
@@ -22,6 +23,7 @@ from thread_kit.analysis.stored_rows import load_stored_rows
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "results.md"
 ROWS = load_stored_rows()
+PLAYED = select_tokens(ROWS)
 
 
 def test_the_page_is_current():
@@ -58,7 +60,7 @@ def test_a_plan_adds_up():
     every, rest = table.loc["all"].iloc[0], table.drop("all")
     assert every["episodes"] == rest["episodes"].sum()
     assert every["api_dollars"] == pytest.approx(rest["api_dollars"].sum())
-    parts = price_parts(ROWS, list_parts(load_items()))
+    parts = price_parts(PLAYED, list_parts(load_items()))
     assert not parts.duplicated(["environment", "split", "method", "model"]).any()
     davinci = parts[parts["model"] == "text-davinci-003"]
     tokens = davinci["prompt_tokens"].sum() + davinci["generated"].sum()
@@ -69,11 +71,11 @@ def test_a_plan_adds_up():
 
 
 def test_a_method_that_nobody_played_is_counted_as_its_next_of_kin():
-    own, measured = measure_tokens(ROWS, "adapt", "textcraft")
-    kin, guessed = measure_tokens(ROWS, "adapt-d2", "textcraft")
+    own, measured = measure_tokens(PLAYED, "adapt", "textcraft")
+    kin, guessed = measure_tokens(PLAYED, "adapt-d2", "textcraft")
     assert (measured, guessed) == (True, False)
     assert own.equals(kin)
-    assert not measure_tokens(ROWS, "lats", "webshop")[1]
+    assert not measure_tokens(PLAYED, "lats", "webshop")[1]
 
 
 def test_a_changed_row_is_seen():

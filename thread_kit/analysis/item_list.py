@@ -9,7 +9,14 @@ import pandas as pd
 
 from thread_kit.analysis.item_states import MEANINGS, State, find_state
 from thread_kit.analysis.paper_items import PAPER_NAMES, check_paper, load_items
-from thread_kit.analysis.plan import CORE, count_hours, list_parts, load_throughput, price_parts
+from thread_kit.analysis.plan import (
+    CORE,
+    count_hours,
+    list_parts,
+    load_throughput,
+    price_parts,
+    select_tokens,
+)
 
 MODEL = "qwen2.5-coder-1.5b"
 """The one whose throughput on a core was measured."""
@@ -24,13 +31,13 @@ def list_items(frame: pd.DataFrame, paper: str | None = None) -> pd.DataFrame:
     """
     if paper is not None:
         check_paper(paper)
-    rate = load_throughput().loc[CORE]
+    rate, played = load_throughput().loc[CORE], select_tokens(frame)
     rows = []
     for item in load_items():
         if paper in (None, item.paper):
             found = find_state(item, frame)
             parts = list_parts([item])
-            plan = price_parts(frame, [part._replace(model="") for part in parts])
+            plan = price_parts(played, [part._replace(model="") for part in parts])
             rows.append(
                 {
                     "paper": item.paper,

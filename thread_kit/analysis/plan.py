@@ -22,7 +22,6 @@ from thread_kit.analysis.paper_items import PAPER_NAMES, PaperItem, list_names, 
 from thread_kit.analysis.prices import compute_dollars, load_prices
 from thread_kit.analysis.published import load_published
 from thread_kit.analysis.stored_rows import TAUGHT
-from thread_kit.envs.benchmark import Benchmark
 from thread_kit.paths import resource
 
 TOKENS = ["prompt_tokens", "evaluated", "generated"]
@@ -76,7 +75,9 @@ def _list_parts(item: PaperItem) -> Iterator[Part]:
                 continue
             names = list_names(method, benchmark.published)
             same = theirs[theirs["method"].str.casefold().isin(names)]
-            models = sorted(set(same["checkpoint"]) - {""}) or [_find_model(item, benchmark)]
+            models = sorted(set(same["checkpoint"]) - {""}) or [
+                _find_model(item.paper, benchmark.published)
+            ]
             for model in models:
                 yield Part(
                     item.paper,
@@ -98,31 +99,38 @@ def _count_tasks(paper: str, benchmark: str | None) -> int:
     return int((mine if len(mine) else rows)["n"].max())
 
 
-def _find_model(item: PaperItem, benchmark: Benchmark) -> str:
-    """Where the paper names none, the one that most of its numbers of that benchmark are of."""
-    rows = load_published(paper=PAPER_NAMES[item.paper])
+@cache
+def _find_model(paper: str, benchmark: str | None) -> str:
+    """Where an item names none, the one that most of its paper's numbers of that benchmark have."""
+    rows = load_published(paper=PAPER_NAMES[paper])
     rows = rows[rows["checkpoint"] != ""]
-    here = rows[rows["benchmark"] == benchmark.published]
+    here = rows[rows["benchmark"] == benchmark]
     return str((here if len(here) else rows)["checkpoint"].mode()[0])
 
 
-def measure_tokens(frame: pd.DataFrame, method: str, environment: str) -> tuple[pd.Series, bool]:
+def select_tokens(frame: pd.DataFrame) -> pd.DataFrame:
+    """Of stored rows (`load_stored_rows`), those of few-shot episodes that tell their tokens."""
+    rows = (frame["model"] != TAUGHT) & frame["prompt_tokens"].notna()
+    return frame.loc[rows, ["environment", "method", *TOKENS]].astype(dict.fromkeys(TOKENS, float))
+
+
+def measure_tokens(played: pd.DataFrame, method: str, environment: str) -> tuple[pd.Series, bool]:
     """Mean `TOKENS` of an episode, and whether they are of this method on this benchmark.
 
-    frame: of `load_stored_rows`. Else of the method that it is a variant of, there; else of all
+    played: of `select_tokens`. Else of the method that it is a variant of, there; else of all
     methods there; else of all.
     """
-    frame = frame[(frame["model"] != TAUGHT) & frame["prompt_tokens"].notna()]
-    here = frame[frame["environment"] == environment]
+    here = played[played["environment"] == environment]
     base = method.partition(",")[0].partition("-")[0].partition("+")[0]
-    choices = here[here["method"] == method], here[here["method"] == base], here, frame
+    choices = here[here["method"] == method], here[here["method"] == base], here, played
     rows = next(rows for rows in choices if len(rows))
-    return rows[TOKENS].astype(float).mean(), len(choices[0]) > 0
+    return rows[TOKENS].mean(), len(choices[0]) > 0
 
 
-def price_parts(frame: pd.DataFrame, parts: Iterable[Part]) -> pd.DataFrame:
+def price_parts(played: pd.DataFrame, parts: Iterable[Part]) -> pd.DataFrame:
     """The parts, a row each, with the tokens of all their episodes, and `measured`.
 
+    played: of `select_tokens`.
     What several items need is there once: with the first of them, and with the most episodes.
     """
     table = pd.DataFrame(parts, columns=Part._fields)
@@ -130,7 +138,7 @@ def price_parts(frame: pd.DataFrame, parts: Iterable[Part]) -> pd.DataFrame:
     table["episodes"] = same["episodes"].transform("max")
     table = table[same.cumcount() == 0].reset_index(drop=True)
     pairs = list(zip(table["method"], table["environment"], strict=True))
-    known = {pair: measure_tokens(frame, *pair) for pair in dict.fromkeys(pairs)}
+    known = {pair: measure_tokens(played, *pair) for pair in dict.fromkeys(pairs)}
     tokens = pd.DataFrame([known[pair][0] for pair in pairs], columns=TOKENS, index=table.index)
     table[TOKENS] = tokens.mul(table["episodes"], axis="index")
     return table.assign(measured=[known[pair][1] for pair in pairs])
@@ -158,7 +166,7 @@ def make_plan(
     """
     prices = load_prices() if prices is None else prices
     throughput = load_throughput() if throughput is None else throughput
-    parts = price_parts(frame, list_parts(load_items() if items is None else items))
+    parts = price_parts(select_tokens(frame), list_parts(load_items() if items is None else items))
     if parts.empty:
         raise ValueError("these items have nothing to play: no numbers, or no method of this kit")
     rows = [
