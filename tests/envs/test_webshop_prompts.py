@@ -28,12 +28,30 @@ def play(method: str, env: WebShop, *more: Prompt) -> Episode:
     return made(engine, env.again(), seed=0, path=None).run(progress=False)
 
 
-def test_the_thread_prompt_is_proved_in_the_shop():
+ABLATED = ("thread, no variables", "thread, whole sequence", "thread, as observed")
+
+
+@pytest.mark.parametrize("method", ["thread", *ABLATED])
+def test_the_thread_prompt_is_proved_in_the_shop(method):
     env = SHOWN[0].again()
-    prompt = WEBSHOP.load_prompt("webshop")
-    assert prompt.examples[0].context == env.reset()
-    assert check_prompt(prompt, env) == []
+    made = load_method(method, "webshop")
+    assert made.prompt.examples[0].context == env.reset()
+    assert check_prompt(made.prompt, env, **made.fixed) == []
     assert env.step("load").reward == 1
+
+
+@pytest.mark.parametrize("method", [*ABLATED, "thread, separate prompt"])
+def test_ablations_have_the_threads_and_actions_of_thread(method):
+    """Variables, or one part of phi, are taken away (E.2); what the threads do stays."""
+    made = load_method(method, "webshop")
+    mains = [made.fixed["main_prompt"]] if "main_prompt" in made.fixed else []
+    episodes = play("thread", SHOWN[0]), play(method, SHOWN[0], *mains)
+    for what in (lambda t: t.parent, lambda t: [act.action for act in t.actions]):
+        was, now = ([what(t) for t in episode.threads.values()] for episode in episodes)
+        assert was == now
+    assert episodes[1].reward == 1
+    if method == ABLATED[0]:
+        assert not any(thread.variables for thread in episodes[1].threads.values())
 
 
 @pytest.mark.parametrize("env", SHOWN, ids=["generated", "of people"])
