@@ -41,3 +41,22 @@ def test_every_prompt_says_what_it_has_seen():
         if benchmark in BENCHMARKS:
             shipped.add((file.parent.name, benchmark))
     assert seen - {("prompts", "benchmark"), ("---", "---")} == shipped | {("rap", "webshop")}
+
+
+ACTORS = ("thread/alfworld-*", "react/alfworld-*", "adapt/alfworld-[ae]*", "sf_chat/alfworld-*")
+"""Prompts of whoever acts in ALFWorld; DecomP's and AdaPlanner's are named below."""
+
+
+def test_whoever_acts_in_a_household_is_shown_the_same_mistake():
+    """Its mending is part of no method, so all have it (docs/fidelity/prompts.md)."""
+    prompts = resource("prompts")
+    files = {file for actor in ACTORS for file in prompts.glob(f"{actor}.txt")}
+    files -= {*prompts.glob("*/*-split.txt"), prompts / "thread/alfworld-main.txt"}
+    files |= {prompts / "decomp/alfworld-find.txt", *prompts.glob("adaplanner/alfworld-*.txt")}
+    files -= {prompts / "adaplanner/alfworld-ask.txt"}
+    assert len(files) > 40
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        assert "Nothing happens." in text, file
+        if file.parent.name != "adaplanner":
+            assert text.count("That is not its whole name.") >= 1, file
