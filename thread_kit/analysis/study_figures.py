@@ -7,6 +7,7 @@ from itertools import cycle
 import pandas as pd
 import plotly.graph_objects as go
 
+from thread_kit.analysis.cut import describe_n
 from thread_kit.analysis.figures import PATTERNS
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress
@@ -29,7 +30,7 @@ def rates_figure(table: pd.DataFrame, title: str, *, x: str = "method") -> go.Fi
                 x=group[x].tolist(),
                 y=(100 * group["rate"]).tolist(),
                 name=label,
-                customdata=group["n"].tolist(),
+                customdata=describe_n(group),
                 error_y={
                     "type": "data",
                     "symmetric": False,
@@ -60,7 +61,7 @@ def trials_figure(table: pd.DataFrame, title: str) -> go.Figure:
                 y=(100 * group["rate"]).tolist(),
                 name=name,
                 mode="lines+markers",
-                customdata=group["n"].tolist(),
+                customdata=describe_n(group),
                 error_y={
                     "type": "data",
                     "symmetric": False,
@@ -70,7 +71,7 @@ def trials_figure(table: pd.DataFrame, title: str) -> go.Figure:
                 },
                 line={"color": colour, "dash": dash},
                 marker={"symbol": symbol, "size": 9},
-                hovertemplate=f"%{{y:.1f}}% of %{{customdata}} within %{{x}}<extra>{name}</extra>",
+                hovertemplate=f"%{{y:.1f}}% within %{{x}} of %{{customdata}}<extra>{name}</extra>",
             )
         )
     dress(figure, title)
