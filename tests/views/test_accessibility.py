@@ -15,7 +15,6 @@ from playwright.sync_api import Page, expect
 
 import thread_kit as tk
 from thread_kit.paths import resource
-from thread_kit.trace.shipped import open_episode
 from thread_kit.views.export_html import save_page
 from thread_kit.views.gallery import write_gallery
 
@@ -87,7 +86,7 @@ def test_a_page_in_a_file(browser, tmp_path, scheme, figure):
 def test_a_page_with_a_fork_beside_its_original(browser, tmp_path, scheme):
     player = tk.watch(
         tk.Session(
-            tk.ScriptedEngine(["So, I need it. =>", "print('x')\n#END#", "#END#"] + ["#END#"]),
+            tk.ScriptedEngine(["So, I need it. =>", "print('x')\n#END#", "#END#", "#END#"]),
             context="go",
         )
     )
