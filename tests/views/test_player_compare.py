@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -70,6 +72,19 @@ def test_both_sides_are_at_their_ends_and_then_at_the_same_moment(page):
     expect(rows.nth(0)).not_to_contain_text("≠")
     page.keyboard.press("Shift+E")
     expect(rows).to_have_count(1)
+
+
+def test_the_main_threads_belong_together_before_both_are_there(page):
+    page.locator(".tk-player").focus()
+    page.keyboard.press("0")
+    for tab in ("Original", "Fork 1"):
+        page.get_by_role("tab", name=tab).click()
+    page.locator(".tk-player").focus()
+    page.keyboard.press("s")
+    panes = page.locator(".tk-pane")
+    expect(panes).to_have_count(2)
+    for side in (0, 1):
+        expect(panes.nth(side)).to_have_attribute("aria-label", re.compile("^thread 0"))
 
 
 def test_the_columns_have_heads_and_stand_below_one_another(page):
