@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -74,17 +74,28 @@ def test_both_sides_are_at_their_ends_and_then_at_the_same_moment(page):
     expect(rows).to_have_count(1)
 
 
-def test_the_main_threads_belong_together_before_both_are_there(page):
-    page.locator(".tk-player").focus()
-    page.keyboard.press("0")
-    for tab in ("Original", "Fork 1"):
-        page.get_by_role("tab", name=tab).click()
-    page.locator(".tk-player").focus()
-    page.keyboard.press("s")
-    panes = page.locator(".tk-pane")
-    expect(panes).to_have_count(2)
-    for side in (0, 1):
-        expect(panes.nth(side)).to_have_attribute("aria-label", re.compile("^thread 0"))
+BEGINNING = """async ([source, state, frames]) => {
+    const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
+    const heard = {};
+    const model = { get: () => state, on: (name, f) => (heard[name] = f), send: () => {} };
+    const widget = (await import(url)).default();
+    widget.initialize({ model });
+    widget.render({ model, el: document.body });
+    document.querySelectorAll("[role=tab]")[1].click();
+    heard["msg:custom"]({ n: JSON.parse(state).n + 1, tracks: { 1: { frames } } });
+    return [...document.querySelectorAll(".tk-pane")].map((pane) => pane.ariaLabel);
+}"""
+
+
+def test_beside_a_fork_that_has_just_begun_the_originals_main_thread_is_open(browser):
+    state = json.loads(forked().snapshot_json())
+    fork = state["tracks"][1]
+    frames, fork["frames"] = fork["frames"][:3], []
+    fork["now"]["phase"] = "running"
+    page = browser.new_page()
+    panes = page.evaluate(BEGINNING, [MODULE, json.dumps(state), frames])
+    page.close()
+    assert [pane.startswith("thread 0") for pane in panes] == [True, True]
 
 
 def test_the_columns_have_heads_and_stand_below_one_another(page):
