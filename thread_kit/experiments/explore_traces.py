@@ -1,4 +1,4 @@
-"""Saved episodes in folders, with what each is in a line; of a trace only its header is read."""
+"""Saved episodes with what each is in a line; of a trace in a folder only its header is read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from thread_kit.paths import resource
 from thread_kit.trace.jsonl import MALFORMED, parse_line
+from thread_kit.trace.shipped import FOLDER, list_episodes
 
 LISTED = 100
 """Of a folder so many are listed, the newest."""
@@ -28,6 +30,22 @@ def list_traces(folders: Iterable[Path]) -> list[tuple[str, Path]]:
     return found
 
 
+def list_shipped() -> list[tuple[str, Path]]:
+    """The episodes of the gallery, by what is to be seen in them."""
+    return [
+        (
+            f"{shipped.title} ({shipped.benchmark}, {shipped.method})",
+            resource(FOLDER) / shipped.file,
+        )
+        for shipped in list_episodes()
+    ]
+
+
+def name_of(path: Path) -> str:
+    """The name of a trace: its file's without what says that it is one."""
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")
+
+
 def read_first_line(path: Path) -> dict[str, Any]:
     """The header of a trace; empty for what is none."""
     try:
@@ -44,7 +62,7 @@ def describe_header(header: dict[str, Any], path: Path) -> str:
     parts = task.values() if isinstance(task, dict) else ["" if task is None else task]
     words = " ".join(map(str, [header.get("environment") or "question", *parts]))
     name = model.get("name", "") if isinstance(model, dict) else ""
-    return ", ".join(filter(None, (shorten(words), shorten(str(name)), shorten(path.stem))))
+    return ", ".join(filter(None, (shorten(words), shorten(str(name)), shorten(name_of(path)))))
 
 
 def shorten(text: str) -> str:
