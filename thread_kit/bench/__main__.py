@@ -23,8 +23,8 @@ from thread_kit.bench.rates import rate, rate_beside_cells
 from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Measurement, Weights, Workload, workload
 from thread_kit.cli.arguments import choose_teaching
+from thread_kit.engines.core_share import own_cores
 from thread_kit.engines.engine import EngineError
-from thread_kit.engines.llama_model import cores
 from thread_kit.engines.models import EMBEDDED, ModelError, load_model
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.envs.textcraft.env import TextCraft
@@ -73,7 +73,7 @@ def _measure(options: argparse.Namespace) -> None:
     adapter, prompt = choose_teaching(
         options.model, TEXTCRAFT, adapter=options.adapter, prompt=options.prompt
     )
-    cpu_threads = cores()
+    cpu_threads = len(own_cores())
     size = {"context": options.context, "gpu_layers": options.gpu_layers}
     weights = Weights.of(options.model, adapter, cpu_threads=cpu_threads, **size)
     with load_model(options.model, adapter=adapter, **size) as engine:
