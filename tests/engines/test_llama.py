@@ -775,7 +775,7 @@ def in_another_process(code: str) -> subprocess.CompletedProcess:
         "from thread_kit.engines.engine import EngineError\n"
         "from thread_kit.engines.models import load_model\n"
     )
-    return subprocess.run([sys.executable, "-c", head + code], capture_output=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", head + code], capture_output=True, timeout=600)
 
 
 @pytest.mark.parametrize(
