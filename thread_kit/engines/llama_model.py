@@ -39,6 +39,11 @@ def _keep_log(level: int, text: bytes, user_data: ctypes.c_void_p) -> None:
     del _log[:-2000]
 
 
+def keep_log() -> None:
+    """Let llama.cpp say nothing on the screen; `last_error` has what it said."""
+    llama_cpp.llama_log_set(_keep_log, ctypes.c_void_p(0))
+
+
 @contextmanager
 def hold_interrupt() -> Iterator[Callable[[], bool]]:
     """Within, Ctrl-C waits for the end; has it come?
@@ -79,7 +84,7 @@ class LlamaModel:
         if not hasattr(gpu_layers, "__index__"):
             raise EngineError(f"gpu_layers={gpu_layers!r}: give a number of layers, or -1 for all")
         self.name, self._adapter = name, adapter
-        llama_cpp.llama_log_set(_keep_log, ctypes.c_void_p(0))
+        keep_log()
         llama_cpp.llama_backend_init()
         mark = len(_log)
         params = llama_cpp.llama_model_default_params()

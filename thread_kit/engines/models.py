@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from thread_kit.engines.llama import LlamaEngine
+from thread_kit.engines.quantize import quantize_file
 from thread_kit.paths import resource, sha256_of
 
 EMBEDDED = "smollm2-135m"
@@ -70,13 +71,19 @@ MODELS: dict[str, Model] = {
 
 
 def load_model(
-    name_or_path: str | Path = EMBEDDED, *, adapter: str | Path | None = DEFAULT, **options: Any
+    name_or_path: str | Path = EMBEDDED,
+    *,
+    adapter: str | Path | None = DEFAULT,
+    quantize: str | None = None,
+    **options: Any,
 ) -> LlamaEngine:
     """An engine for a model of the registry (`MODELS`) or for a GGUF file.
 
     adapter: a name in data/adapters, or a LoRA adapter's GGUF file; None for the bare model. By
         default the embedded model comes with the adapter that taught it the language of threads on
         TextCraft (distilled: it needs no few-shot prompt), any other model with none.
+    quantize: the weights as another of llama.cpp's kinds ("Q8_0", say: `quantize.KINDS`), made once
+        in the cache folder; None is the file as it is.
     options: those of `LlamaEngine` (context in tokens, gpu_layers, cpu_threads, draft, ...).
     Raises ModelError for a name that nobody knows, a file that is missing, or one that is no GGUF;
     EngineError if llama.cpp cannot load it.
@@ -87,6 +94,8 @@ def load_model(
     if adapter == DEFAULT:
         adapter = model.adapter if model else None
     found = find_adapter(adapter) if adapter else None
+    if quantize is not None:
+        path = quantize_file(path, quantize)
     return LlamaEngine(path, name=model.name if model else None, adapter=found, **options)
 
 
