@@ -89,7 +89,8 @@ $(VENV)/.created:
 	@touch $@
 
 # What pip prints while it compiles: each third object, and at a failure the last lines of all.
-PROGRESS := awk '/^ *\[ *[0-9]+[\/%]/ && ++n % 3 == 1 { print "  " substr($$0, 1, 96); fflush() } \
+PROGRESS := awk 'match($$0, /\[ *[0-9]+[\/%][0-9]*\]/) && ++n % 3 == 1 { parts = split($$NF, part, "/"); \
+    print "  " substr($$0, RSTART, RLENGTH) " " part[parts]; fflush() } \
   { last[NR % 60] = $$0 } \
   END { if (last[NR % 60] == "status 0") exit; \
         for (i = NR + 1; i < NR + 60; i++) if (i % 60 in last) print last[i % 60]; exit 1 }'

@@ -199,26 +199,27 @@ def test_setup_runs_each_step_once(checkout):
 @needs_make
 def test_a_wheel_that_pip_has_built_before_is_taken_as_it_is(checkout):
     version = pins()["llama-cpp-python"]
-    wheel = f"llama_cpp_python-{version}-py3-none-linux_x86_64.whl"
-    checkout.python.write_text(
-        checkout.python.read_text() + f'case "$*" in *"cache list"*) echo " - {wheel} (9 MB)" ;; esac'
-    )
+    wheel = f" - llama_cpp_python-{version}-py3-none-linux_x86_64.whl (9 MB)"
+    lists = f'case "$*" in *"cache list"*) echo "{wheel}" ;; esac'
+    checkout.python.write_text(checkout.python.read_text() + lists)
     assert f"[] {LLAMA} llama-cpp-python=={version}" in checkout.asked("setup")
 
 
 @needs_make
 def test_a_build_tells_how_far_it_is_and_only_a_failed_one_what_pip_printed(checkout):
-    lines = "\n".join(["Collecting", *(f"  [{n}/9] Building CXX object {n}" for n in range(1, 10))])
-    builds = f'case "$*" in *force-reinstall*) printf "%s\\n" "{lines}"; exit ${{STATUS:-0}} ;; esac'
+    lines = "\n".join(["Collecting", *(f"  [{n}/9] c++ -c a/{n}.cpp" for n in range(1, 10))])
+    builds = (
+        f'case "$*" in *force-reinstall*) printf "%s\\n" "{lines}"; exit ${{STATUS:-0}} ;; esac'
+    )
     checkout.python.write_text(checkout.python.read_text() + builds)
     failed = checkout.make("setup", STATUS="3")
     assert failed.returncode != 0
     assert "Collecting" in failed.stdout
-    assert failed.stdout.endswith("[9/9] Building CXX object 9\n")
+    assert failed.stdout.endswith("[9/9] c++ -c a/9.cpp\n")
     built = checkout.make("setup")
     assert built.returncode == 0, built.stderr
-    told = [line.split()[0] for line in built.stdout.splitlines() if "Building" in line]
-    assert told == ["[1/9]", "[4/9]", "[7/9]"]
+    told = [line.strip() for line in built.stdout.splitlines() if line.endswith(".cpp")]
+    assert told == ["[1/9] 1.cpp", "[4/9] 4.cpp", "[7/9] 7.cpp"]
     assert "Collecting" not in built.stdout
 
 

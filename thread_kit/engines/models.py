@@ -89,7 +89,7 @@ def load_model(
     EngineError if llama.cpp cannot load it.
     """
     model = MODELS.get(str(name_or_path))
-    path = find_file(model) if model else _given_file(Path(name_or_path).expanduser())
+    path = find_file(model) if model else given_file(Path(name_or_path).expanduser())
     _must_be_gguf(path)
     if adapter == DEFAULT:
         adapter = model.adapter if model else None
@@ -168,7 +168,8 @@ def _from_hub(model: Model, folder: Path) -> Path:
     return path
 
 
-def _given_file(path: Path) -> Path:
+def given_file(path: Path) -> Path:
+    """A model's file that a person has named; raises ModelError if it is not there."""
     if path.is_dir():
         raise ModelError(f"{path} is a folder; give the path of a .gguf file in it")
     if not path.is_file():
