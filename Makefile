@@ -22,15 +22,17 @@ MODULES := $(subst /,.,$(patsubst %.py,%,$(filter-out thread_kit/__%,$(wildcard 
              $(patsubst %/__init__.py,%,$(wildcard thread_kit/*/__init__.py)))
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg --nbval-cell-timeout=600
 
+QUICK := not (model or browser or distill or alfworld or statistics or jail or slow)
+
 CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 export CMAKE_BUILD_PARALLEL_LEVEL
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lab test demo bench chaos docs lint clean
+.PHONY: help setup lab test test-quick demo bench bench-gpu chaos reference docs lint clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
 
 setup: $(VENV)/.ready ## make the virtual environment; does nothing when nothing changed
 
@@ -48,6 +50,9 @@ test: $(VENV)/.extras ## run all tests, and every notebook against its stored ou
 	$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(NBVAL) $(NOTEBOOKS) || status=1; \
 	exit $$status
 
+test-quick: setup ## the tests that need no model, browser, game or jail: for those who work on the kit
+	$(PY) -m pytest -q -n $(JOBS) -m "$(QUICK)" tests
+
 demo: setup ## run one episode with the embedded model and show its tree
 	@mkdir -p runs
 	$(PY) -m thread_kit run $(DEMO)
@@ -56,12 +61,17 @@ bench: setup ## measure what the kit claims about speed and tokens
 	$(PY) -m thread_kit.bench $(BENCH)
 	$(PY) -m thread_kit.bench.player
 
+bench-gpu: setup ## 1 to 8 episodes at once, by all contenders: what a GPU brings (BENCH="--server PATH")
+	$(PY) -m thread_kit.bench --parts episodes --at-once 1 2 4 8 --out runs/bench-gpu.json $(BENCH)
+
 chaos: setup ## try to break it: hostile models, kills, full disks (SEED=1 EPISODES=1000)
 	PYTHONPATH=tests $(PY) -m chaos --seed $(SEED) --episodes $(EPISODES)
 
-docs: $(VENV)/.extras ## build the reference of every module in build/reference; check all links
+reference: $(VENV)/.extras ## build the reference of every module in build/reference
 	$(PY) -W error -W "ignore:Error parsing type annotation" -m pdoc --no-show-source \
 	  -t docs/pdoc -o build/reference thread_kit $(MODULES)
+
+docs: reference ## build the reference; check all links
 	$(PY) -m pytest -q -m "not model" tests/test_docs.py
 
 lint: setup ## check style (ruff) and types (mypy)

@@ -12,6 +12,8 @@ from thread_kit.__main__ import main
 from thread_kit.engines import llama_model
 from thread_kit.engines.models import load_model
 
+pytestmark = pytest.mark.slow
+
 STOPPED = "thread_kit: stopped"
 
 

@@ -37,6 +37,8 @@ from thread_kit.experiments.results import Results
 from thread_kit.experiments.results_file import Key, ResultsFile, ResultsFileError, read_results
 from thread_kit.trace.episode import Episode
 
+pytestmark = pytest.mark.slow
+
 VOLATILE = ("seconds", "at_once", "trace", "reused", "evaluated")
 """What two runs may differ in: what is in the cache already depends on what ran before."""
 
