@@ -156,7 +156,7 @@ def add_loading(command: Any) -> None:
     """What a model is loaded with; `load_engine` reads them."""
     command.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all that fit")
     command.add_argument(
-        "--cpu-threads", type=int, metavar="N", help="cores for the model (default: what others leave)"
+        "--cpu-threads", type=int, metavar="N", help="of the model (default: what others leave)"
     )
     command.add_argument(
         "--draft",

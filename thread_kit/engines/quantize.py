@@ -62,7 +62,8 @@ def quantize_file(path: Path, kind: str) -> Path:
             "load the file as it is (quantize=None)"
         ) from error
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
     return made
 
 
