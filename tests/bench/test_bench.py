@@ -19,7 +19,12 @@ from thread_kit.bench.contenders import (
 from thread_kit.bench.drafting import drafting
 from thread_kit.bench.episodes import Together, players
 from thread_kit.bench.exactness import drift
-from thread_kit.bench.figures import contenders_figure, growth_figure, rates_figure
+from thread_kit.bench.figures import (
+    contenders_figure,
+    drafts_figure,
+    growth_figure,
+    rates_figure,
+)
 from thread_kit.bench.growth import (
     CONTEXT,
     PROMPT,
@@ -36,10 +41,13 @@ from thread_kit.bench.growth import (
 from thread_kit.bench.rates import rate, rate_beside_cells
 from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Forced, Weights, Workload, workload
+from thread_kit.dialect import Stop
 from thread_kit.engines.models import load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.paths import resource
+from thread_kit.sequence import Provenance, Span
 from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import GeneratedSpan, Spawned
 
 # Trees and counts
 
@@ -279,6 +287,23 @@ def test_the_committed_results_meet_what_the_kit_claims(result):
     shares = tables.rates(result).set_index("at once")["share of bare loop"]
     assert shares[1] >= 0.97
     assert shares[8] >= 0.90
+
+
+def test_the_figure_of_drafts_adds_up_to_what_was_generated():
+    spans = [
+        Span(Provenance.GENERATED, "abcd", (1, 2, 3, 4)),
+        Span(Provenance.GENERATED, "e", (5,)),
+    ]
+    context = Span(Provenance.CONTEXT, "c", (6,))
+    episode = Episode({})
+    for event in (
+        Spawned(0, None, 0, context, ""),
+        GeneratedSpan(0, spans[0], Stop.LISTEN, 1, 4, 0.1, passes=2, drafted=5, accepted=3),
+        GeneratedSpan(0, spans[1], Stop.END, 1, 1, 0.1),
+    ):
+        episode.add(event)
+    came_true, rest = drafts_figure(episode).data
+    assert (list(came_true.y), list(rest.y)) == ([3, 0], [1, 1])
 
 
 def test_figures_show_the_tables(result):

@@ -92,13 +92,13 @@ def rates_figure(result: Result) -> go.Figure:
 
 
 def drafts_figure(episode: Episode) -> go.Figure:
-    """Tokens of each call, in order: those that came true in a draft, and the rest, a pass each."""
+    """Tokens of each call, in order: those that came true in a draft, and the rest."""
     calls = [event for event in episode.events if isinstance(event, GeneratedSpan)]
     numbers = [*range(1, len(calls) + 1)]
     drafted = [call.accepted for call in calls]
     rest = [len(call.span) - accepted for call, accepted in zip(calls, drafted, strict=True)]
     figure = go.Figure()
-    parts = (("looked up, came true", drafted), ("a pass each", rest))
+    parts = (("drafted, came true", drafted), ("not in a draft", rest))
     for (name, tokens), (colour, *_) in zip(parts, SERIES, strict=False):
         figure.add_bar(
             x=numbers,
