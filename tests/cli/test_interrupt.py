@@ -16,6 +16,8 @@ from thread_kit.engines.models import load_model
 from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode
 
+pytestmark = pytest.mark.slow
+
 STOPPED = "thread_kit: stopped"
 
 

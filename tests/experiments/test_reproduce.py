@@ -14,6 +14,8 @@ from thread_kit.cli.main import main
 from thread_kit.distill.textcraft_teacher import speak_thread
 from thread_kit.experiments.results import Results
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = tk.load_prompt("textcraft").text
 
 
