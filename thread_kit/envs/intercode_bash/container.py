@@ -156,6 +156,8 @@ class Container:
         request = {"argv": argv, "cwd": folder, "env": ENVIRONMENT, "seconds": seconds}
         limits = {"output": OUTPUT, "processes": PROCESSES, "memory": MEMORY}
         sizes = {"AS": MEMORY, "FSIZE": DISK}
+        if not self.close.alive:
+            raise RuntimeError("the container is gone")
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         watch = threading.Timer(seconds + PATIENCE, self._process.kill)
