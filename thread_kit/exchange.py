@@ -211,7 +211,7 @@ def abstract_values(observation: str, variables: Variables) -> str:
     forms = "|".join(map(re.escape, names))
     room = INSTANTIATED_CHARACTERS - len(observation)
 
-    def name(match: re.Match[str]) -> str:
+    def abstract(match: re.Match[str]) -> str:
         nonlocal room
         more = len(names[match[0]]) + 2 - len(match[0])
         if more > max(room, 0):
@@ -219,7 +219,7 @@ def abstract_values(observation: str, variables: Variables) -> str:
         room -= more
         return f"{{{names[match[0]]}}}"
 
-    return re.sub(rf"(?<!\w)(?:{forms})(?!\w)", name, observation)
+    return re.sub(rf"(?<!\w)(?:{forms})(?!\w)", abstract, observation)
 
 
 def as_observed(observation: str, variables: Variables) -> str:

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(sanitize(f"thread_kit: {error}"), file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
-        print(sanitize(f"thread_kit: {stop or 'stopped'}"), file=sys.stderr)
+        print(sanitize(f"thread_kit: {str(stop) or 'stopped'}"), file=sys.stderr)
         return 130
     return 0
 
