@@ -182,11 +182,12 @@ class Container:
         self._process.kill()
         self._process.wait()
         self._errors.seek(0)
-        said = self._errors.read(2_000).decode(errors="replace").strip() or str(error)
+        output = self._errors.read(2_000).decode(errors="replace").strip() or str(error)
         self.close()
         return (
-            f"the container does not start, or is gone: {said}\nbubblewrap needs user namespaces, "
-            "which some containers forbid; allow them. Commands are never executed without it"
+            f"the container does not start, or is gone: {output}\nbubblewrap needs user "
+            "namespaces, which some containers forbid; allow them. Commands are never "
+            "executed without it"
         )
 
 

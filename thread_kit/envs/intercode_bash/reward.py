@@ -68,10 +68,10 @@ def compute_similarity(first: str, second: str) -> float:
         return float(first == second)
     vectors = [
         {
-            word: n * (math.log(3 / (1 + sum(word in c for c in counts))) + 1)
-            for word, n in one.items()
+            word: n * (math.log(3 / (1 + sum(word in other for other in counts))) + 1)
+            for word, n in count.items()
         }
-        for one in counts
+        for count in counts
     ]
     lengths = [math.sqrt(sum(value**2 for value in vector.values())) for vector in vectors]
     if not all(lengths):
