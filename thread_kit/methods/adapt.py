@@ -120,7 +120,7 @@ def k_max(episode: Episode) -> int | None:
     """
     program = episode.header.get("program")
     facts = program if isinstance(program, dict) else {"name": program}
-    if facts["name"] not in ("adapt", "react"):
+    if facts.get("name") not in ("adapt", "react"):
         return None
     prompts = episode.header.get("prompts", {})
     planners = {sha for sha, prompt in prompts.items() if prompt["name"] == facts.get("planner")}
@@ -141,7 +141,7 @@ def claims_success(episode: Episode) -> bool | None:
     """
     program = episode.header.get("program")
     while isinstance(program, dict):
-        program = program.get("actor") or program["name"]
+        program = program.get("actor") or program.get("name")
     if program not in JUDGING or episode.dialect.code:
         return None
     spans = episode.threads[0].sequence.spans if episode.threads else ()
