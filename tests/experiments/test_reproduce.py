@@ -15,6 +15,8 @@ from thread_kit.analysis.stored_rows import load_stored_rows
 from thread_kit.cli.main import main
 from thread_kit.experiments.results import Results
 
+pytestmark = pytest.mark.slow
+
 OF_A_PROCESS = ("seconds", "trace", "reused", "evaluated")
 """Of a row, what depends on the engine that was at hand: a worker's cache is its own."""
 

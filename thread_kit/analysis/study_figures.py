@@ -7,6 +7,7 @@ from itertools import cycle
 import pandas as pd
 import plotly.graph_objects as go
 
+from thread_kit.analysis.cut import describe_n
 from thread_kit.analysis.figures import add_bars, interval_bars
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress
@@ -30,7 +31,7 @@ def rates_figure(table: pd.DataFrame, title: str, *, x: str = "method") -> go.Fi
             label,
             group[x].tolist(),
             (100 * group["rate"]).tolist(),
-            customdata=group["n"].tolist(),
+            customdata=describe_n(group),
             error_y={**interval_bars(group), "color": NEUTRAL},
             hovertemplate="%{y:.1f}% of %{customdata}<extra>" + label + "</extra>",
         )
@@ -53,11 +54,11 @@ def trials_figure(table: pd.DataFrame, title: str) -> go.Figure:
                 y=(100 * group["rate"]).tolist(),
                 name=name,
                 mode="lines+markers",
-                customdata=group["n"].tolist(),
+                customdata=describe_n(group),
                 error_y={**interval_bars(group), "thickness": 1},
                 line={"color": colour, "dash": dash},
                 marker={"symbol": symbol, "size": 9},
-                hovertemplate=f"%{{y:.1f}}% of %{{customdata}} within %{{x}}<extra>{name}</extra>",
+                hovertemplate=f"%{{y:.1f}}% within %{{x}} of %{{customdata}}<extra>{name}</extra>",
             )
         )
     dress(figure, title)

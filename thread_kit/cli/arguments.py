@@ -160,7 +160,7 @@ def add_loading(command: Any) -> None:
     """What a model is loaded with; `load_engine` reads them."""
     command.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all that fit")
     command.add_argument(
-        "--cpu-threads", type=int, metavar="N", help="cores for the model (default: all it may use)"
+        "--cpu-threads", type=int, metavar="N", help="of the model (default: what others leave)"
     )
     command.add_argument(
         "--draft",
@@ -168,6 +168,9 @@ def add_loading(command: Any) -> None:
         default=0,
         metavar="N",
         help="tokens to look up and verify in one pass, at most; or auto: as many as pay",
+    )
+    command.add_argument(
+        "--quantize", metavar="KIND", help="weights as another kind, such as Q8_0, made once"
     )
     command.add_argument(
         "--context", type=int, default=8192, metavar="TOKENS", help="KV cache size"
@@ -227,6 +230,7 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
         cpu_threads=options.cpu_threads,
         context=options.context,
         draft=options.draft,
+        quantize=options.quantize,
     )
 
 

@@ -17,22 +17,22 @@ from thread_kit.trace.events import GeneratedSpan, Observed, Returned, Spawned
 
 
 def first_deviation(episode: Episode, teacher: Teacher) -> tuple[str, str]:
-    """The first line that differs from the teacher's: said and expected; ("", "") if none does."""
+    """The first line that differs from the teacher's: written, expected; ("", "") if none does."""
     return next(_deviations(episode, teacher), ("", ""))
 
 
-def cause_of(said: str, expected: str) -> str:
+def cause_of(written: str, expected: str) -> str:
     """The kind of mistake, in words, of a failed episode with this first deviation."""
-    if not said and not expected:
+    if not written and not expected:
         return "no mistake in the form; the budget was used up"
-    ours, theirs = (re.sub(r"\d+", "#", line) for line in (said, expected))
+    ours, theirs = (re.sub(r"\d+", "#", line) for line in (written, expected))
     if ours == theirs:
         return "a wrong number"
     return "a wrong name" if ours.split()[:2] == theirs.split()[:2] else "another step"
 
 
 def _deviations(episode: Episode, teacher: Teacher) -> Iterator[tuple[str, str]]:
-    """Pairs of lines, said and expected, in the order of time."""
+    """Pairs of lines, written and expected, in the order of time."""
     seen: dict[int, str] = {}
     for event in episode.events:
         match event:

@@ -196,11 +196,11 @@ class ExampleFile:
                 f"{path} holds other examples ({first}, not {dict(about)}); give another folder, "
                 "or delete it"
             )
-        self.tasks = [[_example(one) for one in line["examples"]] for line in lines]
+        self.tasks = [[_example(record) for record in line["examples"]] for line in lines]
 
     def add(self, examples: Sequence[Example]) -> None:
         """Write the examples of the next task; they are in the file when this returns."""
-        values = [[one.tokens, list(map(int, one.loss_mask))] for one in examples]
+        values = [[example.tokens, list(map(int, example.loss_mask))] for example in examples]
         write_line(self.path, {"examples": values})
         self.tasks.append(list(examples))
 

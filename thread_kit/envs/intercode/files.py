@@ -25,8 +25,8 @@ def read_file(path: str) -> str:
     cache: at its place or alone, as it is or as .xz; then in the package `intercode-bench`. Raises
     FileNotFoundError with the command that brings it.
     """
-    given = os.environ.get(FOLDER_VARIABLE)
-    folder = Path(given).expanduser() if given else cache_folder() / "intercode"
+    own = os.environ.get(FOLDER_VARIABLE)
+    folder = Path(own).expanduser() if own else cache_folder() / "intercode"
     name = Path(path).name
     for file in (folder / path, folder / name, folder / f"{name}.xz"):
         if file.is_file():

@@ -27,7 +27,7 @@ Changes = Mapping[tuple[str, str], str]
 
 def read_changes(container: Container) -> Changes:
     """What git sees in a container, and the md5 sums of what was added."""
-    words = container.inspect("git status --short").split()
+    words = container.inspect("git -c core.fsmonitor=false status --short").split()
     # A path with a space falls apart here, as in the official code (which then can break down).
     changes = list(zip(words[1::2], words[0::2], strict=False))
     added = [path for path, kind in changes if kind in ADDED]
@@ -68,10 +68,10 @@ def compute_similarity(first: str, second: str) -> float:
         return float(first == second)
     vectors = [
         {
-            word: n * (math.log(3 / (1 + sum(word in c for c in counts))) + 1)
-            for word, n in one.items()
+            word: n * (math.log(3 / (1 + sum(word in other for other in counts))) + 1)
+            for word, n in count.items()
         }
-        for one in counts
+        for count in counts
     ]
     lengths = [math.sqrt(sum(value**2 for value in vector.values())) for vector in vectors]
     if not all(lengths):

@@ -60,7 +60,7 @@ def _read_table(body: str) -> tuple[list[Description], str]:
     lines = [line.strip().rstrip(",") for line in body.split("\n")]
     keys: dict[str, str] = {}
     parts = []
-    for kind, first, others in (found.groups() for found in map(KEY.match, lines) if found):
+    for kind, first, others in (match.groups() for match in map(KEY.match, lines) if match):
         names = [first, *re.findall("`([^`]+)`", others)]
         if kind == "PRIMARY ":
             keys |= dict.fromkeys(names, "PRI")

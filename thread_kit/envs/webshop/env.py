@@ -250,8 +250,8 @@ class WebShop(Env):
         options = choose_options(self.goal)
         if reward_purchase(self.goal, product, options, self._prices[product.id]).reward < 1.0:
             return None
-        found = make_search(self.catalogue).find(product.title)[: self.task["products"]]
+        results = make_search(self.catalogue).find(product.title)[: self.task["products"]]
         clicks = [product.id, *options.values(), BUY]
         actions = [f"search[{product.title}]", *(f"click[{button}]" for button in clicks)]
         enough = self.max_actions is None or len(actions) <= self.max_actions
-        return actions if product in found and enough else None
+        return actions if product in results and enough else None

@@ -47,8 +47,8 @@ class Search:
             return []
         n = min(FOUND, len(self._products))
         numbers, scores = self._index.retrieve([known], k=n, show_progress=False)
-        found = zip(numbers[0], scores[0], strict=True)
-        return [self._products[number] for number, score in found if score > 0]
+        ranked = zip(numbers[0], scores[0], strict=True)
+        return [self._products[number] for number, score in ranked if score > 0]
 
     def _split(self, texts: list[str]) -> Any:
         import bm25s
