@@ -143,8 +143,8 @@ def test_a_page_can_be_made_again_and_says_where_its_rows_are_from():
 )
 def test_a_page_says_where_a_paper_contradicts_itself(paper, item, here, elsewhere):
     page = make_page(find_item(paper, item), ROWS)
-    said = f"the paper contradicts itself**, {elsewhere}: {here} ("
-    assert said in page.markdown
+    remark = f"the paper contradicts itself**, {elsewhere}: {here} ("
+    assert remark in page.markdown
     assert elsewhere in page.html
     assert elsewhere in str(page)
 
