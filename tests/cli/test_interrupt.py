@@ -16,6 +16,8 @@ from thread_kit.engines.models import load_model
 from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode
 
+pytestmark = pytest.mark.slow
+
 STOPPED = "thread_kit: stopped"
 
 
@@ -124,3 +126,26 @@ def test_a_run_that_is_stopped_says_where_its_trace_is(own_model, capsys):
     output = capsys.readouterr()
     assert "stopped by the user" in output.out
     assert output.err.splitlines()[-1] == f"{STOPPED}; what happened is in t.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "arguments"),
+    [
+        ("thread_kit.views.gallery", "render_page", ["gallery", "--out", "gallery"]),
+        ("thread_kit.analysis.item_list", "describe_items", ["reproduce"]),
+        ("thread_kit.experiments.reproduce", "make_page", ["reproduce", "thread-v2", "table-3"]),
+        ("thread_kit.cli.run", "load_engine", ["run", "--method", "react", "--adapter", "none"]),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_an_interrupt_of_any_command_is_one_line(
+    tmp_path, monkeypatch, capsys, module, function, arguments
+):
+    def press(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(f"{module}.{function}", press)
+    assert main(arguments) == 130
+    assert capsys.readouterr().err == f"{STOPPED}\n"
+    assert not list(tmp_path.glob("**/*.part"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import html
 import json
+import os
 import re
 import shutil
 
@@ -337,6 +338,16 @@ def test_only_traces_are_listed(tmp_path):
     Episode({"environment": "textcraft", "task": {"number": 3}}).save(tmp_path / "mine.jsonl")
     traces = list_traces([tmp_path, tmp_path / "nowhere"])
     assert traces == [("textcraft 3, mine", tmp_path / "mine.jsonl")]
+
+
+def test_what_lies_in_a_folder_neither_stalls_the_list_nor_acts_in_it(tmp_path):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "lost.jsonl").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder.jsonl").mkdir()
+    header = {"thread_kit": 1, "environment": "\x1b[2J", "task": ["\ud800"], "model": {"name": 5}}
+    path = tmp_path / os.fsdecode(b"\xff\x1b.jsonl")
+    path.write_text(json.dumps(header), encoding="utf-8")
+    assert list_traces([tmp_path]) == [("␛[2J ['\\ud800'], 5, \ufffd␛", path)]
 
 
 # What goes wrong

@@ -8,10 +8,14 @@ from typing import Any
 
 from thread_kit.paths import resource
 from thread_kit.trace.jsonl import MALFORMED, parse_line
+from thread_kit.trace.printable import sanitize
 from thread_kit.trace.shipped import FOLDER, list_episodes
 
 LISTED = 100
 """Of a folder so many are listed, the newest."""
+
+HEADER = 2**24
+"""Bytes of a first line, at most: a header has the few-shot prompts and their tokens."""
 
 SHOWN = 40
 """Characters of a name, at most."""
@@ -22,12 +26,13 @@ def list_traces(folders: Iterable[Path]) -> list[tuple[str, Path]]:
 
     A folder that is not there has none.
     """
-    found = []
+    traces: list[tuple[str, Path]] = []
     for folder in folders:
-        paths = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True)
+        paths = [path for path in folder.glob("*.jsonl") if path.is_file()]  # no pipe, no lost link
+        paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         headers = ((path, read_first_line(path)) for path in paths[:LISTED])
-        found += [(describe_header(h, path), path) for path, h in headers if "thread_kit" in h]
-    return found
+        traces += [(describe_header(h, path), path) for path, h in headers if "thread_kit" in h]
+    return traces
 
 
 def list_shipped() -> list[tuple[str, Path]]:
@@ -50,7 +55,7 @@ def read_first_line(path: Path) -> dict[str, Any]:
     """The header of a trace; empty for what is none."""
     try:
         with path.open("rb") as file:
-            header = parse_line(file.readline())
+            header = parse_line(file.readline(HEADER))
     except (OSError, *MALFORMED):
         return {}
     return header if isinstance(header, dict) else {}
@@ -67,4 +72,5 @@ def describe_header(header: dict[str, Any], path: Path) -> str:
 
 def shorten(text: str) -> str:
     """A name of at most `SHOWN` characters."""
+    text = sanitize(text)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
