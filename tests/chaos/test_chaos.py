@@ -7,6 +7,8 @@ from helpers.escapes import list_escapes
 
 from chaos.parts import PARTS, run_part
 
+pytestmark = pytest.mark.slow
+
 JAILED = ("episodes", "escapes", "forgeries")
 COUNTS = {
     "episodes": 40,

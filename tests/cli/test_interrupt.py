@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import subprocess
 import sys
 
+import llama_cpp
 import pytest
 
 from thread_kit.__main__ import main
 from thread_kit.engines import llama_model
 from thread_kit.engines.models import load_model
+from thread_kit.requests import Status
+from thread_kit.trace.episode import Episode
+
+pytestmark = pytest.mark.slow
 
 STOPPED = "thread_kit: stopped"
 
@@ -43,6 +49,25 @@ def test_an_interrupt_while_a_model_loads_is_not_lost(monkeypatch, moment):
     with pytest.raises(KeyboardInterrupt):
         load_model()
     assert any(moment in line for line in log)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("words", ["--prompt textcraft-small", "--adapter thread-textcraft-135m"])
+@pytest.mark.parametrize("passes", [1, 12])
+def test_an_interrupt_in_prefill_and_in_play_ends_the_run(monkeypatch, tmp_path, words, passes):
+    """passes: through the model until then; the first reads the prompt, or else the task."""
+    decode, count = llama_cpp.llama_decode, itertools.count(1)
+
+    def press(*arguments):
+        if next(count) == passes:
+            signal.raise_signal(signal.SIGINT)
+        return decode(*arguments)
+
+    path = tmp_path / "t.jsonl"
+    monkeypatch.setattr(llama_cpp, "llama_decode", press)
+    command = f"run --task 47 --split dev --new-tokens 40 --cpu-threads 1 {words} --out {path}"
+    assert main(command.split()) == 130
+    assert Episode.load(path).status is Status.STOPPED
 
 
 IMPORTING = """\

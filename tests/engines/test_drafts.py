@@ -12,6 +12,7 @@ import llama_cpp
 import numpy as np
 import pytest
 from helpers.kitchen import LIMITS, Kitchen
+from helpers.weights import quick_weights
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -207,11 +208,12 @@ def test_usages_add_up_what_was_drafted():
 
 def load(draft, **options):
     return tk.load_model(
+        quick_weights(),
         **(
             {"adapter": None, "context": 1024, "cpu_threads": 1, "keep_prompts": False}
             | {"draft": draft}
             | options
-        )
+        ),
     )
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from helpers.episodes import PROMPT
+from helpers.weights import quick_weights
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +20,6 @@ import thread_kit as tk
 from thread_kit.dialect import Stop
 from thread_kit.engines.engine import Completion, Sampled
 from thread_kit.engines.llama import LlamaEngine
-from thread_kit.engines.models import find_file
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.trace.costs import distinct_tokens
 from thread_kit.trace.events import GeneratedSpan
@@ -35,18 +36,18 @@ class Measured(LlamaEngine):
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.logits: dict[tuple[int, int], list[float]] = {}
+        self.logits: dict[tuple[int, int], np.ndarray] = {}
 
     def _sample(self, row, call):
         token = super()._sample(row, call)
         place = call.completion.thread, len(call.completion.tokens)
-        self.logits[place] = self._logits(row).tolist()
+        self.logits[place] = self._logits(row).copy()
         return token
 
 
 @pytest.fixture(scope="module")
 def engines() -> Iterator[tuple[LlamaEngine, Measured]]:
-    file = find_file(tk.MODELS["smollm2-135m"])
+    file = quick_weights()
     options = {"keep_prompts": False, "context": 2048}
     with LlamaEngine(file, sequences=12, **options) as one, Measured(file, **options) as other:
         yield one, other
@@ -164,7 +165,7 @@ def test_a_rewound_thread_evaluates_nothing_that_the_cells_still_hold(engines):
 
 
 def test_an_episode_in_join_mode_evaluates_no_token_twice():
-    with tk.load_model(keep_prompts=False) as engine:
+    with tk.load_model(cpu_threads=1, keep_prompts=False) as engine:
         session = tk.Session(engine, tk.TextCraft("test", 110), new_tokens=300)
         session.keep_cells = True
         found = session.run(progress=False)

@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+from helpers.weights import quick_weights
 
 from thread_kit.engines import prompt_cache
 from thread_kit.engines.models import load_model
@@ -121,14 +122,15 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
 
 # With the model
 
-PROMPT = Prompt("p", (Example("Say hello.", "Hello, hello, hello.\n#END#"),) * 14)
+PROMPT = Prompt("p", (Example("Say hello.", "Hello, hello, hello.\n#END#"),) * 4)
+LONG = Prompt("long", PROMPT.examples * 4)
 
 
-def run(**options):
+def run(prompt=PROMPT, **options):
     """A short episode on a fresh engine: the prompt's cost, and what was written."""
     options = {"adapter": None, "cpu_threads": 1, "context": 1024} | options
-    with load_model(**options) as engine:
-        session = Session(engine, context="Say hello.", prompt=PROMPT, new_tokens=12)
+    with load_model(quick_weights(), **options) as engine:
+        session = Session(engine, context="Say hello.", prompt=prompt, new_tokens=12)
         episode = session.run(progress=False)
     (prompted,) = (event for event in episode.events if isinstance(event, Prompted))
     return prompted, episode.threads[0].sequence.tokens
@@ -165,9 +167,9 @@ def test_cells_that_llama_cpp_refuses_are_evaluated_anew(monkeypatch):
 def test_cells_of_no_or_of_fewer_tokens_are_evaluated_anew(monkeypatch, size):
     _, text = run()
     store, cells = PromptCache.store, []
-    shorter = Prompt("p", PROMPT.examples[:7])
+    shorter = Prompt("p", PROMPT.examples[:2])
     monkeypatch.setattr(PromptCache, "store", lambda self, about, new: cells.append(new))
-    with load_model(adapter=None, cpu_threads=1, context=1024) as engine:
+    with load_model(quick_weights(), adapter=None, cpu_threads=1, context=1024) as engine:
         list(engine.prefill(engine.tokenize(shorter.text, first=True)))
     monkeypatch.setattr(PromptCache, "store", store)
     monkeypatch.setattr(PromptCache, "load", lambda self, about: cells[0][:size].copy())
@@ -187,8 +189,8 @@ def test_it_can_be_switched_off_and_an_adapter_has_prompts_of_its_own():
 
 @pytest.mark.model
 def test_a_prompt_on_disk_larger_than_the_cells_is_no_crash():
-    run(context=1024)
-    with load_model(adapter=None, cpu_threads=1, context=256) as engine:
-        episode = Session(engine, context="Say hello.", prompt=PROMPT).run(progress=False)
+    run(LONG)
+    with load_model(quick_weights(), adapter=None, cpu_threads=1, context=256) as engine:
+        episode = Session(engine, context="Say hello.", prompt=LONG).run(progress=False)
     assert episode.status is Status.FAILED
     assert "larger context" in episode.detail

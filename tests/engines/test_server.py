@@ -4,22 +4,15 @@ For the tests with llama-server: put one in the PATH, or set THREAD_KIT_LLAMA_SE
 that starts it, or install the package xllamacpp.
 """
 
-import importlib.util
 import json
-import os
-import shlex
-import shutil
 import socket
-import subprocess
-import sys
 import threading
 import time
-import urllib.request
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from helpers.fake_server import DONE, Fake, event, hangs_up, llama, refuses, says, streams, written
+from helpers.real_server import needs_server, start_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -184,7 +177,7 @@ def test_max_tokens_and_the_context_end_a_call(fake, connect):
 
 def test_threads_generate_at_the_same_time(fake, connect):
     engine = connect(fake)
-    all_three = threading.Barrier(3, timeout=5)
+    all_three = threading.Barrier(3, timeout=600)
 
     def together(handler):
         all_three.wait()
@@ -529,7 +522,7 @@ def test_a_page_that_is_no_api_is_an_error(fake, connect):
 
 def test_silence_is_an_error_that_names_the_limit(fake, connect):
     silent = threading.Event()
-    fake.replies += [lambda handler: silent.wait(5)] * 2
+    fake.replies += [lambda handler: silent.wait(60)] * 2
     message = failure(connect(fake, timeout=0.5, retries=1))
     assert "said nothing for 0.5 seconds" in message
     assert "timeout=" in message
@@ -609,7 +602,7 @@ def test_a_call_that_is_cancelled_keeps_what_was_handed_out_and_hangs_up(fake, c
     assert call.tokens == tuple(one.token for one in sampled)
     assert engine.cancel(0) is None
     assert engine.step() == engine.advance(0) == []
-    assert gone.wait(5), "the server was left to write on"
+    assert gone.wait(60), "the server was left to write on"
 
 
 def test_a_stop_string_hangs_up(fake, connect):
@@ -626,7 +619,7 @@ def test_a_stop_string_hangs_up(fake, connect):
 
     fake.replies.append(endless)
     assert complete(connect(fake)).text == "a =>"
-    assert gone.wait(5)
+    assert gone.wait(60)
 
 
 # Misuse
@@ -634,7 +627,7 @@ def test_a_stop_string_hangs_up(fake, connect):
 
 def test_misuse_is_refused_as_by_every_engine(fake, connect):
     silent = threading.Event()
-    fake.replies.append(lambda handler: silent.wait(5))
+    fake.replies.append(lambda handler: silent.wait(60))
     engine = connect(fake)
     ask(engine)
     with pytest.raises(ValueError, match="thread 0 is generating already"):
@@ -654,7 +647,7 @@ def test_misuse_is_refused_as_by_every_engine(fake, connect):
 def test_a_closed_engine_says_so_and_closing_twice_does_nothing(fake, connect):
     engine = connect(fake)
     silent = threading.Event()
-    fake.replies.append(lambda handler: silent.wait(5))
+    fake.replies.append(lambda handler: silent.wait(60))
     ask(engine)
     engine.close()
     engine.close()
@@ -693,43 +686,10 @@ def test_a_number_that_is_no_piece_is_an_error(token):
 # A real llama-server
 
 
-def command():
-    """What starts a llama-server here; [] where there is none."""
-    if given := os.environ.get("THREAD_KIT_LLAMA_SERVER"):
-        return shlex.split(given)
-    if found := shutil.which("llama-server"):
-        return [found]
-    if importlib.util.find_spec("xllamacpp"):
-        return [sys.executable, str(Path(__file__).parents[1] / "helpers/llama_server.py")]
-    return []
-
-
-needs_server = pytest.mark.skipif(
-    not command(), reason="no llama-server in the PATH; install one, or: pip install xllamacpp"
-)
-
-
 @pytest.fixture(scope="module")
 def real(tmp_path_factory):
-    from thread_kit.engines.models import MODELS, find_file
-
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("server") / "log"
-    options = {"-m": find_file(MODELS["smollm2-135m"]), "--host": "127.0.0.1", "--port": port}
-    options |= {"-c": 2048, "-np": 2, "-t": 1}
-    words = [str(word) for pair in options.items() for word in pair]
-    with log.open("w") as out:
-        process = subprocess.Popen([*command(), *words], stdout=out, stderr=out)
-    url = f"http://127.0.0.1:{port}"
-    for _ in range(300):
-        with suppress(OSError), urllib.request.urlopen(f"{url}/health", timeout=5):
-            break
-        assert process.poll() is None, log.read_text()[-2000:]
-        time.sleep(0.1)
-    yield url
-    process.terminate()
-    process.wait(10)
+    with start_server(tmp_path_factory.mktemp("server")) as url:
+        yield url
 
 
 @pytest.fixture

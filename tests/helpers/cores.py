@@ -10,8 +10,8 @@ from functools import cache
 def take_a_share() -> None:
     """Keep this process to its cores, where pytest runs several and the system can.
 
-    llama.cpp waits for its own threads by spinning. Two engines at a time with a thread for every
-    core take four times as long as two with a core each (2 cores, TextCraft's test 110).
+    Engines share the cores by themselves (`engines/core_share.py`), but by what runs beside, and
+    browsers share nothing. Here what a test computes does not depend on the other workers.
     """
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     if worker and hasattr(os, "sched_setaffinity"):  # Linux

@@ -20,6 +20,8 @@ from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 from thread_kit.sandbox.monty import MontySandbox
 from thread_kit.sandbox.namespace import PythonNamespace
 
+pytestmark = pytest.mark.slow
+
 
 def thorough(examples: int):
     """Settings for so many examples, or for so many times more in a run by hand."""

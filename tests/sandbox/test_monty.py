@@ -467,7 +467,7 @@ with MontySandbox(seconds=60) as sandbox:
 assert results == [None] * 40, results
 """
     command = [sys.executable, "-c", code]
-    subprocess.run(command, check=True, timeout=120, start_new_session=True)
+    subprocess.run(command, check=True, timeout=600, start_new_session=True)
 
 
 @sees_processes
@@ -527,5 +527,5 @@ def test_the_end_of_the_interpreter_ends_the_workers():
     )
     # It can only end, and close our pipe, after the worker that inherited the pipe did.
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     assert (done.stdout, done.stderr) == ("{'x': '1'}\n", "")

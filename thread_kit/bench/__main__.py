@@ -7,7 +7,8 @@ import json
 import platform
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,17 +19,21 @@ from tqdm import tqdm
 from thread_kit.bench import growth, tables
 from thread_kit.bench.contenders import CONTENDERS, run_in_process
 from thread_kit.bench.drafting import drafting
+from thread_kit.bench.episodes import play_together, players
 from thread_kit.bench.exactness import drift
 from thread_kit.bench.rates import rate, rate_beside_cells
 from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Measurement, Weights, Workload, workload
 from thread_kit.cli.arguments import choose_teaching
+from thread_kit.engines.core_share import own_cores
 from thread_kit.engines.engine import EngineError
-from thread_kit.engines.llama_model import cores
-from thread_kit.engines.models import EMBEDDED, ModelError, load_model
+from thread_kit.engines.llama import LlamaEngine
+from thread_kit.engines.models import EMBEDDED, ModelError
+from thread_kit.engines.quantize import KINDS
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.envs.textcraft.env import TextCraft
-from thread_kit.prompts import load_prompt
+from thread_kit.prompts import Prompt, load_prompt
+from thread_kit.session.run_together import run_together
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode, TraceError
 
@@ -63,6 +68,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--context", type=int, default=8192, metavar="TOKENS", help="KV cache size")
     parser.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all")
     parser.add_argument("--rounds", type=int, default=3, help="of all contenders, in random order")
+    parser.add_argument("--cpu-threads", type=int, metavar="N", help="default: all cores")
+    parser.add_argument("--quantize", help=f"weights as another kind: {', '.join(KINDS)}")
+    parser.add_argument("--server", help="a llama-server of your own, with its path")
+    parser.add_argument(
+        "--at-once", type=int, nargs="+", default=[1, 2], metavar="N", help="episodes at once"
+    )
+    parser.add_argument(
+        "--parts",
+        nargs="+",
+        default=[*PARTS],
+        choices=[*PARTS],
+        metavar="PART",
+        help=" ".join(PARTS),
+    )
     parser.add_argument("--out", type=Path, help="keep the numbers in this file (JSON)")
     return parser
 
@@ -70,25 +89,24 @@ def _parser() -> argparse.ArgumentParser:
 def _measure(options: argparse.Namespace) -> None:
     if options.rounds < 1:
         raise ValueError(f"--rounds {options.rounds}: give at least 1")
+    if min(options.at_once) < 1:
+        raise ValueError(f"--at-once {min(options.at_once)}: give at least 1")
+    if "bookkeeping" in options.parts and "contenders" not in options.parts:
+        raise ValueError("--parts bookkeeping is set against contenders: name both")
     adapter, prompt = choose_teaching(
         options.model, TEXTCRAFT, adapter=options.adapter, prompt=options.prompt
     )
-    cpu_threads = cores()
-    size = {"context": options.context, "gpu_layers": options.gpu_layers}
-    weights = Weights.of(options.model, adapter, cpu_threads=cpu_threads, **size)
-    with load_model(options.model, adapter=adapter, **size) as engine:
-        if options.trace:
-            name, episode = Path(options.trace).stem, Episode.load(options.trace)
-        else:
-            name = f"TextCraft test {options.task}"
-            task = TextCraft("test", options.task)
-            few_shot = load_prompt(task.examples) if prompt is None else prompt
-            session = Session(engine, task, prompt=few_shot, calls=options.calls)
-            episode = session.run()
-            if session.error:
-                raise session.error
-        work = workload(episode, engine, name)
-        offloaded = engine.offloaded
+    cpu_threads = options.cpu_threads or len(own_cores())
+    weights = Weights.of(
+        options.model,
+        adapter,
+        quantize=options.quantize,
+        context=options.context,
+        gpu_layers=options.gpu_layers,
+        cpu_threads=cpu_threads,
+    )
+    works, episode, offloaded = _works(options, weights, prompt)
+    work = works[0]
     print(f"{episode!r}\n{work.name}, forced through {weights}: {len(work.calls)} calls\n")
 
     packages = ("llama-cpp-python", *(["xllamacpp"] if find_spec("xllamacpp") else []))
@@ -110,25 +128,93 @@ def _measure(options: argparse.Namespace) -> None:
             "layers_offloaded": list(offloaded),
             **{name: version(name) for name in packages},
         },
-        "contenders": [run._asdict() for run in _contenders(weights, work, options.rounds)],
     }
-    print(f"{tables.contenders(result).to_string(index=False)}\n")
-    result["exactness"] = [row._asdict() for row in drift(weights, work)]
-    print(f"{tables.exactness(result).to_string(index=False)}\n")
-    result["drafts"] = [row._asdict() for row in drafting(weights, work)]
-    print(f"{tables.drafts(result).to_string(index=False)}\n")
-    result["rates"] = [rate(weights, n)._asdict() for n in tqdm(AT_ONCE, "rates", leave=False)]
-    print(f"{tables.rates(result).to_string(index=False)}\n")
-    sizes = [cells for cells in KEPT_CELLS if cells < options.context // 2]
-    result["keeping"] = {str(cells): rate_beside_cells(weights, cells) for cells in sizes}
-    for cells, share in result["keeping"].items():
+    for part in options.parts:
+        result |= PARTS[part](weights, works, options)
+        if part in SHOWN:
+            print(f"{SHOWN[part](result).to_string(index=False)}\n")
+    for cells, share in result.get("keeping", {}).items():
         print(f"beside {cells} kept cells of ended threads: {share:.1%} of the rate without")
-    print()
-    result["bookkeeping"] = {shape: growth.bookkeeping(shape, THREADS) for shape in growth.TREES}
-    print(f"{tables.bookkeeping(result).to_string(index=False)}\n")
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def _works(
+    options: argparse.Namespace, weights: Weights, prompt: Prompt | None
+) -> tuple[list[Workload], Episode, tuple[int, int]]:
+    """The calls of the recorded episode, or of as many as are to be played at once; the first
+    episode; what was offloaded.
+    """
+    episodes = max(options.at_once) if "episodes" in options.parts else 1
+    weights = replace(weights, context=weights.context * (1 if options.trace else episodes))
+    with weights.load(LlamaEngine) as engine:
+        if options.trace:
+            episode = Episode.load(options.trace)
+            works = [workload(episode, engine, Path(options.trace).stem)] * episodes
+            return works, episode, engine.offloaded
+        count = len(TEXTCRAFT.tasks("test"))
+        if not 1 <= options.task <= count:
+            raise ValueError(f"--task {options.task}: give 1 to {count}")
+        numbers = [(options.task - 1 + n) % count + 1 for n in range(episodes)]
+        tasks = [TextCraft("test", number) for number in numbers]
+        few_shot = load_prompt(tasks[0].examples) if prompt is None else prompt
+        sessions = [Session(engine, task, prompt=few_shot, calls=options.calls) for task in tasks]
+        for session in run_together(sessions, len(sessions)):
+            if session.error:
+                raise session.error
+        works = [
+            workload(session.episode, engine, f"TextCraft test {number}")
+            for session, number in zip(sessions, numbers, strict=True)
+        ]
+        return works, sessions[0].episode, engine.offloaded
+
+
+Part = Callable[[Weights, list[Workload], argparse.Namespace], dict[str, Any]]
+
+
+def _rows(rows: Iterable[Any]) -> list[dict[str, Any]]:
+    return [row._asdict() for row in rows]
+
+
+def _episodes(weights: Weights, works: list[Workload], options: argparse.Namespace) -> Any:
+    has_server = bool(options.server or find_spec("xllamacpp"))
+    contenders = players(options.server, has_server=has_server)
+    return {"episodes": _rows(play_together(weights, works, options.at_once, contenders))}
+
+
+def _rates(weights: Weights, works: list[Workload], options: argparse.Namespace) -> Any:
+    return {"rates": _rows(rate(weights, n) for n in tqdm(AT_ONCE, "rates", leave=False))}
+
+
+def _keeping(weights: Weights, works: list[Workload], options: argparse.Namespace) -> Any:
+    sizes = [cells for cells in KEPT_CELLS if cells < options.context // 2]
+    return {"keeping": {str(cells): rate_beside_cells(weights, cells) for cells in sizes}}
+
+
+PARTS: dict[str, Part] = {
+    "contenders": lambda weights, works, options: {
+        "contenders": _rows(_contenders(weights, works[0], options.rounds))
+    },
+    "episodes": _episodes,
+    "exactness": lambda weights, works, _: {"exactness": _rows(drift(weights, works[0]))},
+    "drafts": lambda weights, works, _: {"drafts": _rows(drafting(weights, works[0]))},
+    "rates": _rates,
+    "keeping": _keeping,
+    "bookkeeping": lambda weights, works, _: {
+        "bookkeeping": {shape: growth.bookkeeping(shape, THREADS) for shape in growth.TREES}
+    },
+}
+"""What is measured, in this order."""
+
+SHOWN = {
+    "contenders": tables.contenders,
+    "episodes": tables.episodes,
+    "exactness": tables.exactness,
+    "drafts": tables.drafts,
+    "rates": tables.rates,
+    "bookkeeping": tables.bookkeeping,
+}
 
 
 def _contenders(weights: Weights, work: Workload, rounds: int) -> list[Measurement]:

@@ -10,34 +10,45 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, TypeVar
 
 from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Contender, Forced, Measurement, Weights, Workload, peak_memory
-from thread_kit.engines.engine import Completion
+from thread_kit.engines.engine import Completion, ThreadKey
 from thread_kit.engines.llama import LlamaEngine
+
+W = TypeVar("W")
+R = TypeVar("R")
 
 WARM_UP = 64  # tokens evaluated before the clock starts
 
 
 class ForcedEngine(LlamaEngine):
-    """A LlamaEngine that writes the recorded tokens; `differs` if its own were others."""
+    """A LlamaEngine that writes the recorded tokens.
+
+    differing: keys of calls in which its own were others.
+    """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, sequences=256, **options)
-        self._scripts: dict[int, Iterator[int]] = {}
-        self.differs = False
+        self._scripts: dict[ThreadKey, Iterator[int]] = {}
+        self.differing: set[ThreadKey] = set()
 
-    def play(self, *calls: tuple[int, Forced]) -> list[Completion]:
+    def begin_forced(self, key: ThreadKey, call: Forced) -> None:
+        """Begin a call that will write what was recorded."""
+        self.differing.discard(key)
+        self._scripts[key] = iter(call.written)
+        self.begin(key, call.seen, stops={}, max_tokens=len(call.written))
+
+    def play(self, *calls: tuple[ThreadKey, Forced]) -> list[Completion]:
         """Calls under these keys, in the same batches, from begin to end; in the order of ends."""
-        self.differs = False
+        self.differing.clear()
         for key, call in calls:
-            self._scripts[key] = iter(call.written)
-            self.begin(key, call.seen, stops={}, max_tokens=len(call.written))
+            self.begin_forced(key, call)
         ended: list[Completion] = []
         while len(ended) < len(calls):
             ended += [result for result in self.step() if isinstance(result, Completion)]
@@ -45,7 +56,8 @@ class ForcedEngine(LlamaEngine):
 
     def _sample(self, row: int, call: Any) -> int:
         own, forced = super()._sample(row, call), next(self._scripts[call.completion.thread])
-        self.differs |= own != forced
+        if own != forced:
+            self.differing.add(call.completion.thread)
         return forced
 
 
@@ -68,7 +80,7 @@ def _in_process(
             thread = step.thread if keep_threads else next(fresh_keys)
             (call,) = engine.play((thread, step))
             evaluated += call.evaluated
-            same += not engine.differs
+            same += not engine.differing
             if not keep_threads:
                 engine.release(thread)
         seconds = time.perf_counter() - begun
@@ -85,25 +97,38 @@ nothing_cached = partial(_in_process, "nothing cached", keep_threads=False, keep
 """Everything that a thread sees is evaluated at each of its calls."""
 
 
-def create_completion(weights: Weights, work: Workload) -> Measurement:
-    """llama-cpp-python's `Llama.create_completion`: one sequence, which keeps the last prefix."""
-    from llama_cpp import Llama
+def forced_llama(weights: Weights, lookup: int = 0) -> Any:
+    """llama-cpp-python's `Llama`, which writes the recorded tokens, and counts what it evaluates.
+
+    lookup: tokens that its own prompt look-up drafts; 0: none.
+    """
+    from llama_cpp import Llama, llama_synchronize
+    from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 
     class ForcedLlama(Llama):
-        """Writes the recorded tokens, and counts what it evaluates."""
-
         script: Iterator[int] = iter(())
         differs = False
-        evaluated = 0
+        evaluated = passes = 0
+        computing = 0.0
 
         def eval(self, tokens: Any) -> None:
-            self.evaluated += len(tokens)
+            begun = time.perf_counter()
             super().eval(tokens)
+            llama_synchronize(self.ctx)
+            self.computing += time.perf_counter() - begun
+            self.evaluated += len(tokens)
+            self.passes += 1
 
         def sample(self, *arguments: Any, **options: Any) -> int:
             own, forced = super().sample(*arguments, **options), next(self.script)
             self.differs |= own != forced
             return forced
+
+        def play(self, call: Forced) -> bool:
+            """Whether its own tokens were the recorded ones."""
+            self.script, self.differs = iter(call.written), False
+            self.create_completion(list(call.seen), max_tokens=len(call.written), temperature=0)
+            return not self.differs
 
     llama = ForcedLlama(
         str(weights.path),
@@ -112,25 +137,31 @@ def create_completion(weights: Weights, work: Workload) -> Measurement:
         n_gpu_layers=weights.gpu_layers,
         n_threads=weights.cpu_threads,
         n_threads_batch=weights.cpu_threads,
+        draft_model=LlamaPromptLookupDecoding(num_pred_tokens=lookup) if lookup else None,
         verbose=False,
     )
     llama.eval([1] * WARM_UP)
     llama.reset()
-    llama.evaluated, same = 0, 0
+    llama.evaluated, llama.passes, llama.computing = 0, 0, 0.0
+    return llama
+
+
+def create_completion(weights: Weights, work: Workload) -> Measurement:
+    """llama-cpp-python's `Llama.create_completion`: one sequence, which keeps the last prefix."""
+    llama = forced_llama(weights)
     begun = time.perf_counter()
-    for call in work.calls:
-        llama.script, llama.differs = iter(call.written), False
-        llama.create_completion(list(call.seen), max_tokens=len(call.written), temperature=0)
-        same += not llama.differs
+    same = sum(llama.play(call) for call in work.calls)
     seconds = time.perf_counter() - begun
     llama.close()
     return Measurement("create_completion", llama.evaluated, seconds, same, peak_memory())
 
 
-def run_in_process(contender: Contender, weights: Weights, work: Workload) -> Measurement:
+def run_in_process(contender: Callable[[Weights, W], R], weights: Weights, work: W) -> R:
     """Run a contender in a process of its own, whose peak memory is its own, too."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(contender, weights, work).result()
 
 
-CONTENDERS = (kv_true, create_completion, llama_server, prompt_cached, nothing_cached)
+CONTENDERS: tuple[Contender, ...] = (
+    *(kv_true, create_completion, llama_server, prompt_cached, nothing_cached),
+)

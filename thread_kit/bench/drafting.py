@@ -69,7 +69,7 @@ def drafting(
                 begun = time.perf_counter()
                 (call,) = engine.play((step.thread, step))
                 seconds[n] += time.perf_counter() - begun
-                as_recorded[n] += not engine.differs
+                as_recorded[n] += not engine.differing
                 drafted[n] += call.drafted
                 accepted[n] += call.accepted
         return [

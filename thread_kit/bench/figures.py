@@ -12,6 +12,8 @@ from plotly.subplots import make_subplots
 from thread_kit.bench import tables
 from thread_kit.bench.growth import TREES
 from thread_kit.bench.tables import Result
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import GeneratedSpan
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress, log_axis
 
@@ -86,6 +88,29 @@ def rates_figure(result: Result) -> go.Figure:
     figure.update_layout(height=340, showlegend=False)
     figure.update_xaxes(title="sessions at once", type="log", tickvals=table["at once"])
     figure.update_yaxes(title="share of the bare loop's", tickformat=".0%", range=[0, 1.15])
+    return figure
+
+
+def drafts_figure(episode: Episode) -> go.Figure:
+    """Tokens of each call, in order: those that came true in a draft, and the rest."""
+    calls = [event for event in episode.events if isinstance(event, GeneratedSpan)]
+    numbers = [*range(1, len(calls) + 1)]
+    drafted = [call.accepted for call in calls]
+    rest = [len(call.span) - accepted for call, accepted in zip(calls, drafted, strict=True)]
+    figure = go.Figure()
+    parts = (("drafted, came true", drafted), ("not in a draft", rest))
+    for (name, tokens), (colour, *_) in zip(parts, SERIES, strict=False):
+        figure.add_bar(
+            x=numbers,
+            y=tokens,
+            name=name,
+            marker={"color": colour},
+            hovertemplate="call %{x}: %{y} tokens<extra>" + name + "</extra>",
+        )
+    dress(figure, "Where the tokens of each call came from")
+    figure.update_layout(height=340, barmode="stack")
+    figure.update_xaxes(title="calls, in order")
+    figure.update_yaxes(title="tokens")
     return figure
 
 

@@ -12,49 +12,79 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from functools import partial
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
+from typing import NamedTuple
 
 import httpx
 
-from thread_kit.bench.workload import Measurement, Weights, Workload, peak_memory
+from thread_kit.bench.workload import Forced, Measurement, Weights, Workload, peak_memory
 
 PATIENCE = 600  # seconds for a start or for one call
 
 
+class Reply(NamedTuple):
+    """What the server did for a call: tokens evaluated, those written, passes that wrote them."""
+
+    evaluated: int
+    tokens: tuple[int, ...]
+    passes: int
+
+
+def ask_server(client: httpx.Client, address: str, call: Forced) -> Reply:
+    """A call over HTTP; `cache_prompt` is on, and slots are chosen by their contents."""
+    options = dict.fromkeys(["cache_prompt", "ignore_eos", "return_tokens"], True)
+    size = {"n_predict": len(call.written), "temperature": 0}
+    reply = client.post(
+        f"{address}/completion", json={"prompt": list(call.seen), **size, **options}
+    )
+    answer = reply.raise_for_status().json()
+    tokens, timings = tuple(answer["tokens"]), answer["timings"]
+    # As for all others: the last token of a call is not evaluated in it.
+    evaluated = timings["prompt_n"] + len(tokens) - 1
+    return Reply(evaluated, tokens, len(tokens) - timings.get("draft_n_accepted", 0))
+
+
 def llama_server(weights: Weights, work: Workload) -> Measurement:
-    """The same calls over HTTP; `cache_prompt` is on, and slots are chosen by their contents."""
-    evaluated = same = 0
-    with _running(weights, slots=work.threads) as (process, address):
-        post = partial(httpx.post, f"{address}/completion", timeout=PATIENCE)
-        post(json={"prompt": [1] * 64, "n_predict": 1}).raise_for_status()
+    """The same calls, in order."""
+    with (
+        run_server(weights, work.threads) as (process, address),
+        httpx.Client(timeout=PATIENCE) as client,
+    ):
+        ask_server(client, address, Forced(0, (1,) * 64, (1,)))
         begun = time.perf_counter()
-        for call in work.calls:
-            options = dict.fromkeys(["cache_prompt", "ignore_eos", "return_tokens"], True)
-            size = {"n_predict": len(call.written), "temperature": 0}
-            reply = post(json={"prompt": list(call.seen), **size, **options})
-            answer = reply.raise_for_status().json()
-            tokens = answer["tokens"]
-            # As for all others: the last token of a call is not evaluated in it.
-            evaluated += answer["timings"]["prompt_n"] + len(tokens) - 1
-            same += tuple(tokens) == call.written
+        replies = [ask_server(client, address, call) for call in work.calls]
         seconds = time.perf_counter() - begun
-        peak = peak_memory(process.pid or 0)
-    return Measurement("llama-server", evaluated, seconds, same, peak)
+        peak = peak_memory(process)
+    same = sum(
+        reply.tokens == call.written for reply, call in zip(replies, work.calls, strict=True)
+    )
+    return Measurement(
+        "llama-server", sum(reply.evaluated for reply in replies), seconds, same, peak
+    )
 
 
 @contextlib.contextmanager
-def _running(weights: Weights, slots: int) -> Iterator[tuple[BaseProcess, str]]:
+def run_server(
+    weights: Weights, slots: int, *, speculative: bool = False, binary: str | None = None
+) -> Iterator[tuple[int, str]]:
+    """The server's process number and address.
+
+    speculative: with drafts from a pool of n-grams that all slots share (`ngram-mod`). binary: a
+    llama-server of one's own; None is the one of xllamacpp.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    process = get_context("spawn").Process(target=_serve, args=(weights, slots, port))
+    arguments = (weights, slots, port, speculative)
+    process = get_context("spawn").Process(
+        target=_become if binary else _serve, args=(*arguments, *([binary] if binary else []))
+    )
     process.start()
     address = f"http://127.0.0.1:{port}"
     try:
         _wait(process, address)
-        yield process, address
+        yield process.pid or 0, address
     finally:
         process.kill()
         process.join()
@@ -72,12 +102,27 @@ def _wait(process: BaseProcess, address: str) -> None:
     raise RuntimeError(f"llama-server did not answer within {PATIENCE} seconds")
 
 
-def _serve(weights: Weights, slots: int, port: int) -> None:
-    import xllamacpp
-
+def _silence() -> None:
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
+
+
+def _become(weights: Weights, slots: int, port: int, speculative: bool, binary: str) -> None:
+    """Let a llama-server of one's own take this process's place."""
+    layers = 999 if weights.gpu_layers < 0 else weights.gpu_layers
+    command = [binary, "-m", weights.path, "--host", "127.0.0.1", "--port", port, "-kvu"]
+    command += ["-c", weights.context, "-np", slots, "-ngl", layers, "-t", weights.cpu_threads]
+    command += ["--lora", weights.adapter] if weights.adapter else []
+    command += ["--spec-type", "ngram-mod"] if speculative else []
+    _silence()
+    os.execvp(binary, [str(part) for part in command])
+
+
+def _serve(weights: Weights, slots: int, port: int, speculative: bool) -> None:
+    import xllamacpp
+
+    _silence()
     params = xllamacpp.CommonParams()
     params.model.path = str(weights.path)
     if weights.adapter:
@@ -86,6 +131,9 @@ def _serve(weights: Weights, slots: int, port: int) -> None:
     params.n_ctx, params.n_parallel, params.kv_unified = weights.context, slots, True
     params.n_gpu_layers = weights.gpu_layers
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = weights.cpu_threads
+    if speculative:
+        kinds = xllamacpp.common_speculative_type
+        params.speculative.types = [kinds.COMMON_SPECULATIVE_TYPE_NGRAM_MOD]
     server = xllamacpp.Server(params)
     while server:
         time.sleep(60)

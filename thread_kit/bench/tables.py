@@ -41,6 +41,32 @@ def contenders(result: Result) -> pd.DataFrame:
     return pd.DataFrame(rows).sort_values("time, times", ignore_index=True).round(3)
 
 
+def episodes(result: Result) -> pd.DataFrame:
+    """A row a contender and number of episodes at once; rates are multiples of KV-true's there.
+
+    waits: the share of the time in which the model waits for Python, where it can be seen.
+    """
+    frame = pd.DataFrame(result["episodes"])
+    rate = frame["generated"] / frame["seconds"]
+    base = rate[frame["contender"] == "KV-true"].set_axis(
+        frame["at_once"][frame["contender"] == "KV-true"]
+    )
+    return pd.DataFrame(
+        {
+            "at once": frame["at_once"],
+            "contender": frame["contender"],
+            "tokens/s": rate.round(1),
+            "rate, times": rate / frame["at_once"].map(base),
+            "passes a token": frame["passes"] / frame["generated"],
+            "waits": frame["outside"].astype(float),
+            "as recorded": [
+                f"{same} of {calls}"
+                for same, calls in zip(frame["as_recorded"], frame["calls"], strict=True)
+            ],
+        }
+    ).round(3)
+
+
 def exactness(result: Result) -> pd.DataFrame:
     """How far logits are from those of an evaluation from scratch, in logits (`exactness.py`)."""
     names = {"equal": "equal to the bit", "other": "other tokens", "gap": "their largest gap"}

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.llama import LlamaEngine
-from thread_kit.engines.models import MODELS, find_adapter, find_file
+from thread_kit.engines.models import MODELS, find_adapter, find_file, given_file
+from thread_kit.engines.quantize import quantize_file
 from thread_kit.sequence import Span
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Ended, GeneratedSpan, Observed, Referred, Returned, Spawned
@@ -34,9 +35,15 @@ class Weights:
     cpu_threads: int = 1
 
     @classmethod
-    def of(cls, model: str, adapter: str | None, **options: Any) -> Weights:
-        """Those of a model by name or path; raises ModelError for what is not there."""
-        path = find_file(MODELS[model]) if model in MODELS else Path(model).expanduser()
+    def of(
+        cls, model: str, adapter: str | None, *, quantize: str | None = None, **options: Any
+    ) -> Weights:
+        """Those of a model by name or path, as they are or as another kind (`load_model`).
+
+        Raises ModelError for what is not there.
+        """
+        path = find_file(MODELS[model]) if model in MODELS else given_file(Path(model).expanduser())
+        path = quantize_file(path, quantize) if quantize else path
         return cls(path, find_adapter(adapter) if adapter else None, **options)
 
     def load(self, kind: type[Loaded], **more: Any) -> Loaded:

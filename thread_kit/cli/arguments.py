@@ -7,13 +7,17 @@ import os
 import pkgutil
 import sys
 from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model
+from thread_kit.engines.server import ServerEngine
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS, register_benchmark
+from thread_kit.experiments.executors import ADDRESSES, open_executor
 from thread_kit.prompts import EMPTY, Prompt
 
 
@@ -156,7 +160,7 @@ def add_loading(command: Any) -> None:
     """What a model is loaded with; `load_engine` reads them."""
     command.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all that fit")
     command.add_argument(
-        "--cpu-threads", type=int, metavar="N", help="cores for the model (default: all it may use)"
+        "--cpu-threads", type=int, metavar="N", help="of the model (default: what others leave)"
     )
     command.add_argument(
         "--draft",
@@ -166,8 +170,33 @@ def add_loading(command: Any) -> None:
         help="tokens to look up and verify in one pass, at most; or auto: as many as pay",
     )
     command.add_argument(
+        "--quantize", metavar="KIND", help="weights as another kind, such as Q8_0, made once"
+    )
+    command.add_argument(
         "--context", type=int, default=8192, metavar="TOKENS", help="KV cache size"
     )
+    command.add_argument(
+        "--server",
+        metavar="URL",
+        help="ask a server for the model (llama-server, vLLM; docs/howto/server.md)",
+    )
+
+
+def add_places(command: Any) -> None:
+    """Where episodes are played; `open_place` reads it."""
+    command.add_argument(
+        "--at-once", type=int, default=1, metavar="N", help="episodes side by side"
+    )
+    command.add_argument(
+        "--executor",
+        metavar="ADDRESS",
+        help=f"play them in other processes, each with a model of its own: {ADDRESSES}",
+    )
+
+
+def open_place(options: argparse.Namespace) -> AbstractContextManager[Executor | None]:
+    """The executor that was asked for, or None; raises what `open_executor` raises."""
+    return open_executor(options.executor) if options.executor else nullcontext()
 
 
 def read_budget(options: argparse.Namespace) -> dict[str, int]:
@@ -192,6 +221,8 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
         if not isinstance(engine, Engine):
             raise ValueError(f"{model} makes no engine; give a function that returns one")
         return engine
+    if options.server:
+        return ServerEngine(options.server, model)
     return load_model(
         model,
         adapter=adapter,
@@ -199,6 +230,7 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
         cpu_threads=options.cpu_threads,
         context=options.context,
         draft=options.draft,
+        quantize=options.quantize,
     )
 
 

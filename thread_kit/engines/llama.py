@@ -59,7 +59,9 @@ class LlamaEngine(Engine):
         can see (or what the model was trained for, if that is less).
     gpu_layers: layers to offload; -1 is all, where the build supports it. What was really offloaded
         is in `offloaded`.
-    cpu_threads: None takes every core that the process may use (`taskset`, a job's share).
+    cpu_threads: None takes every core that the process may use (`taskset`, a job's share) and that
+        other engines of this machine leave while they compute (`core_share.py`); with a number the
+        last digits of logits, and so a near tie, never depend on what runs beside.
     batch: tokens evaluated in one step, at most.
     sequences: threads whose cells are kept at the same time, at most (llama.cpp allows 256).
     keep_prompts: few-shot prompts are kept on disk (`prompt_cache.py`), so that the next start
@@ -102,6 +104,7 @@ class LlamaEngine(Engine):
         self._running: dict[ThreadKey, LlamaCall] = {}
         self.costs: dict[int, float] = {}  # seconds of a pass by its tokens, where they decide
         if draft is None:
+            self._model.take_cores()
             self.costs = cached_costs(self._model, self.path, self.adapter, self._take_pass)
         self._drafter = Drafter(self._model, DraftLength(draft, self.costs))
         example = self.adapter and self.adapter.with_suffix(".txt")
@@ -236,6 +239,7 @@ class LlamaEngine(Engine):
         for thread, call in self._running.items():  # their logits will be gone
             self._cut_draft(thread, call)
         busy = {*self._running, *(chunk.key for chunk in plan)}
+        self._model.take_cores()
         rows = decode(self._model, self._cache, plan, busy)
         if rows is None:
             return False
@@ -291,6 +295,8 @@ class LlamaEngine(Engine):
     def _finish(self, thread: ThreadKey, stop: Stop | None = None) -> Completion:
         call = self._running.pop(thread)
         self._cut_draft(thread, call)
+        if not self._running:
+            self._model.leave_cores()
         return call.completion.finish(stop)
 
     def cancel(self, thread: ThreadKey) -> Completion | None:

@@ -20,6 +20,7 @@ from typing import Any
 import llama_cpp
 import numpy as np
 
+from thread_kit.engines.core_share import CoreShare
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.llama_vocabulary import Vocabulary
 
@@ -36,6 +37,11 @@ _log: list[str] = []
 def _keep_log(level: int, text: bytes, user_data: ctypes.c_void_p) -> None:
     _log.append(text.decode("utf-8", "replace"))
     del _log[:-2000]
+
+
+def keep_log() -> None:
+    """Let llama.cpp say nothing on the screen; `last_error` has what it said."""
+    llama_cpp.llama_log_set(_keep_log, ctypes.c_void_p(0))
 
 
 @contextmanager
@@ -63,7 +69,8 @@ class LlamaModel:
 
     vocabulary: its tokens. offloaded: (layers on the GPU, of so many).
     Once it is open: cells: of the KV cache, in tokens; context_size: tokens that a thread can see
-    at most; batch: llama.cpp's own, with room for batch_size tokens; sequences: at most.
+    at most; batch: llama.cpp's own, with room for batch_size tokens; sequences: at most;
+    cpu_threads: of the last pass.
 
     Raises EngineError if the file cannot be loaded.
     """
@@ -71,12 +78,13 @@ class LlamaModel:
     model: Any = None
     context: Any = None
     batch: Any = None
+    _share: CoreShare | None = None
 
     def __init__(self, path: Path, name: str, adapter: Path | None, gpu_layers: int) -> None:
         if not hasattr(gpu_layers, "__index__"):
             raise EngineError(f"gpu_layers={gpu_layers!r}: give a number of layers, or -1 for all")
         self.name, self._adapter = name, adapter
-        llama_cpp.llama_log_set(_keep_log, ctypes.c_void_p(0))
+        keep_log()
         llama_cpp.llama_backend_init()
         mark = len(_log)
         params = llama_cpp.llama_model_default_params()
@@ -116,7 +124,8 @@ class LlamaModel:
         params.n_ctx = context
         params.n_batch = params.n_ubatch = batch
         params.n_seq_max = sequences
-        params.n_threads = self.cpu_threads = cpu_threads or min(cores(), MAX_CPU_THREADS)
+        self._share = CoreShare(cpu_threads)
+        params.n_threads = self.cpu_threads = min(self._share.threads, MAX_CPU_THREADS)
         params.n_threads_batch = params.n_threads
         params.kv_unified = True  # a sequence copy is then metadata only
         params.swa_full = True  # sliding windows would forget what a rewind needs
@@ -161,6 +170,19 @@ class LlamaModel:
         if llama_cpp.llama_set_adapters_lora(self.context, adapters, 1, scales):
             raise EngineError(f"llama.cpp refuses the adapter {path}: {last_error()}")
 
+    def take_cores(self) -> None:
+        """Before a pass: as many threads as the other engines of this machine leave."""
+        assert self._share is not None
+        threads = min(self._share.take(), MAX_CPU_THREADS)
+        if threads != self.cpu_threads:
+            llama_cpp.llama_set_n_threads(self.context, threads, threads)
+            self.cpu_threads = threads
+
+    def leave_cores(self) -> None:
+        """No call is running: the cores are the other engines'."""
+        if self._share:
+            self._share.rest()
+
     def logits(self, row: int) -> Any:
         """The logits behind a token of the last batch, one for each token of the vocabulary."""
         pointer = llama_cpp.llama_get_logits_ith(self.context, row)
@@ -168,6 +190,8 @@ class LlamaModel:
 
     def close(self) -> None:
         """Free all of it. Closing twice is fine."""
+        if self._share:
+            self._share.close()
         batch, context, model = self.batch, self.context, self.model
         self.batch = self.context = self.model = None
         if batch:
@@ -187,13 +211,6 @@ def _check_count(name: str, value: Any, most: int | None = None) -> None:
     if most is None:
         raise EngineError(f"{name}={value!r}: give a positive number of tokens")
     raise EngineError(f"{name}={value!r}: llama.cpp allows 1 to {most}")
-
-
-def cores() -> int:
-    """The CPU cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # not on macOS, nor on Windows
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def last_error() -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from thread_kit.engines.llama import LlamaEngine
+from thread_kit.engines.quantize import quantize_file
 from thread_kit.paths import resource, sha256_of
 
 EMBEDDED = "smollm2-135m"
@@ -70,23 +71,31 @@ MODELS: dict[str, Model] = {
 
 
 def load_model(
-    name_or_path: str | Path = EMBEDDED, *, adapter: str | Path | None = DEFAULT, **options: Any
+    name_or_path: str | Path = EMBEDDED,
+    *,
+    adapter: str | Path | None = DEFAULT,
+    quantize: str | None = None,
+    **options: Any,
 ) -> LlamaEngine:
     """An engine for a model of the registry (`MODELS`) or for a GGUF file.
 
     adapter: a name in data/adapters, or a LoRA adapter's GGUF file; None for the bare model. By
         default the embedded model comes with the adapter that taught it the language of threads on
         TextCraft (distilled: it needs no few-shot prompt), any other model with none.
+    quantize: the weights as another of llama.cpp's kinds ("Q8_0", say: `quantize.KINDS`), made once
+        in the cache folder; None is the file as it is.
     options: those of `LlamaEngine` (context in tokens, gpu_layers, cpu_threads, draft, ...).
     Raises ModelError for a name that nobody knows, a file that is missing, or one that is no GGUF;
     EngineError if llama.cpp cannot load it.
     """
     model = MODELS.get(str(name_or_path))
-    path = find_file(model) if model else _given_file(Path(name_or_path).expanduser())
+    path = find_file(model) if model else given_file(Path(name_or_path).expanduser())
     _must_be_gguf(path)
     if adapter == DEFAULT:
         adapter = model.adapter if model else None
     found = find_adapter(adapter) if adapter else None
+    if quantize is not None:
+        path = quantize_file(path, quantize)
     return LlamaEngine(path, name=model.name if model else None, adapter=found, **options)
 
 
@@ -159,7 +168,8 @@ def _from_hub(model: Model, folder: Path) -> Path:
     return path
 
 
-def _given_file(path: Path) -> Path:
+def given_file(path: Path) -> Path:
+    """A model's file that a person has named; raises ModelError if it is not there."""
     if path.is_dir():
         raise ModelError(f"{path} is a folder; give the path of a .gguf file in it")
     if not path.is_file():

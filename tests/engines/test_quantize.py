@@ -1,0 +1,86 @@
+"""A model file in another of llama.cpp's kinds: made once, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+import pytest
+from helpers.weights import quick_weights
+
+from thread_kit.engines import quantize
+from thread_kit.engines.engine import EngineError
+from thread_kit.engines.models import EMBEDDED, MODELS, find_file, load_model
+from thread_kit.engines.quantize import quantize_file
+from thread_kit.paths import cache_folder, sha256_of
+
+pytestmark = pytest.mark.model
+
+
+@pytest.fixture
+def file():
+    return find_file(MODELS[EMBEDDED])
+
+
+def test_it_is_made_once_and_says_so_in_the_header(file):
+    with load_model(quantize="Q8_0", context=256, cpu_threads=1) as engine:
+        about = engine.describe()
+    (made,) = (cache_folder() / "weights").rglob("*.*")
+    assert made.name == about["file"] == "SmolLM2-135M-Instruct.Q4_1.Q8_0.gguf"
+    assert made.parent.name == sha256_of(file)
+    assert about["sha256"] == sha256_of(made) == sha256_of(quick_weights()), "twice the same bytes"
+    assert about["adapter"]["file"] == "thread-textcraft-135m.gguf"
+    before = made.stat().st_mtime_ns
+    assert quantize_file(file, "Q8_0") == made
+    assert made.stat().st_mtime_ns == before
+    with load_model(context=256, cpu_threads=1) as engine:
+        assert engine.describe()["sha256"] == sha256_of(file), "the file as it is, unless asked"
+
+
+def test_it_writes_as_the_file_does(file):
+    texts = []
+    for path in (file, quick_weights()):
+        with load_model(path, context=256, cpu_threads=1, keep_prompts=False) as engine:
+            tokens = engine.tokenize("One, two, three, four,", first=True)
+            engine.begin(0, tokens, stops={}, max_tokens=8)
+            while engine.is_open:
+                if (last := engine.step()[-1]).__class__.__name__ == "Completion":
+                    texts.append(last.text)
+                    break
+    assert texts[0] == texts[1]
+    assert "five" in texts[0]
+
+
+@pytest.mark.parametrize("kind", ["Q9", "", 8])
+def test_a_kind_that_nobody_knows_names_those_that_are_known(kind):
+    with pytest.raises(EngineError, match=r"give one of Q4_0, Q8_0, F16, BF16, or None"):
+        load_model(quantize=kind)
+
+
+def test_what_cannot_be_made_leaves_nothing_behind(tmp_path):
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + bytes(100))
+    with pytest.raises(EngineError, match="quantize=None"):
+        load_model(broken, quantize="Q8_0")
+    assert not list((cache_folder() / "weights").rglob("*.*"))
+
+
+def test_a_cache_folder_that_cannot_be_written_is_said(file, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("THREAD_KIT_CACHE", str(tmp_path / "file"))
+    with pytest.raises(EngineError, match="set THREAD_KIT_CACHE"):
+        quantize_file(file, "Q8_0")
+
+
+def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(file):
+    folder = cache_folder() / "weights" / sha256_of(file)
+    folder.mkdir(parents=True)
+    old, new = folder / "Q8_0.1.1.part", folder / "Q8_0.2.2.part"
+    for path in (old, new):
+        shutil.copy(__file__, path)
+    then = time.time() - 2 * quantize.ABANDONED
+    os.utime(old, (then, then))
+    quantize_file(file, "Q8_0")
+    assert sorted(path.suffix for path in folder.iterdir()) == [".gguf", ".part"]
+    assert new.exists()
