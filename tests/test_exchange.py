@@ -267,6 +267,16 @@ def test_a_value_inside_a_word_is_left_alone(observation):
 
 def test_a_name_that_was_put_in_is_never_replaced_itself():
     assert abstract_values("mug", {"mug": "obj", "obj": "mug"}) == "{obj}"
+
+
+def test_a_long_name_for_a_short_value_fills_no_memory():
+    name, observation = "n" * 100, ", " * 10_000
+    shown = abstract_values(observation, {name: ","})
+    assert len(observation) < len(shown) <= INSTANTIATED_CHARACTERS
+    assert shown.replace(f"{{{name}}}", ",") == observation
+    long = ", " * INSTANTIATED_CHARACTERS
+    assert abstract_values(long, {name: ","}) == long
+    assert abstract_values(long, {"a": ", , , ,"}) != long
     assert abstract_values("obj mug", {"mug": "obj", "obj": "mug"}) == "{mug} {obj}"
 
 

@@ -28,6 +28,22 @@ def test_a_saved_episode_opens_without_llama_cpp_or_a_browser_library(tmp_path):
     assert done.stdout.strip() == "set()"
 
 
+FIRST_LOOK = """
+import sys, thread_kit as tk
+print(len([name for name in sys.modules if name.startswith("thread_kit")]))
+tk.watch(tk.open_episode("acacia-fence-gate")).snapshot_json()
+heavy = {"llama_cpp", "plotly", "pandas", "numpy", "scipy", "matplotlib", "datasets", "httpx"}
+print(sorted(heavy & set(sys.modules)))
+"""
+
+
+def test_the_first_tree_waits_for_no_model_and_no_library_of_figures():
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_LOOK], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["1", "[]"]
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="nothing_like_this"):
         _ = thread_kit.nothing_like_this

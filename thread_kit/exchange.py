@@ -197,7 +197,8 @@ def abstract_values(observation: str, variables: Variables) -> str:
     "Crafted 3 minecraft:{target_item}" (THREAD paper, G.5), and parent and child go on speaking of
     the same thing by the same name. Of two variables with one value the latest defined is shown;
     whole words only; an identifier form with underscores counts as the value. One pass, so that a
-    name put in is never replaced itself.
+    name put in is never replaced itself; where the text would grow beyond INSTANTIATED_CHARACTERS
+    (a long name for a comma), the value stays.
     """
     names: dict[str, str] = {}
     for name in reversed(list(variables)):
@@ -208,7 +209,17 @@ def abstract_values(observation: str, variables: Variables) -> str:
     if not names:
         return observation
     forms = "|".join(map(re.escape, names))
-    return re.sub(rf"(?<!\w)(?:{forms})(?!\w)", lambda m: f"{{{names[m[0]]}}}", observation)
+    room = INSTANTIATED_CHARACTERS - len(observation)
+
+    def abstract(match: re.Match[str]) -> str:
+        nonlocal room
+        more = len(names[match[0]]) + 2 - len(match[0])
+        if more > max(room, 0):
+            return match[0]
+        room -= more
+        return f"{{{names[match[0]]}}}"
+
+    return re.sub(rf"(?<!\w)(?:{forms})(?!\w)", abstract, observation)
 
 
 def as_observed(observation: str, variables: Variables) -> str:

@@ -62,6 +62,8 @@ def test_claims_stand_beside_rewards(frame):
         *(4, 1.0, 0.75, 0.25, 0.0)
     ]
     assert table.loc["react", ["claimed", "under"]].tolist() == [0.0, 0.5]
+    cut = compare_claims(frame.assign(status="out of calls")).set_index("method")["cut"]
+    assert cut.tolist() == [1, 1]
 
 
 def test_the_figure_has_a_bar_for_each(frame):

@@ -7,6 +7,7 @@ import json
 import pandas as pd
 import pytest
 
+from thread_kit.analysis.adapt_studies import claims_figure
 from thread_kit.analysis.cut import BUDGETS, count_cut, find_budget, is_cut
 from thread_kit.analysis.figures import calls_figure, success_by_cost_figure, success_figure
 from thread_kit.analysis.published import by_type, compare_with_published
@@ -19,6 +20,8 @@ from thread_kit.analysis.statistics import (
     success_by_cost,
     summarize_pairs,
 )
+from thread_kit.analysis.study_figures import rates_figure, trials_figure
+from thread_kit.analysis.trials import success_by_trial
 from thread_kit.distill.evaluate import by_group, load_results, to_frame
 from thread_kit.experiments.results import Results
 from thread_kit.paths import resource
@@ -155,3 +158,15 @@ def test_a_frame_without_statuses_has_no_such_column():
         assert not any("cut" in column for column in table)
     assert "cut" not in compare_with_published(frame)
     assert "cut by" not in success_by_cost_figure(frame).to_json()
+
+
+def test_the_papers_figures_say_it_in_their_hovers():
+    rows = TEXTCRAFT.assign(trials=1, claimed=False)
+    table = success(rows, ["environment", "method", "model"])
+    for figure in (
+        rates_figure(table, "rates"),
+        trials_figure(success_by_trial(rows), "trials"),
+        claims_figure(rows),
+    ):
+        hovers = {text for trace in figure.data for text in trace.customdata}
+        assert hovers == {f"40, {cut} cut by a budget" for cut in (9, 25, 23)}

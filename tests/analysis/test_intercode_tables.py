@@ -47,6 +47,12 @@ def test_a_table_has_the_papers_columns():
     }
 
 
+def test_what_the_rounds_cut_stands_beside_the_rates():
+    ended = frame().assign(status="ended", out_of_actions=[False, True])
+    assert list(make_intercode_table(ended)["cut"]) == [1]
+    assert list(group_by_hardness(ended)["cut"]) == [1]
+
+
 def test_success_by_difficulty():
     (row,) = group_by_hardness(frame()).to_dict("records")
     assert row == {"method": "react", "model": "m", "easy": 100, "extra": 0, "all": 50}

@@ -133,17 +133,62 @@ def test_a_page_can_be_made_again_and_says_where_its_rows_are_from():
     assert "textcraft-qwen.jsonl" in page.markdown
 
 
+@pytest.mark.parametrize(
+    ("paper", "item", "here", "elsewhere"),
+    [
+        ("adapt", "table-2", "32.0", "29.0 in Table 7"),
+        ("adapt", "table-7", "29.0", "32.0 in Table 2"),
+        ("stateflow", "table-8", "21", "23 in the text of appendix B.2"),
+    ],
+)
+def test_a_page_says_where_a_paper_contradicts_itself(paper, item, here, elsewhere):
+    page = make_page(find_item(paper, item), ROWS)
+    said = f"the paper contradicts itself**, {elsewhere}: {here} ("
+    assert said in page.markdown
+    assert elsewhere in page.html
+    assert elsewhere in str(page)
+
+
+def test_depths_stand_by_the_papers_count_and_by_the_kits():
+    table = make_page(find_item("thread-v2", "table-7"), ROWS).ours.set_index(
+        ["benchmark", "model"]
+    )
+    row = table.loc[("TextCraft", "qwen2.5-coder-1.5b")]
+    assert row["average thread depth"] == pytest.approx(1 + row["depth, average"])
+    assert (row["maximum thread depth"], row["depth, maximum"]) == (32, 31)
+    assert pd.isna(table["accuracy"]["TextCraft"]).all()
+
+
+def test_runs_have_a_standard_error_and_traces_a_third_count_of_depths(tmp_path):
+    from helpers.suites import shown_oracle
+
+    import thread_kit as tk
+
+    options = {"only": ["textcraft"], "tasks": 2, "temperature": 0.7, "progress": False}
+    page = tk.reproduce("thread-v2", "table-7", {"o": shown_oracle()}, folder=tmp_path, **options)
+    row = page.ours[page.ours["model"] == "o"].iloc[0]
+    assert (row["runs"], row["n"], row["standard error"]) == (5, 10, 0)
+    assert row["listening, average"] > row["average thread depth"]
+    assert "Depths: the paper does not say how it counts" in page.markdown
+
+
 def test_a_saved_page_opens_without_a_network(tmp_path):
     page = make_page(find_item("thread-v2", "figure-6"), ROWS)
     text = page.save(tmp_path / "page.html").read_text("utf-8")
-    assert set(re.findall(r'src="([^"]+)"', text)) == {"plotly.min.js"}
+    assert set(re.findall(r'src="([^"]+)"', text)) == {"plotly.min.js", "page.svg"}
     assert (tmp_path / "plotly.min.js").stat().st_size > 1_000_000
+    picture = (tmp_path / "page.svg").read_text("utf-8")
+    assert "misread results" in picture
+    assert not re.search(r'(href|src)="http', picture)
     assert page.save(tmp_path / "page.md").read_text("utf-8") == page.markdown
 
 
 def test_the_list_says_how_many_items_have_which_state():
     text = describe_items(ROWS)
     table = list_items(ROWS)
+    hours = table.set_index(["paper", "item"])["hours"]
+    assert hours["thread-v2", "table-1"] > hours["thread-v2", "table-8"] > 0
+    assert "134 episodes" in text
     assert len(table) == len(load_items()) == sum(map(sum, COUNTS.values()))
     for state, number in table["state"].value_counts().items():
         assert re.search(rf"  {state} +{number}  {re.escape(MEANINGS[State(state)])}", text)

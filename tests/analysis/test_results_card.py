@@ -2,22 +2,80 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from thread_kit.analysis.results_card import fill_page, make_table
+from thread_kit.analysis.paper_items import load_items
+from thread_kit.analysis.plan import (
+    list_parts,
+    load_throughput,
+    make_plan,
+    measure_tokens,
+    price_parts,
+    select_tokens,
+)
+from thread_kit.analysis.results_card import fill_page, fill_plan, make_table, summarize_rows
+from thread_kit.analysis.results_picture import draw_results
 from thread_kit.analysis.stored_rows import load_stored_rows
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "results.md"
 ROWS = load_stored_rows()
+PLAYED = select_tokens(ROWS)
 
 
 def test_the_page_is_current():
     text = PAGE.read_text("utf-8")
     current = "run: python -m thread_kit.analysis.results_card"
     assert text == fill_page(text, ROWS), current
+
+
+def test_the_picture_says_what_the_rows_say():
+    drawn = draw_results(summarize_rows(ROWS))
+    stored = (PAGE.parent / "images/results.svg").read_text("utf-8")
+    current = "run: python -m thread_kit.analysis.results_card"
+    assert re.findall(r">([^<>]+)</text>", stored) == re.findall(r">([^<>]+)</text>", drawn), (
+        current
+    )
+    assert draw_results(summarize_rows(ROWS)) == drawn
+    row = ROWS[(ROWS["environment"] == "textcraft") & (ROWS["method"] == "thread")]
+    row = row[row["model"] == "qwen2.5-coder-1.5b"]
+    for text in (
+        f"{row['solved'].sum()} of {len(row)}",
+        f"{row['generated'].median():,.0f} tokens",
+    ):
+        assert f">{text}</text>" in drawn
+
+
+def test_the_plan_for_a_cluster_is_current():
+    text = (PAGE.parent / "howto/scale.md").read_text("utf-8")
+    assert text == fill_plan(text, ROWS), "run: python -m thread_kit.analysis.results_card"
+
+
+def test_a_plan_adds_up():
+    """Each method with each model is counted once, at the price of its tokens."""
+    table = make_plan(ROWS).set_index(["paper", "model"])
+    every, rest = table.loc["all"].iloc[0], table.drop("all")
+    assert every["episodes"] == rest["episodes"].sum()
+    assert every["api_dollars"] == pytest.approx(rest["api_dollars"].sum())
+    parts = price_parts(PLAYED, list_parts(load_items()))
+    assert not parts.duplicated(["environment", "split", "method", "model"]).any()
+    davinci = parts[parts["model"] == "text-davinci-003"]
+    tokens = davinci["prompt_tokens"].sum() + davinci["generated"].sum()
+    assert rest["api_dollars"]["adapt", "text-davinci-003"] == pytest.approx(20 * tokens / 1e6)
+    own = load_throughput().assign(output=5_000)
+    hours = make_plan(ROWS, throughput=own).set_index(["paper", "model"])["gpu_hours"]
+    assert hours["thread-v2", "Llama-2-7b-hf"] < rest["gpu_hours"]["thread-v2", "Llama-2-7b-hf"]
+
+
+def test_a_method_that_nobody_played_is_counted_as_its_next_of_kin():
+    own, measured = measure_tokens(PLAYED, "adapt", "textcraft")
+    kin, guessed = measure_tokens(PLAYED, "adapt-d2", "textcraft")
+    assert (measured, guessed) == (True, False)
+    assert own.equals(kin)
+    assert not measure_tokens(PLAYED, "lats", "webshop")[1]
 
 
 def test_a_changed_row_is_seen():

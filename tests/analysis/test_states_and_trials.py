@@ -58,6 +58,8 @@ def test_success_grows_with_the_trials():
     assert list(table["rate"]) == [0.25, 0.5, 0.75, 0.75, 0.75, 0.75]
     assert (table["low"] < table["rate"]).all()
     assert len(success_by_trial(frame)) == 4
+    cut = success_by_trial(frame.assign(status="out of calls"), 6)
+    assert list(cut["cut"]) == [0, 0, 0, 1, 1, 1]
 
 
 def test_a_row_says_the_last_state_and_the_trials(tmp_path):

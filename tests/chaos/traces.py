@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import random
 import traceback
 from typing import Any
 
+from thread_kit.analysis.depths import count_depths
+from thread_kit.analysis.recovery import find_rephrasings
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.errors.review import review_by_rules
+from thread_kit.experiments.job import count_trials
+from thread_kit.methods.adapt import claims_success, k_max
+from thread_kit.methods.stateflow import find_last_state
 from thread_kit.trace.episode import Episode, TraceError
+from thread_kit.trace.shipped import list_episodes
+from thread_kit.views.export_html import render_page
+from thread_kit.views.gallery import draw_bars
+from thread_kit.views.machine_table import read_table
+from thread_kit.views.narration import describe_event
 from thread_kit.views.player.frames import FrameRecorder
-from thread_kit.views.text import thread_text
+from thread_kit.views.plot import supplemental_work_figure, usage_figure
+from thread_kit.views.text import read_text, thread_text
+from thread_kit.views.tree_edge import draw_edge
+from thread_kit.views.tree_nodes import draw_nodes
+from thread_kit.views.tree_rows import draw_rows
 
 from .episodes import Echo, find_ways, open_sandboxes
 from .tally import Tally
@@ -27,10 +43,16 @@ def play(seed: int, count: int) -> Tally:
     """`count` changed traces, each of a hostile episode with one to three changes."""
     tally, chance = Tally(), random.Random(seed)
     originals = [list(episode.to_lines()) for episode in _episodes(seed, 12)]
+    small = [shipped for shipped in list_episodes() if shipped.threads < 20]
+    originals += [list(shipped.load().to_lines()) for shipped in chance.sample(small, 6)]
     for number in range(count):
         lines = list(chance.choice(originals))
         for _ in range(chance.randint(1, 3)):
             _change(chance, lines)
+        if chance.random() < 0.3:  # the header, which is one line among many
+            head = lines[:1]
+            _change(chance, head)
+            lines[:1] = head
         place = f"trace {number} of seed {seed}"
         tally.counts["changed traces"] += 1
         try:
@@ -42,15 +64,37 @@ def play(seed: int, count: int) -> Tally:
             tally.find(f"{place}, to open", traceback.format_exc())
             continue
         try:
-            str(episode)
-            episode._repr_html_()
-            _ = episode.summary, FrameRecorder(episode).frames
-            for thread in episode.threads:
-                thread_text(episode, thread)
+            _show(episode, number)
             tally.counts["shown"] += 1
         except Exception:
             tally.find(f"{place}, to show", traceback.format_exc())
     return tally
+
+
+def _show(episode: Episode, number: int) -> None:
+    """Every view of an episode; of those that take longer one."""
+    # 1. What a terminal and a notebook show.
+    for text in (str(episode), repr(episode), episode.summary, episode._repr_html_()):
+        assert "\x1b" not in text
+    for thread in episode.threads:
+        assert "\x1b" not in thread_text(episode, thread) + read_text(episode, thread)
+    _ = FrameRecorder(episode).frames, [describe_event(episode, event) for event in episode.events]
+
+    # 2. What tables and reviews ask of it.
+    _ = count_depths(episode), count_trials(episode), find_rephrasings(episode)
+    _ = find_last_state(episode), k_max(episode), claims_success(episode)
+    if not episode.status.is_live:
+        review_by_rules({"trace": episode})
+    draw_bars(episode)
+
+    # 3. Machines, pictures, pages; there are none without a thread.
+    with contextlib.suppress(ValueError):
+        str(read_table(episode))
+    if episode.threads:
+        views = (render_page, draw_rows, draw_nodes, usage_figure, supplemental_work_figure)
+        views[number % len(views)](episode)
+    if len(episode.threads) > 1:
+        draw_edge(episode, 1)
 
 
 def _episodes(seed: int, count: int) -> list[Episode]:

@@ -60,6 +60,26 @@ def test_show_obeys_no_escape_sequence_of_a_model(tmp_path, capsys):
     assert "\x1b" not in shown
 
 
+def test_nothing_that_is_printed_acts_on_the_terminal(tmp_path, monkeypatch, capsys):
+    (tmp_path / "escaping.py").write_text(
+        "import thread_kit as tk\n"
+        "class Engine(tk.ScriptedEngine):\n"
+        "    def __repr__(self): return '\\x1b[2Jengine'\n"
+        "def make(): return Engine(lambda seen: '> \\x1b]0;owned\\x07 =>')\n"
+        "def broken(): raise ValueError('\\x1b[2Jbroken')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    run = ["run", "--task", "47", "--split", "dev", "--calls", "2", "--model"]
+    assert main([*run, "escaping:make"]) == 0
+    assert main([*run, "escaping:broken"]) == 2
+    shown = capsys.readouterr()
+    assert "␛[2Jengine" in shown.out
+    assert "␛[2Jbroken" in shown.err
+    assert not {"\x1b", "\x07"} & {*shown.out, *shown.err.splitlines()[-1]}
+    sys.modules.pop("escaping", None)
+
+
 def test_show_prints_all_that_one_thread_saw(trace, capsys):
     assert main(["show", str(trace), "--thread", "1"]) == 0
     assert "Prompt:\nI need to get 9 emerald. =>\n\nResponse:\n#START#\n> get" in (

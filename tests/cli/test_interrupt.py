@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import subprocess
 import sys
 
+import llama_cpp
 import pytest
 
 from thread_kit.__main__ import main
 from thread_kit.engines import llama_model
 from thread_kit.engines.models import load_model
+from thread_kit.requests import Status
+from thread_kit.trace.episode import Episode
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +49,25 @@ def test_an_interrupt_while_a_model_loads_is_not_lost(monkeypatch, moment):
     with pytest.raises(KeyboardInterrupt):
         load_model()
     assert any(moment in line for line in log)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("words", ["--prompt textcraft-small", "--adapter thread-textcraft-135m"])
+@pytest.mark.parametrize("passes", [1, 12])
+def test_an_interrupt_in_prefill_and_in_play_ends_the_run(monkeypatch, tmp_path, words, passes):
+    """passes: through the model until then; the first reads the prompt, or else the task."""
+    decode, count = llama_cpp.llama_decode, itertools.count(1)
+
+    def press(*arguments):
+        if next(count) == passes:
+            signal.raise_signal(signal.SIGINT)
+        return decode(*arguments)
+
+    path = tmp_path / "t.jsonl"
+    monkeypatch.setattr(llama_cpp, "llama_decode", press)
+    command = f"run --task 47 --split dev --new-tokens 40 --cpu-threads 1 {words} --out {path}"
+    assert main(command.split()) == 130
+    assert Episode.load(path).status is Status.STOPPED
 
 
 IMPORTING = """\
@@ -103,3 +126,26 @@ def test_a_run_that_is_stopped_says_where_its_trace_is(own_model, capsys):
     output = capsys.readouterr()
     assert "stopped by the user" in output.out
     assert output.err.splitlines()[-1] == f"{STOPPED}; what happened is in t.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "arguments"),
+    [
+        ("thread_kit.views.gallery", "render_page", ["gallery", "--out", "gallery"]),
+        ("thread_kit.analysis.item_list", "describe_items", ["reproduce"]),
+        ("thread_kit.experiments.reproduce", "make_page", ["reproduce", "thread-v2", "table-3"]),
+        ("thread_kit.cli.run", "load_engine", ["run", "--method", "react", "--adapter", "none"]),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_an_interrupt_of_any_command_is_one_line(
+    tmp_path, monkeypatch, capsys, module, function, arguments
+):
+    def press(*_, **__):
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(f"{module}.{function}", press)
+    assert main(arguments) == 130
+    assert capsys.readouterr().err == f"{STOPPED}\n"
+    assert not list(tmp_path.glob("**/*.part"))

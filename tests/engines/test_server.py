@@ -4,22 +4,15 @@ For the tests with llama-server: put one in the PATH, or set THREAD_KIT_LLAMA_SE
 that starts it, or install the package xllamacpp.
 """
 
-import importlib.util
 import json
-import os
-import shlex
-import shutil
 import socket
-import subprocess
-import sys
 import threading
 import time
-import urllib.request
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from helpers.fake_server import DONE, Fake, event, hangs_up, llama, refuses, says, streams, written
+from helpers.real_server import needs_server, start_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -693,43 +686,10 @@ def test_a_number_that_is_no_piece_is_an_error(token):
 # A real llama-server
 
 
-def command():
-    """What starts a llama-server here; [] where there is none."""
-    if given := os.environ.get("THREAD_KIT_LLAMA_SERVER"):
-        return shlex.split(given)
-    if found := shutil.which("llama-server"):
-        return [found]
-    if importlib.util.find_spec("xllamacpp"):
-        return [sys.executable, str(Path(__file__).parents[1] / "helpers/llama_server.py")]
-    return []
-
-
-needs_server = pytest.mark.skipif(
-    not command(), reason="no llama-server in the PATH; install one, or: pip install xllamacpp"
-)
-
-
 @pytest.fixture(scope="module")
 def real(tmp_path_factory):
-    from thread_kit.engines.models import MODELS, find_file
-
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("server") / "log"
-    options = {"-m": find_file(MODELS["smollm2-135m"]), "--host": "127.0.0.1", "--port": port}
-    options |= {"-c": 2048, "-np": 2, "-t": 1}
-    words = [str(word) for pair in options.items() for word in pair]
-    with log.open("w") as out:
-        process = subprocess.Popen([*command(), *words], stdout=out, stderr=out)
-    url = f"http://127.0.0.1:{port}"
-    for _ in range(300):
-        with suppress(OSError), urllib.request.urlopen(f"{url}/health", timeout=5):
-            break
-        assert process.poll() is None, log.read_text()[-2000:]
-        time.sleep(0.1)
-    yield url
-    process.terminate()
-    process.wait(10)
+    with start_server(tmp_path_factory.mktemp("server")) as url:
+        yield url
 
 
 @pytest.fixture

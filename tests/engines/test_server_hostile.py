@@ -140,6 +140,12 @@ def test_no_error_tells_the_key_whatever_it_looks_like(fake, caplog, form, place
         assert KEY not in caplog.text
 
 
+@pytest.mark.parametrize("place", where_a_server_can_say_it(""))
+def test_no_error_acts_on_the_console(fake, place):
+    where_a_server_can_say_it("\x1b[2Jx\x9b31m\u202e")[place](fake)
+    assert not {"\x1b", "\x9b", "\u202e"} & {*str(failure(fake))}
+
+
 @pytest.mark.parametrize("user", ["me:gehe%40im", "gehe%40im"])
 def test_no_form_of_a_login_in_the_address_is_told(fake, user):
     secrets = ["gehe@im", "gehe%40im", base64.b64encode(b"me:gehe@im").decode()]

@@ -318,8 +318,17 @@ class Printed(Room):
 @pytest.mark.parametrize("kind", PRINTED)
 def test_the_machine_goes_through_the_papers_states(kind):
     task, name, steps = PRINTED[kind]
-    replies = (f"Object: {name} #END#", "Plan: ... #END#", *(f"> {a} =>" for _, a, _ in steps))
+    plan = "Plan: I need to 1. search around for it and take it. I can check one by one."
+    replies = (f"Object: {name} #END#", f"{plan} #END#", *(f"> {a} =>" for _, a, _ in steps))
     episode = play("stateflow", kind, Printed(task, steps), replies)
+    # Each agent reads the task and what was said and seen since, and nothing of another agent.
+    asked = [episode.dialect.asked(t.context.text) for t in list(episode.threads.values())[1:]]
+    history = f"You are in the middle of a room.\nYour task is to: {task}."
+    assert asked[:2] == [history, history]
+    history += f"\n{plan}"
+    for context, (_, action, answer) in zip(asked[2:], steps, strict=True):
+        assert context == history
+        history += f"\n> {action} =>{answer}<="
     assert states(episode) == ["Init", "Plan", *(state for state, _, _ in steps)]
     assert actions(episode) == [action for _, action, _ in steps]
     assert (episode.reward, episode.status) == (1, Status.ENDED)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
+import signal
 import threading
 import time
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from thread_kit.envs.intercode_bash import container as module
 from thread_kit.envs.intercode_bash.container import Container
 from thread_kit.envs.intercode_bash.env import InterCodeBash
+from thread_kit.envs.intercode_bash.reward import read_changes
 from thread_kit.envs.intercode_bash.tasks import OWN, read_system
 
 pytestmark = pytest.mark.jail
@@ -223,3 +226,38 @@ def test_a_container_outlives_the_thread_that_used_it_first(short):
     worker.join()
     assert env.step("cat /shop/new.txt").observation == "Output: x"
     env.close()
+
+
+def test_a_command_cannot_make_the_look_at_its_changes_wait(container):
+    container.run("git config core.fsmonitor 'sleep 1000'; touch /shop/new")
+    assert ("shop/new", "??") in read_changes(container)
+
+
+def test_a_container_that_cannot_be_looked_into_is_an_error(container, monkeypatch):
+    monkeypatch.setattr(module, "SECONDS", 0.2)
+    with pytest.raises(RuntimeError, match="cannot be looked into"):
+        container.inspect("sleep 1000")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [b"", b"5\n", b"[]\n", b'{"output": 5, "status": 0}\n', b"[" * 100_000 + b"\n",
+     b'{"output": "", "status": Infinity}\n', b'{"output": "\xc3\xa9", "status": 0}\n'],
+    ids=lambda reply: repr(reply[:30]),
+)  # fmt: skip
+def test_whatever_comes_out_of_a_container_is_one_error(container, monkeypatch, reply):
+    with container._process.stdout:
+        monkeypatch.setattr(container._process, "stdout", io.BytesIO(reply))
+        with pytest.raises(RuntimeError, match="the container does not start, or is gone"):
+            container.run("echo x")
+
+
+def test_an_interrupted_command_leaves_no_reply_to_the_next_one(container):
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        container.run("sleep 3; echo late")
+    signal.signal(signal.SIGINT, before)
+    with pytest.raises(RuntimeError, match="is gone"):
+        container.run("echo x")

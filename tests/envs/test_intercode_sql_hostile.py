@@ -171,3 +171,18 @@ def test_the_process_ends_with_its_engine():
     engine.close()
     engine.close()
     assert popen.returncode is not None
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [b"", b"5", b"[]", b"[" * 100_000, b'{"rows": [5]}', b'{"rows": 5}', b'{"error": 5}',
+     b'{"rows": {"a": 1}, "error": {}}'],
+    ids=lambda reply: repr(reply[:30]),
+)  # fmt: skip
+def test_whatever_comes_out_of_the_process_is_an_output(monkeypatch, reply):
+    engine = SqliteEngine("ferries", FERRIES)
+    engine.execute("SELECT 1")
+    monkeypatch.setattr(engine._process._pipe, "recv_bytes", lambda limit: reply, raising=False)
+    output = engine.execute("SELECT 1")
+    assert output.error == TOO_LONG or all(isinstance(row, str) for row in output.rows or ())
+    engine.close()

@@ -28,12 +28,30 @@ def play(method: str, env: WebShop, *more: Prompt) -> Episode:
     return made(engine, env.again(), seed=0, path=None).run(progress=False)
 
 
-def test_the_thread_prompt_is_proved_in_the_shop():
+ABLATED = ("thread, no variables", "thread, whole sequence", "thread, as observed")
+
+
+@pytest.mark.parametrize("method", ["thread", *ABLATED])
+def test_the_thread_prompt_is_proved_in_the_shop(method):
     env = SHOWN[0].again()
-    prompt = WEBSHOP.load_prompt("webshop")
-    assert prompt.examples[0].context == env.reset()
-    assert check_prompt(prompt, env) == []
+    made = load_method(method, "webshop")
+    assert made.prompt.examples[0].context == env.reset()
+    assert check_prompt(made.prompt, env, **made.fixed) == []
     assert env.step("load").reward == 1
+
+
+@pytest.mark.parametrize("method", [*ABLATED, "thread, separate prompt"])
+def test_ablations_have_the_threads_and_actions_of_thread(method):
+    """Variables, or one part of phi, are taken away (E.2); what the threads do stays."""
+    made = load_method(method, "webshop")
+    mains = [made.fixed["main_prompt"]] if "main_prompt" in made.fixed else []
+    episodes = play("thread", SHOWN[0]), play(method, SHOWN[0], *mains)
+    for what in (lambda t: t.parent, lambda t: [act.action for act in t.actions]):
+        was, now = ([what(t) for t in episode.threads.values()] for episode in episodes)
+        assert was == now
+    assert episodes[1].reward == 1
+    if method == ABLATED[0]:
+        assert not any(thread.variables for thread in episodes[1].threads.values())
 
 
 @pytest.mark.parametrize("env", SHOWN, ids=["generated", "of people"])
@@ -71,6 +89,8 @@ def test_plans_name_the_executors_modules_and_products_that_are_there():
     assert modules == {"Search", "SimpleMatch", "DetailMatch", "Buy"}
     for name in ("adapt/webshop-planner", "plan_and_execute/webshop"):
         for example in WEBSHOP.load_prompt(name).examples:
+            if failed := re.search(r"^Failed so far: (\w+\[.+\])$", example.context, re.M):
+                assert example.context.endswith(f"\nInstruction: {failed[1]}.")
             for module, arguments in re.findall(r"Step \d+: (\w+)\[(.+)\]", example.response):
                 assert module in modules
                 named = re.findall(r"\bB0\w{8}\b", arguments)
@@ -99,15 +119,20 @@ def test_methods_load_their_prompts_for_the_shop(method):
 
 
 def test_adapts_planner_reads_the_page_that_the_last_success_has_left():
-    """ADaPT paper, appendix A: the page that is visible goes to the planner (here its `look`)."""
+    """ADaPT paper, appendix A: the visible page, and what failed, go to the planner (`look`)."""
     searched = "> search[running shoes arch support breathable mesh slip resistant] =>"
-    plan = "Step 1: Search[shoes]\nStep 2: SimpleMatch[mesh]\nExecution order: (Step 1 AND Step 2)"
+    steps = ("Search[shoes]", "SimpleMatch[arch]", "SimpleMatch[mesh]")
+    order = "Execution order: (Step 1 AND (Step 2 OR Step 3))"
+    plan = "\n".join([*(f"Step {n}: {step}" for n, step in enumerate(steps, 1)), order])
     said = iter(
         [
             "Task failed!\n#END#",  # the whole task
             f"{plan}\n#END#",
             *(searched, "Task completed!\n#END#"),  # Step 1
-            *("> click[B0Y661XDL1] =>", "Task failed!\n#END#"),  # Step 2
+            "Task failed!\n#END#",  # Step 2
+            "Step 1: Search[arch]\n#END#",
+            "Task failed!\n#END#",
+            *("> click[B0Y661XDL1] =>", "Task failed!\n#END#"),  # Step 3
             "Step 1: Buy[B0Y661XDL1, mesh]\n#END#",
             *("> click[B0Y661XDL1] =>", "> click[Buy Now] =>"),
         ]
@@ -116,8 +141,11 @@ def test_adapts_planner_reads_the_page_that_the_last_success_has_left():
     session = made(ScriptedEngine(lambda _: next(said)), SHOWN[0].again(), seed=0, path=None)
     episode = session.run(progress=False)
     planner = made.fixed["program"].keywords["planner"].sha256
-    first, second = (t.context.text for t in episode.threads.values() if t.prompt == planner)
+    first, _, third = (t.context.text for t in episode.threads.values() if t.prompt == planner)
     assert "Prompt:\nWebShop\nInstruction:" in first
-    assert "Prompt:\n[Back to Search]\nPage 1" in second  # not the product that failed
-    assert "Instruction: SimpleMatch[mesh]." in second
+    assert "\nFailed so far: nothing\n" in first
+    assert "Prompt:\n[Back to Search]\nPage 1" in third  # not the product that failed
+    # What executors failed at is known to the planner (appendix A), without a reason.
+    assert "\nFailed so far: SimpleMatch[arch], Search[arch], SimpleMatch[mesh]\n" in third
+    assert "Instruction: SimpleMatch[mesh]." in third
     assert 0 < episode.reward < 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
+import os
 import re
 import shutil
 
@@ -16,10 +18,13 @@ import thread_kit
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.experiments import explore as module
 from thread_kit.experiments.explore import Explorer, explore
-from thread_kit.experiments.explore_form import ADAPTER, EXAMPLES, FILE
+from thread_kit.experiments.explore_controls import FILE
+from thread_kit.experiments.explore_form import ADAPTER, EXAMPLES
 from thread_kit.experiments.explore_traces import list_traces
 from thread_kit.paths import resource
 from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import GeneratedSpan
+from thread_kit.trace.shipped import list_episodes
 
 LONG = PATIENCE * 1000
 """Milliseconds."""
@@ -110,6 +115,43 @@ def test_another_task_keeps_the_prompt_and_another_benchmark_does_not():
     form.benchmark.value = "webshop"
     form.benchmark.value = "textcraft"
     assert form.prompt.value == ADAPTER
+
+
+def test_the_rules_of_a_benchmark_can_be_chosen_and_belong_to_the_task(alfworld_games):
+    form = explore().form
+    assert not form.rules.children
+    form.benchmark.value = "alfworld"
+    (nearest,) = form.rules.children
+    assert nearest.description.startswith("nearest: take what is no action for the admissible one")
+    assert "nearest" not in form.read().task
+    nearest.value = True
+    assert form.read().task["nearest"] is True
+    assert "nearest=True" in form.read().write_code("runs/mine.jsonl")
+    with contextlib.closing(form.read().make_env()) as env:
+        assert env.nearest
+    form.benchmark.value = "webshop"
+    assert [rule.name for rule in form.rules.children] == ["by_people", "attributes"]
+
+
+def test_another_model_plans_where_the_method_has_a_planner(panel, tmp_path, monkeypatch):
+    form = panel.form
+    assert form.planner.disabled  # THREAD has none
+    for method in ("plan-and-execute", "adapt"):
+        form.method.value = method
+        assert not form.planner.disabled
+    form.planner.value = "qwen2.5-coder-1.5b"
+    form.method.value = "react"
+    assert form.read().planner is None
+    form.method.value = "adapt"
+    form.budgets["calls"].value = "9"
+    panel.run_button.click()
+    (played,) = panel.wait()
+    models = {p["name"]: "model" in p for p in played.header["prompts"].values()}
+    assert models == {"adapt/textcraft-planner": True, "react/textcraft": False}
+    monkeypatch.setattr(thread_kit, "load_model", module.load_model, raising=False)
+    monkeypatch.chdir(tmp_path)
+    coded = run_code(read_code(panel))
+    assert (str(coded), coded.header) == (str(played), played.header)
 
 
 # Played, as by its code
@@ -213,6 +255,71 @@ def test_a_fork_can_stand_beside_any_episode(panel):
     ]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["prismarine-plan", "prismarine-tdag", "acacia-fence-gate-taught-react", "blue-ice-reflexion"],
+)
+def test_a_saved_episode_of_another_method_can_be_forked(panel, monkeypatch, name):
+    monkeypatch.setattr(module, "load_model", lambda *_, **options: ScriptedEngine(give_up))
+    (shipped,) = (episode for episode in list_episodes() if episode.name == name)
+    panel.saved.value = str(resource("data/episodes") / shipped.file)
+    panel.open_button.click()
+    (player,) = panel._shown.values()
+    saved = player.episode
+    at = next(n for n, e in enumerate(saved.events) if isinstance(e, GeneratedSpan) and n > 9)
+    player.fork(at, token=0, calls=saved.usage.calls + 2)
+    player.wait(of=1)
+    (fork,) = player.forks
+    assert fork.header["program"] == saved.header["program"]
+    assert written(fork, at) == written(saved, at)
+    assert len(written(fork)) > len(written(fork, at)) > 0
+
+
+def test_where_a_saved_episode_cannot_be_forked_the_player_says_why(panel, monkeypatch, tmp_path):
+    episode = Episode.load(resource("data/episodes/acacia-fence-gate-react.jsonl.gz"))
+    monkeypatch.setitem(episode.header["program"], "iterations", 7)
+    panel.saved.value, panel.saved_file.value = FILE, str(episode.save(tmp_path / "mine.jsonl"))
+    panel.open_button.click()
+    (player,) = panel._shown.values()
+    ask_fork(player)
+    assert player._tracks[0].now["notice"] == (
+        "the episode was played by react, with prompts or settings that no method has now, so "
+        "nothing can go on from it; choose the method, and press Run"
+    )
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    panel.saved.value = next(v for v in values(panel.saved) if "data/episodes/adapt-qwen" in v)
+    panel.open_button.click()
+    player = list(panel._shown.values())[-1]
+    ask_fork(player)
+    said = player._tracks[0].now["notice"]
+    assert said.startswith("its task cannot be made here, so no fork: no ALFWorld games in")
+    assert not player.forks
+
+
+def give_up(seen: str) -> str:
+    return "#END#"
+
+
+def written(episode: Episode, end: int | None = None) -> list[str]:
+    """What the model wrote, call by call, before an event."""
+    return [event.span.text for event in episode.events[:end] if isinstance(event, GeneratedSpan)]
+
+
+def ask_fork(player) -> None:
+    """As the page does."""
+    player._on_message(player, {"do": "fork", "track": 0, "at": 1, "changes": {}}, [])
+
+
+def test_the_episodes_of_the_gallery_can_be_opened_by_their_titles(panel):
+    shown = dict(panel.saved.options)
+    for shipped in list_episodes():
+        title = f"{shipped.title} ({shipped.benchmark}, {shipped.method})"
+        assert shown[title].endswith(shipped.file)
+    panel.saved.value = shown["Six threads, from start to end (textcraft, thread)"]
+    panel.open_button.click()
+    assert list(panel._shown) == ["mojang-banner"]
+
+
 def test_only_traces_are_listed(tmp_path):
     (tmp_path / "results.jsonl").write_text(json.dumps({"method": "thread"}), encoding="utf-8")
     (tmp_path / "torn.jsonl").write_text('{"thread_kit": ', encoding="utf-8")
@@ -220,6 +327,16 @@ def test_only_traces_are_listed(tmp_path):
     Episode({"environment": "textcraft", "task": {"number": 3}}).save(tmp_path / "mine.jsonl")
     traces = list_traces([tmp_path, tmp_path / "nowhere"])
     assert traces == [("textcraft 3, mine", tmp_path / "mine.jsonl")]
+
+
+def test_what_lies_in_a_folder_neither_stalls_the_list_nor_acts_in_it(tmp_path):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "lost.jsonl").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder.jsonl").mkdir()
+    header = {"thread_kit": 1, "environment": "\x1b[2J", "task": ["\ud800"], "model": {"name": 5}}
+    path = tmp_path / os.fsdecode(b"\xff\x1b.jsonl")
+    path.write_text(json.dumps(header), encoding="utf-8")
+    assert list_traces([tmp_path]) == [("␛[2J ['\\ud800'], 5, \ufffd␛", path)]
 
 
 # What goes wrong

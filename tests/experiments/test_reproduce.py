@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from helpers.real_server import needs_server, start_server
+from helpers.suites import shown_oracle as oracle
 
 import thread_kit as tk
 from thread_kit.analysis.item_differences import list_differences
@@ -11,17 +13,12 @@ from thread_kit.analysis.item_tables import select_rows
 from thread_kit.analysis.paper_items import find_item
 from thread_kit.analysis.stored_rows import load_stored_rows
 from thread_kit.cli.main import main
-from thread_kit.distill.textcraft_teacher import speak_thread
 from thread_kit.experiments.results import Results
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = tk.load_prompt("textcraft").text
-
-
-def oracle() -> tk.ScriptedEngine:
-    """The oracle's words as THREAD, which take no notice of the few-shot prompt."""
-    return tk.ScriptedEngine(lambda text: speak_thread(text.removeprefix(EXAMPLES)))
+OF_A_PROCESS = ("seconds", "trace", "reused", "evaluated")
+"""Of a row, what depends on the engine that was at hand: a worker's cache is its own."""
 
 
 def test_without_a_model_nothing_is_played(tmp_path):
@@ -48,6 +45,8 @@ def test_with_a_model_the_methods_of_the_paper_play_its_tasks(tmp_path):
     fresh = list_differences(item, select_rows(item, stored[stored["model"] == "oracle"]))
     assert not [line for line in fresh if line.startswith(("earlier prompts", "budgets"))]
     assert "textcraft.jsonl: 12 episodes, oracle" in page.markdown
+    command = "python -m thread_kit reproduce thread-v2 table-3 --model oracle --tasks 2"
+    assert f"by `{command}`" in page.markdown
 
     before = (tmp_path / "textcraft.jsonl").read_bytes()
     again = tk.reproduce(
@@ -89,6 +88,65 @@ def test_what_cannot_be_played_says_why():
         tk.reproduce("react", "table-1")
     with pytest.raises(ValueError, match="adapt has no 'table-99'; it has: figure-1"):
         tk.reproduce("adapt", "table-99")
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    """The address of a Dask cluster of two worker processes."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "host": "127.0.0.1"}
+    with distributed.LocalCluster(**options, dashboard_address=None) as cluster:
+        yield cluster.scheduler_address.replace("tcp://", "dask://")
+
+
+def test_a_cluster_of_two_workers_plays_what_one_process_plays(tmp_path, scheduler, capsys):
+    command = ["reproduce", "thread-v2", "table-3", "--model", "helpers.suites:shown_oracle"]
+    command += ["--only", "thread", "--tasks", "4", "--results"]
+    assert main([*command, str(tmp_path / "here")]) == 0
+    assert main([*command, str(tmp_path / "there"), "--executor", scheduler]) == 0
+    capsys.readouterr()
+    here, there = (
+        [
+            {name: value for name, value in row.items() if name not in OF_A_PROCESS}
+            for row in Results.load(tmp_path / folder / "textcraft.jsonl").rows
+        ]
+        for folder in ("here", "there")
+    )
+    assert sorted(here, key=str) == sorted(there, key=str)
+    assert [row["solved"] for row in here] == [True] * 4
+    traces = list((tmp_path / "there" / "textcraft-traces").iterdir())
+    assert len(traces) == 4
+
+
+def test_an_executor_that_there_is_not_is_named(tmp_path, capsys):
+    command = ["reproduce", "thread-v2", "table-3", "--results", str(tmp_path), "--executor"]
+    assert main([*command, "ssh://somewhere"]) == 2
+    assert "give dask://HOST:PORT or processes://N" in capsys.readouterr().err
+
+
+@pytest.mark.model
+@needs_server
+def test_a_model_on_llama_server_is_asked_there(tmp_path, capsys):
+    """NLEP asks once, so that a small model is done soon."""
+    command = ["reproduce", "thread-v2", "table-6", "--only", "icu", "nlep", "--tasks", "1"]
+    with start_server(tmp_path, context=10_240) as url:
+        command += ["--model", "smollm2-135m", "--server", url, "--results", str(tmp_path)]
+        assert main(command) == 0
+    (row,) = Results.load(tmp_path / "icu.jsonl").rows
+    assert (row["model"], row["error"], row["calls"]) == ("smollm2-135m", "", 1)
+    assert (row["engine"]["engine"], row["engine"]["tokens"]) == ("server", "the model's")
+    assert "--server URL" in capsys.readouterr().out
+
+
+def test_the_plan_says_what_the_papers_models_cost(tmp_path, capsys):
+    assert main(["reproduce", "--plan", "adapt", "--results", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "LLaMA-2-70B-chat" in text
+    assert "assumed: 16 bits, vLLM" in text
+    own = tmp_path / "prices.csv"
+    own.write_text("model,input,output,date,source\nother,1,1,2026-01-01,mine\n", encoding="utf-8")
+    assert main(["reproduce", "--plan", "adapt", "--prices", str(own)]) == 2
+    assert "there is no price of 'text-davinci-003'" in capsys.readouterr().err
 
 
 def test_the_command_lists_checks_and_writes_a_page(tmp_path, capsys):

@@ -17,12 +17,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from thread_kit.bench.player import CHROMIUM
 
 PATIENCE = float(os.environ.get("PATIENCE", "120"))
 """Seconds that anything may take; only a test that fails waits so long."""
+
+expect.set_options(timeout=PATIENCE * 1000)
 
 SETTINGS = {
     "@jupyterlab/notebook-extension/tracker": {

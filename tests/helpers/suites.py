@@ -13,7 +13,7 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.suite import Suite
-from thread_kit.prompts import Example, Prompt
+from thread_kit.prompts import Example, Prompt, load_prompt
 
 THREAD = SessionMethod("thread", fixed={"scope": "exported"})
 SHOWN = SessionMethod("thread, shown", Prompt("one", (Example("say a =>", "print('a')\n#END#"),)))
@@ -45,6 +45,12 @@ class Deadly(ScriptedEngine):
 
 def oracle() -> ScriptedEngine:
     return ScriptedEngine(speak)
+
+
+def shown_oracle() -> ScriptedEngine:
+    """The oracle's words behind the kit's own few-shot prompt of TextCraft."""
+    examples = load_prompt("textcraft").text
+    return ScriptedEngine(lambda text: speak_thread(text.removeprefix(examples)))
 
 
 def deadly(steps: int) -> ScriptedEngine:

@@ -1,4 +1,4 @@
-"""The examples that THREAD paper prints (G.3 to G.5), played by real sessions, line by line.
+"""What THREAD paper prints (G.3 to G.5, Figure 7), played by real sessions, line by line.
 
 A model that writes what the paper prints, in an environment that answers as printed, has to give
 the printed episode: each child's context, each action, each line that comes back, each variable.
@@ -6,10 +6,10 @@ the printed episode: each child's context, each action, each line that comes bac
 The threads are in the .txt files beside this one, in the layout of the few-shot files and quoted
 in short: lines of one kind are there once, long lists are cut. Where the paper leaves a child out
 whose answer it prints, the child is made up (cabinet 4 in G.3, the second item in G.4, the planks
-in G.5). Three places differ from the print: G.4 has 50.00 in a child's context, which is Python's
-50.0 here; G.5 has a child's context without the full stop that its parent writes; and G.5
-multiplies the second precursor's count into the name of the first, after which it would ask for 1
-dark oak planks.
+and the stick in G.5). Three places differ from the print: G.4 has 50.00 in a child's context, which
+is Python's 50.0 here; G.5 has a child's context without the full stop that its parent writes; and
+G.5 multiplies the second precursor's count into the name of the first, after which it would ask for
+1 dark oak planks.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from helpers.printed import Printed
 
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.envs.env import Env, Step
 from thread_kit.paths import resource
 from thread_kit.prompt_check import speak_examples
 from thread_kit.prompts import load_prompt
@@ -30,36 +30,11 @@ from thread_kit.trace.episode import Episode
 HERE = Path(__file__).parent
 
 
-class Printed(Env):
-    """Answers the actions that the paper prints, in their order, as the paper prints it."""
-
-    name = "printed"
-
-    def __init__(self, context: str, *answers: tuple[str, str]) -> None:
-        self.task = {}
-        self.context = context
-        self.left = list(answers)
-
-    def reset(self) -> str:
-        return self.context
-
-    def step(self, action: str) -> Step:
-        expected, observation = self.left.pop(0)
-        assert action == expected
-        return Step(observation, 0.0, False, False, {})
-
-    def again(self) -> Env:
-        raise NotImplementedError
-
-    def oracle(self) -> None:
-        return None
-
-
 def play(name: str, *answers: tuple[str, str]) -> Episode:
     """The printed threads, the main thread first; each has to come out as it is printed."""
     prompt = load_prompt(HERE / f"{name}.txt")
     threads = {example.context: example.response for example in prompt.examples}
-    env = Printed(prompt.examples[0].context, *answers)
+    env = Printed(prompt.examples[0].context, answers)
     engine = ScriptedEngine(speak_examples([prompt]), context=10**6)
     episode = Session(engine, env, prompt=prompt, new_tokens=5000).run(progress=False)
     assert env.left == []
@@ -125,7 +100,8 @@ $60.99"""
 ITEMS = [
     "[Back to Search]\n[< Prev]\nBarrel and Oak (Mountain Sage, 1 oz, 2-Pack)\nPrice: $15.95\n"
     "[Buy Now]",
-    "[Back to Search]\n[< Prev]\nscent [assorted scents][bright citrus]\nsize [3-ounce (2-pack)]\n"
+    "[Back to Search]\n[< Prev]\nscent [assorted scents][bright citrus]\nsize [3 ounce (pack of 1)]"
+    "[3-ounce (2-pack)]\n"
     "Bright Citrus Deodorant by Earth Mama\nPrice: $10.99\n[Buy Now]",
 ]
 
@@ -137,6 +113,7 @@ def test_the_printed_threads_of_webshop():
         ("click[B08KBVJ4XN]", ITEMS[0]),
         ("click[B078GWRC1J]", ITEMS[1]),
         ("click[bright citrus]", "You have clicked bright citrus."),
+        ("click[3 ounce (pack of 1)]", "You have clicked 3 ounce (pack of 1)."),
         ("click[Buy Now]", "You have clicked Buy Now."),
     )
     assert [t.parent for t in episode.threads.values()] == [None, 0, 0, 2, 2, 0]
@@ -147,6 +124,20 @@ def test_the_printed_threads_of_webshop():
         "results_under_max_price": ["B08KBVJ4XN", "B078GWRC1J"],
         "item_to_purchase": "B078GWRC1J",
     }
+
+
+# Figure 7: ALFWorld, a child that returns what nobody expected
+
+
+def test_the_printed_threads_of_figure_7():
+    """The parent asks again for something else; a name that a thread inherits abstracts nothing."""
+    episode = play(
+        "figure7-alfworld",
+        ("go to cabinet 1", "The cabinet 1 is closed."),
+        ("open cabinet 1", "You see a cup 1, a plate 1."),
+    )
+    assert [t.parent for t in episode.threads.values()] == [None, 0, 1, 1]
+    assert episode.threads[0].variables["obj_ID"] == "plate 1"
 
 
 # G.5: TextCraft
@@ -162,15 +153,17 @@ def test_the_printed_threads_of_textcraft():
     episode = play(
         "g5-textcraft",
         ("get 6 dark oak planks", "Could not find dark oak planks."),
+        ("get 1 stick", "Could not find stick."),
         (
             "craft 3 dark oak sign using 6 dark oak planks, 1 stick",
             "Crafted 3 minecraft:dark_oak_sign.",
         ),
     )
-    assert [t.parent for t in episode.threads.values()] == [None, 0, 1, 1]
+    assert [t.parent for t in episode.threads.values()] == [None, 0, 1, 1, 1, 1]
     made = episode.threads[1].variables
     assert made["precursor1_count_total"] == 6
     assert made["precursor1_craft_command"] == COMMANDS[1]
+    assert made["precursor2_craft_command"] == COMMANDS[2]
     assert "get_item" not in made
     assert episode.threads[0].variables["target_craft_command"] == COMMANDS[0]
 
@@ -178,6 +171,7 @@ def test_the_printed_threads_of_textcraft():
 @pytest.mark.parametrize("file", sorted(HERE.glob("*.txt")), ids=lambda file: file.stem)
 def test_the_prompts_of_the_kit_are_in_words_of_their_own(file):
     shipped = [file.read_text(encoding="utf-8") for file in resource("prompts").rglob("*.txt")]
-    prose = [line for line in file.read_text(encoding="utf-8").split("\n") if "I need to " in line]
+    lines = file.read_text(encoding="utf-8").split("\n")
+    prose = [line for line in lines if "I need to " in line or line.startswith("> think")]
     assert prose
     assert not [line for line in prose for text in shipped if line in text]

@@ -273,3 +273,17 @@ def test_a_reward_of_another_library_is_a_number_in_the_trace(tmp_path):
     episode = run("> open =>", "#END#", env=Scientific(), context=None, path=path).episode
     assert episode.reward == 0.5
     is_on_disk(episode, path)
+
+
+def test_an_error_that_holds_what_a_model_wrote_does_not_act_on_the_console(caplog):
+    class Echo(Shed):
+        def step(self, action):
+            raise ValueError(f"no action: {action}")
+
+    session = run("> \x1b[2J\x9b31m go =>", env=Echo(), context=None)
+    assert "\x1b[2J" in session.episode.detail, "the trace holds it as it is"
+    [record] = caplog.records
+    shown = logging.Formatter().format(record)
+    assert "␛[2J" in shown.splitlines()[0]
+    assert shown.splitlines()[-1].startswith("ValueError: no action: ␛[2J")
+    assert not {"\x1b", "\x9b"} & {*shown, *caplog.text}

@@ -11,6 +11,7 @@ from thread_kit.dialect import Stop
 from thread_kit.paths import resource
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Span
+from thread_kit.trace import episode as module
 from thread_kit.trace.costs import Usage
 from thread_kit.trace.episode import Episode, TraceError, to_dataset
 from thread_kit.trace.events import (
@@ -517,3 +518,11 @@ def test_a_compressed_trace_opens_and_one_that_is_torn_says_so(tmp_path):
         path.write_bytes(wrong)
         with pytest.raises(TraceError, match="not what gzip writes"):
             Episode.load(path)
+
+
+def test_a_small_file_that_gzip_makes_huge_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "UNPACKED", 2**20)
+    path = tmp_path / "bomb.jsonl.gz"
+    path.write_bytes(gzip.compress(bytes(2**24)))
+    with pytest.raises(TraceError, match="comes to more than 1 MiB; if you trust it"):
+        Episode.load(path)

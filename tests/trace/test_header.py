@@ -80,8 +80,10 @@ def test_a_header_reads_back_as_it_is_and_is_strict_json():
 
 
 WRONG = {
-    "prompts": [[], {"q": None}, {"q": {}}, {"q": {"text": 5, "tokens": []}},
-                {"q": {"text": "", "tokens": ["x"]}}, {"q": {"text": "", "tokens": [-1]}}],
+    "prompts": [[], {"q": None}, {"q": {}}, {"q": {"name": "q", "text": 5, "tokens": []}},
+                {"q": {"text": "", "tokens": []}}, {"q": {"name": 5, "text": "", "tokens": []}},
+                {"q": {"name": "q", "text": "", "tokens": ["x"]}},
+                {"q": {"name": "q", "text": "", "tokens": [-1]}}],
     "exchange": ["phi", {"phi": 3}, {"phi": ["phi_last_line"]}, None],
     "dialect": [3, {"listen": 3}, {"listen": ""}, {"actions": ">"}, {"x": "y"}, {"code": "yes"},
                 {"after_close": 5}, {"spawn": []}],
@@ -91,6 +93,7 @@ WRONG = {
     "environment": [["textcraft"]],
     "scope": [3],
     "versions": [{"python": 3}],
+    "program": [5, [], {"name": 5}, {"actor": {"name": None}}, {"actor": []}],
     "fork": [{}, {"event": "x"}, 3],
     "logprobs": ["yes"],
 }  # fmt: skip

@@ -192,6 +192,14 @@ def test_the_buttons_pause_and_stop(browser, lab):
     page.locator(".tk-bar .tk-badge", has_text="paused").wait_for()
     page.get_by_role("button", name="Run", exact=True).click()
     page.locator(".tk-bar .tk-badge", has_text="generating").wait_for()
+
+    # Rewound, the page says that the model writes on.
+    page.locator(".tk-player").focus()
+    page.keyboard.press("0")
+    page.locator(".tk-bar .tk-badge", has_text="rewound").wait_for()
+    expect(page.locator(".tk-bar .tk-totals")).to_contain_text("the model writes on")
+    page.keyboard.press("9")
+    expect(page.locator(".tk-bar .tk-totals")).not_to_contain_text("the model writes on")
     page.get_by_role("button", name="Stop").click()
     page.locator(".tk-bar .tk-stopped").wait_for()
     assert "stopped by the user" in page.locator(".tk-bar .tk-error").inner_text()

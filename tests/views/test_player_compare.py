@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -70,6 +72,30 @@ def test_both_sides_are_at_their_ends_and_then_at_the_same_moment(page):
     expect(rows.nth(0)).not_to_contain_text("≠")
     page.keyboard.press("Shift+E")
     expect(rows).to_have_count(1)
+
+
+BEGINNING = """async ([source, state, frames]) => {
+    const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
+    const heard = {};
+    const model = { get: () => state, on: (name, f) => (heard[name] = f), send: () => {} };
+    const widget = (await import(url)).default();
+    widget.initialize({ model });
+    widget.render({ model, el: document.body });
+    document.querySelectorAll("[role=tab]")[1].click();
+    heard["msg:custom"]({ n: JSON.parse(state).n + 1, tracks: { 1: { frames } } });
+    return [...document.querySelectorAll(".tk-pane")].map((pane) => pane.ariaLabel);
+}"""
+
+
+def test_beside_a_fork_that_has_just_begun_the_originals_main_thread_is_open(browser):
+    state = json.loads(forked().snapshot_json())
+    fork = state["tracks"][1]
+    frames, fork["frames"] = fork["frames"][:3], []
+    fork["now"]["phase"] = "running"
+    page = browser.new_page()
+    panes = page.evaluate(BEGINNING, [MODULE, json.dumps(state), frames])
+    page.close()
+    assert [pane.startswith("thread 0") for pane in panes] == [True, True]
 
 
 def test_the_columns_have_heads_and_stand_below_one_another(page):

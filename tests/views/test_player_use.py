@@ -86,11 +86,23 @@ def test_step_rewind_fork_and_a_kernel_that_is_killed(browser, lab):
     expect(rows.first).to_contain_text("generating")
     page.keyboard.press("9")
 
+    # Where nothing can be forked the page says why, as long as that moment is shown.
+    for key, why in (("9", "The episode is over here: step back"), ("0", "Nothing has happened")):
+        page.keyboard.press(key)
+        expect(player.get_by_role("alert")).to_have_count(0)
+        page.keyboard.press("f")
+        expect(player.get_by_role("alert")).to_contain_text(why)
+    page.keyboard.press("9")
+
     # A fork in which something else comes back, beside the original.
     rows.first.click()
     piece = player.locator(".tk-piece.tk-returned")
     piece.get_by_role("button", name="Change").click()
-    player.locator("textarea[name=returned]").fill("nowhere")
+    form = player.get_by_role("form", name="fork")
+    field = player.locator("textarea[name=returned]")
+    forks = form.get_by_role("button", name="Fork", exact=True)
+    assert abs(forks.bounding_box()["x"] - form.bounding_box()["x"]) < 20  # left, as all else
+    field.fill("nowhere")
     player.get_by_role("button", name="Fork", exact=True).click()
     expect(player.get_by_role("tab", selected=True)).to_contain_text("Fork 1")
     expect(player.locator(".tk-pane")).to_have_count(2)
@@ -156,6 +168,8 @@ def test_a_saved_notebook_that_nobody_runs_shows_the_episode(browser, lab):
     shown = page.get_by_text("Text by where it comes from")
     expect(shown).to_be_visible()
     expect(page.get_by_text("So, I need the axe. =>").first).to_be_visible()
+    expect(page.get_by_text("Error displaying widget")).to_have_count(0)
+    expect(page.get_by_text("Player(")).to_have_count(0)
     page.close()
 
 
@@ -169,6 +183,9 @@ def test_the_lens_shows_what_the_model_weighed(browser, lab):
     player.locator(".tk-row").first.click()
     expect(player.locator(".tk-strip")).to_have_count(1)
     assert "=> 100%" in player.locator(".tk-strip").get_attribute("aria-label")
+    legend = player.locator(".tk-legend", has_text="chance at each token, at most")
+    for mark in ("=>", "#END#", "<="):
+        expect(legend).to_contain_text(mark)
     player.locator(".tk-token[data-t='3']").click()
     expect(player.locator(".tk-likely button")).to_have_count(5)
     page.keyboard.press("Escape")
@@ -182,8 +199,19 @@ def test_a_person_is_the_model(browser, lab):
     notebook.run_all()
     page = notebook.page
     player = page.locator(".tk-player")
-    page.get_by_label("write as thread 0").fill("First, I need the axe. =>")
-    page.get_by_role("button", name="Write", exact=True).click()
+    expect(player.locator(".tk-status")).to_have_text("your turn")
+    # A line without a mark leaves the call open, and the page says so; the keyboard goes on.
+    area = page.get_by_label("write as thread 0")
+    area.fill("First, I need")
+    area.press("Control+Enter")
+    hint = player.locator(".tk-ask [role=status]")
+    expect(hint).to_contain_text("it is still your turn: a call goes on until => or #END#")
+    page.get_by_role("button", name="Let the model write this").click()
+    expect(player.get_by_role("alert")).to_contain_text("you have begun to write")
+    area.focus()
+    page.keyboard.type(" the axe. =>")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_label("write as thread 1")).to_be_focused()
     player.locator(".tk-ask", has_text="thread 1").wait_for()
     page.get_by_role("button", name="Let the model write this").click()
     player.locator(".tk-ask", has_text="thread 0").wait_for()

@@ -309,3 +309,26 @@ def test_the_state_follows_the_moment_that_is_shown(browser, tmp_path):
         assert not notebook.errors
         assert not notebook.outside
         page.close()
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [{}, {"states": 5}, {"states": {}, "rerouted": {}, "start": "x", "final": ["End"]},
+     {"states": {"Init": {"outputs": 5}}, "rerouted": {}, "start": "Init", "final": ["End"]},
+     {"states": {"Init": {"outputs": [], "next": {"patterns": 5}}}, "rerouted": [],
+      "start": "Init", "final": ["End"]},
+     {"states": {"Init": {"outputs": [], "next": {}}}, "rerouted": {}, "start": [], "final": []}],
+    ids=lambda machine: json.dumps(machine)[:60],
+)  # fmt: skip
+def test_a_machine_of_a_trace_that_is_none_is_an_error(episode, machine):
+    header = {**episode.header, "program": {"name": "stateflow", "machine": machine}}
+    changed = Episode(header)
+    with pytest.raises(ValueError, match="the trace's state machine is none"):
+        read_table(changed)
+
+
+def test_the_names_of_a_machine_act_on_no_terminal(episode):
+    text = json.dumps(episode.header).replace("observed", "x").replace("Observe", "\\u001b[2J")
+    table = read_table(Episode(json.loads(text)))
+    assert "␛[2J" in str(table)
+    assert "\x1b" not in str(table)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
+from thread_kit.analysis.cut import count_cut, describe_n
 from thread_kit.analysis.statistics import success
 from thread_kit.envs.textcraft.env import tasks
 from thread_kit.views.palette import NEUTRAL, SERIES
@@ -38,7 +39,8 @@ def compare_claims(frame: pd.DataFrame, by: Sequence[str] = ("method", "model"))
     """What methods find of their own success, and the environment's reward (appendix F).
 
     claimed, solved: shares of n episodes; over, under: of those claimed that are not solved, and
-    those solved that are not claimed. Methods that judge nothing are left out.
+    those solved that are not claimed; cut: how many of n a budget ended unsolved. Methods that
+    judge nothing are left out.
     """
     frame = frame[frame["claimed"].notna()]
     claimed, solved = frame["claimed"].astype(bool), frame["solved"].astype(bool)
@@ -48,6 +50,8 @@ def compare_claims(frame: pd.DataFrame, by: Sequence[str] = ("method", "model"))
     groups = marked.groupby(list(by), sort=False)
     shares = groups[["claimed", "solved", "over", "under"]].mean()
     shares.insert(0, "n", groups.size())
+    if "status" in frame:
+        shares.insert(1, "cut", [count_cut(group)["cut"] for _, group in groups])
     return shares.reset_index()
 
 
@@ -66,7 +70,7 @@ def claims_figure(frame: pd.DataFrame) -> go.Figure:
                 x=names,
                 y=100 * table[column],
                 name=label,
-                customdata=table["n"],
+                customdata=describe_n(table),
                 marker={"color": colour, "pattern": {"shape": pattern}, "line": {"width": 0}},
                 hovertemplate="%{y:.1f}% of %{customdata}<extra>" + label + "</extra>",
             )

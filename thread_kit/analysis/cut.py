@@ -55,3 +55,12 @@ def is_cut(frame: pd.DataFrame) -> pd.Series:
 def count_cut(frame: pd.DataFrame) -> dict[str, int]:
     """{"cut": how many episodes a budget ended unsolved}; empty where no status says so."""
     return {"cut": int(is_cut(frame).sum())} if "status" in frame else {}
+
+
+def describe_n(table: pd.DataFrame) -> list[str]:
+    """For a hover, of how many each rate is, and how many of these a budget cut."""
+    cuts = table["cut"] if "cut" in table else [pd.NA] * len(table)
+    return [
+        str(n) if pd.isna(cut) else f"{n}, {cut} cut by a budget"
+        for n, cut in zip(table["n"], cuts, strict=True)
+    ]

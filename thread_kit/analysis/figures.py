@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import cycle
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -14,6 +15,28 @@ from thread_kit.views.plot import dress, log_axis
 
 PATTERNS = ("", "/", "x", ".", "\\", "+", "-")
 """Of bars, in the order of `SERIES`: they say what the colour says."""
+
+
+def add_bars(
+    figure: go.Figure, place: int, name: str, x: list[Any], y: list[Any], **look: Any
+) -> None:
+    """Bars of one colour and pattern, the `place`-th of a figure's; look: as of `go.Bar`."""
+    marker = {
+        "color": SERIES[place % len(SERIES)][0],
+        "pattern": {"shape": PATTERNS[place % len(PATTERNS)]},
+        "line": {"width": 0},
+    }
+    figure.add_trace(go.Bar(x=x, y=y, name=name, marker=marker, **look))
+
+
+def interval_bars(table: pd.DataFrame) -> dict[str, Any]:
+    """Plotly's error bars, in percent, of a table with rate, low and high between 0 and 1."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": (100 * (table["high"] - table["rate"])).tolist(),
+        "arrayminus": (100 * (table["rate"] - table["low"])).tolist(),
+    }
 
 
 def success_figure(table: pd.DataFrame) -> go.Figure:
@@ -115,21 +138,18 @@ def calls_figure(frame: pd.DataFrame) -> go.Figure:
     table = calls(frame)
     figure = go.Figure()
     groups = table.groupby("model", sort=False)
-    for (model, group), (colour, _, _), pattern in zip(groups, cycle(SERIES), cycle(PATTERNS)):
-        figure.add_trace(
-            go.Bar(
-                x=group["method"],
-                y=group["mean"],
-                error_y={"type": "data", "array": group["stderr"].fillna(0), "color": NEUTRAL},
-                customdata=group.assign(cut=_describe_cut(group))[
-                    ["n", "median", "maximum", "cut"]
-                ],
-                name=str(model),
-                marker={"color": colour, "pattern": {"shape": pattern}, "line": {"width": 0}},
-                hovertemplate="%{y:.1f} calls on average over %{customdata[0]} episodes<br>"
-                "median %{customdata[1]:.0f}, at most %{customdata[2]}%{customdata[3]}"
-                f"<extra>{model}</extra>",
-            )
+    for place, (model, group) in enumerate(groups):
+        add_bars(
+            figure,
+            place,
+            str(model),
+            group["method"].tolist(),
+            group["mean"].tolist(),
+            error_y={"type": "data", "array": group["stderr"].fillna(0), "color": NEUTRAL},
+            customdata=group.assign(cut=_describe_cut(group))[["n", "median", "maximum", "cut"]],
+            hovertemplate="%{y:.1f} calls on average over %{customdata[0]} episodes<br>"
+            "median %{customdata[1]:.0f}, at most %{customdata[2]}%{customdata[3]}"
+            f"<extra>{model}</extra>",
         )
     dress(figure, "Calls of the model for one task, with the standard error")
     figure.update_layout(height=420, barmode="group", showlegend=True)

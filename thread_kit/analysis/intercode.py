@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from thread_kit.analysis.cut import is_cut
 from thread_kit.analysis.prices import add_dollars
 from thread_kit.envs.intercode_sql.questions import HARDNESS
 
@@ -20,11 +21,14 @@ def make_intercode_table(
 
     success, error_rate: percent. reward, turns, prompt_tokens, generated: means of an episode.
     dollars: of all episodes, at the price of `priced_as`, for the tokens of the model that played.
+    cut: how many episodes a budget ended unsolved, most often the ten rounds.
     """
     frame = add_dollars(frame, priced_as=priced_as, prices=prices)
+    frame, cut = _mark_cut(frame)
     groups = frame.groupby(GROUPS, sort=False)
     return groups.agg(
         n=("solved", "size"),
+        **cut,
         success=("solved", lambda solved: 100 * solved.mean()),
         reward=("reward", lambda reward: reward.fillna(0).mean()),
         turns=("turns", "mean"),
@@ -36,10 +40,19 @@ def make_intercode_table(
 
 
 def group_by_hardness(frame: pd.DataFrame) -> pd.DataFrame:
-    """Success in percent by difficulty (Table 4): a row a method and model."""
+    """Success in percent by difficulty (Table 4), and what was cut: a row a method and model."""
     table = frame.pivot_table(
         index=GROUPS, columns="hardness", values="solved", aggfunc="mean", sort=False
     )
     table = 100 * table[[name for name in HARDNESS if name in table]].astype(float)
-    every = 100 * frame.groupby(GROUPS, sort=False)["solved"].mean()
-    return table.assign(all=every).rename_axis(columns=None).reset_index()
+    frame, cut = _mark_cut(frame)
+    every = frame.groupby(GROUPS, sort=False).agg(all=("solved", "mean"), **cut)
+    every["all"] *= 100
+    return table.join(every).rename_axis(columns=None).reset_index()
+
+
+def _mark_cut(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, tuple[str, str]]]:
+    """The frame with a column that says what was cut, and its sum; none where no status is."""
+    if "status" not in frame:
+        return frame, {}
+    return frame.assign(cut=is_cut(frame)), {"cut": ("cut", "sum")}

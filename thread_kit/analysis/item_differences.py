@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -18,7 +18,7 @@ from thread_kit.experiments.job import hash_prompts
 from thread_kit.experiments.method_registry import load_method
 
 CLOSED = re.compile("gpt-|text-davinci-")
-"""Checkpoints that run behind an API alone: without them a stand-in is all that can be had."""
+"""Checkpoints that run behind an API alone: what is played on one's own machine is a stand-in."""
 
 
 def list_differences(item: PaperItem, rows: pd.DataFrame) -> list[str]:
@@ -30,10 +30,19 @@ def list_differences(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     here = {own.published for own in item.find_benchmarks()}
     if absent := [name for name in item.benchmarks if name not in here]:
         differences.append(f"no {' and no '.join(absent)} here")
-    names = [own.name for own in item.find_benchmarks()]
-    known = [name for name in item.known_methods() if any(map(partial(can_load, name), names))]
+    known = list(
+        dict.fromkeys(
+            method
+            for own in item.find_benchmarks()
+            for method in item.find_methods(own)
+            if can_load(method, own.name)
+        )
+    )
     if absent := [name for name in item.methods if here and name not in known]:
         differences.append(f"no {_quote(absent)} here")
+    checkpoints = set(item.load_numbers()["checkpoint"]) - {""}
+    if checkpoints and all(map(CLOSED.match, checkpoints)):
+        differences.append(f"its models run behind an API alone: {', '.join(sorted(checkpoints))}")
     if rows.empty:
         return differences
     if missing := [name for name in known if name not in set(rows["method"])]:
@@ -81,8 +90,6 @@ def _compare_models(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     """Whether every method was played with weights that the paper used, and as it was there."""
     differences = []
     checkpoints = set(item.load_numbers()["checkpoint"]) - {""}
-    if checkpoints and all(map(CLOSED.match, checkpoints)):
-        differences.append("the paper's models are not to be had as weights")
     files = rows["weights"] if "weights" in rows else pd.Series("", rows.index)
     same = pd.Series([_same_weights(str(file), checkpoints) for file in files], rows.index)
     if set(rows[same]["method"]) != set(rows["method"]):
@@ -94,7 +101,9 @@ def _compare_models(item: PaperItem, rows: pd.DataFrame) -> list[str]:
 
 
 def _same_weights(file: str, checkpoints: set[str]) -> bool:
-    """Whether a GGUF file is of one of these checkpoints, whole or quantized."""
+    """Whether a GGUF file is of one of these checkpoints, or a server's model is called so."""
+    if file in checkpoints:
+        return True
     for checkpoint in checkpoints:
         name = re.escape(checkpoint.removesuffix("-hf"))
         if re.fullmatch(rf"{name}(-hf)?([-.](I?Q\d\w*|B?F16|F32))?\.gguf", file, re.IGNORECASE):

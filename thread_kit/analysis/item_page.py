@@ -6,22 +6,20 @@ has the date of its rows, not today's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from thread_kit.analysis.item_states import ItemState, find_place, find_state
-from thread_kit.analysis.item_tables import make_published_table, select_rows
-from thread_kit.analysis.paper_items import PaperItem
-from thread_kit.analysis.published import list_published_names
+from thread_kit.analysis.item_states import MEANINGS, ItemState, find_place, find_state
+from thread_kit.analysis.item_tables import list_remarks, make_published_table, select_rows
+from thread_kit.analysis.page_forms import to_html, to_markdown, to_text
+from thread_kit.analysis.paper_items import PaperItem, list_names
 from thread_kit.analysis.studies import keep_usable, make_outcome
 from thread_kit.trace.jsonl import replace_file
+from thread_kit.views.figure_image import draw_svg
 
 SCRIPT = "plotly.min.js"
 """Beside pages with a figure, so that they open without a network."""
@@ -29,90 +27,116 @@ SCRIPT = "plotly.min.js"
 
 @dataclass(frozen=True, slots=True)
 class ItemPage:
-    """published, ours: tables, empty where there is nothing. figure: ours, or None."""
+    """published, ours: tables, empty where there is nothing. figure: ours, or None.
+
+    remarks: on published numbers. notes: how ours are made. Both are lines of Markdown, whose links
+    are paths from the project's folder.
+    """
 
     item: PaperItem
     state: ItemState
     published: pd.DataFrame
     ours: pd.DataFrame
     figure: go.Figure | None
+    remarks: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
+    def title(self) -> str:
+        """ "THREAD v2, Table 3: TextCraft"."""
+        return f"{self.item.label}: {self.item.title}"
+
+    @property
+    def sections(self) -> list[tuple[str, pd.DataFrame | tuple[str, ...]]]:
+        """Headings, each with its table or its lines of Markdown."""
+        state = f"**{self.state.state}**: {MEANINGS[self.state.state]}"
+        parts: list[tuple[str, pd.DataFrame | tuple[str, ...]]] = [
+            ("State", (state, *self.state.reasons))
+        ]
+        if self.item.study:
+            picture = ("Printed as a picture: the paper gives no numbers.",)
+            nothing = (f"Nothing yet. Play it: `{self.item.command}`",)
+            parts.append(("Published", self.published if len(self.published) else picture))
+            parts.append(("Ours", self.ours if len(self.ours) else nothing))
+        parts += [("On the published numbers", self.remarks)] if self.remarks else []
+        return [*parts, ("How", self.notes)]
+
+    @property
     def markdown(self) -> str:
-        """The page as Markdown; its figure is left to the HTML form."""
-        parts = [f"# {self._title}", f"State: {self.state}."]
-        for heading, table in self._tables:
-            text = _to_markdown(table) if len(table) else _explain(heading, self.item)
-            parts += [f"## {heading}", text]
-        parts += ["## How", "\n".join(f"- {note}" for note in self.notes)]
-        return "\n\n".join(parts) + "\n"
+        """The page as Markdown; its figure is left to `save`."""
+        return to_markdown(self.title, self.sections)
 
     @property
     def html(self) -> str:
         """The page as HTML, with its figure; `save` puts beside it what draws the figure."""
-        parts = [f"<h1>{escape(self._title)}</h1><p>State: {escape(str(self.state))}.</p>"]
-        for heading, table in self._tables:
-            text = _show(table).to_html(index=False, border=0, na_rep="")
-            text = text if len(table) else f"<p>{escape(_explain(heading, self.item))}</p>"
-            parts.append(f"<h2>{heading}</h2>{text}")
-        if self.figure is not None:
-            parts.append(self.figure.to_html(full_html=False, include_plotlyjs=SCRIPT))
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        parts.append(f"<h2>How</h2><ul>{notes}</ul>")
-        return (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            f"<title>{escape(self._title)}</title><style>:root {{ color-scheme: light dark; }} "
-            "body { font-family: sans-serif; margin: 1em; } td, th { padding: 0.1em 0.6em; "
-            "text-align: right; }</style></head><body>" + "\n".join(parts) + "</body></html>\n"
-        )
+        return to_html(self.title, self.sections, self._draw_figure())
 
     def save(self, path: str | Path) -> Path:
         """Write the page, as HTML where the path ends so, else as Markdown; its path.
 
-        Raises OSError (a full disk, say).
+        Its figure lies beside it, as an SVG by the same name; links lead from where it lies to the
+        kit's files. Raises OSError (a full disk, say).
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        as_html = path.suffix == ".html"
-        with replace_file(path) as part:
-            part.write_text(self.html if as_html else self.markdown, encoding="utf-8")
-        if as_html and self.figure is not None:
-            path.with_name(SCRIPT).write_text(get_plotlyjs(), encoding="utf-8")
+        picture = path.with_suffix(".svg") if self.figure is not None else None
+        if picture and self.figure is not None:
+            _write(picture, draw_svg(self.figure))
+        name = picture.name if picture else ""
+        if path.suffix != ".html":
+            _write(path, to_markdown(self.title, self.sections, name, path.parent))
+            return path
+        if picture:
+            _write(path.with_name(SCRIPT), get_plotlyjs())
+        figure = self._draw_figure(name)
+        _write(path, to_html(self.title, self.sections, figure, path.parent))
         return path
 
-    @property
-    def _title(self) -> str:
-        return f"{self.item.label}: {self.item.title}"
-
-    @property
-    def _tables(self) -> list[tuple[str, pd.DataFrame]]:
-        return [(PUBLISHED, self.published), (OURS, self.ours)] if self.item.study else []
+    def _draw_figure(self, picture: str = "") -> str:
+        """What shows the figure in HTML. picture: the name of its SVG; "" for none."""
+        if self.figure is None:
+            return ""
+        config = {
+            "toImageButtonOptions": {"format": "svg", "filename": self.item.item},
+            "displaylogo": False,
+            "responsive": True,
+        }
+        text = self.figure.to_html(
+            full_html=False, include_plotlyjs=SCRIPT, config=config, div_id="figure"
+        )
+        if picture:
+            text += f'<noscript><img src="{picture}" alt=""></noscript>'
+            text += f'<p><a href="{picture}">The figure as SVG</a></p>'
+        return text
 
     def __str__(self) -> str:
-        return self.markdown
+        return to_text(self.title, self.sections)
 
     def _repr_markdown_(self) -> str:
         return self.markdown
 
 
-PUBLISHED, OURS = "Published", "Ours"
+def _write(path: Path, text: str) -> None:
+    with replace_file(path) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def make_page(item: PaperItem, frame: pd.DataFrame) -> ItemPage:
     """The page of an item, of stored rows (`load_stored_rows`); plays nothing."""
+    state = find_state(item, frame)
     if not item.study:
         empty = pd.DataFrame()
-        return ItemPage(item, find_state(item, frame), empty, empty, None, _list_notes(item, empty))
+        return ItemPage(item, state, empty, empty, None, (), _list_notes(item, empty))
     rows = select_rows(item, frame)
     outcome = make_outcome(item, rows)
     return ItemPage(
         item,
-        find_state(item, frame),
+        state,
         make_published_table(item),
         outcome.table,
         outcome.figure,
-        _list_notes(item, keep_usable(item, rows)),
+        (*list_remarks(item), *_name_absent(item)),
+        (*_list_notes(item, keep_usable(item, rows)), *outcome.notes),
     )
 
 
@@ -128,53 +152,33 @@ def _list_notes(item: PaperItem, rows: pd.DataFrame) -> tuple[str, ...]:
             made = f", by `{row['command']}`" if row["command"] else ""
             models = ", ".join(part["model"].unique())
             notes.append(
-                f"{row['file']}.jsonl: {len(part)} episodes, {models}, {row['date']}{made}"
+                f"{row['file']}.jsonl: {len(part)} episode{'s' * (len(part) != 1)}, {models}, "
+                f"{row['date']}{made}"
             )
-    if absent := _list_absent(item):
-        notes.append(f"Published numbers alone, no method here: {', '.join(absent)}")
     if item.needs:
         notes.append(f"It needs {item.needs}.")
     if places := [place for place in item.where if find_place(place)]:
-        notes.append(f"In the kit: {', '.join(places)}")
-    pages = [page for page in (item.fidelity, "docs/fidelity/budgets.md") if find_place(page)]
-    notes.append(f"What differs from the paper: {', '.join(pages)}")
+        notes.append(f"In the kit: {', '.join(map(_link, places))}")
+    pages = item.fidelity, "docs/fidelity/budgets.md", "docs/fidelity/reproduce.md"
+    links = ", ".join(_link(page) for page in pages if find_place(page))
+    notes.append(f"What differs from the paper, and what a state means: {links}")
     return tuple(notes)
 
 
-def _list_absent(item: PaperItem) -> list[str]:
-    """The methods of the published table that are not among ours."""
+def _link(place: str) -> str:
+    """A place as a link; headings of a notebook as JupyterLab has them, hyphens for blanks."""
+    file, _, heading = place.partition("#")
+    return f"[{place}]({file}#{heading.replace(' ', '-')})" if heading else f"[{place}]({place})"
+
+
+def _name_absent(item: PaperItem) -> list[str]:
+    """The methods of the published table that are not among ours, in a line, if there are any."""
     ours = {
         name
         for method in item.known_methods()
         for benchmark in item.benchmarks
-        for name in list_published_names(method, benchmark)
+        for name in list_names(method, benchmark)
     }
-    printed = dict.fromkeys(item.load_numbers()["method"]) if item.study else {}
-    return [method for method in printed if method.casefold() not in ours]
-
-
-def _explain(heading: str, item: PaperItem) -> str:
-    """What stands where a table is empty."""
-    if heading == PUBLISHED:
-        return "Printed as a picture: the paper gives no numbers."
-    return f"Nothing yet. Play it: `{item.command}`"
-
-
-def _show(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with its numbers as they are printed: one decimal; whole where all are."""
-    return table.apply(lambda column: column.map(_format))
-
-
-def _format(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if pd.isna(value) else f"{value:.1f}" if abs(value) >= 1.05 else f"{value:.3g}"
-    return "" if value is pd.NA else str(value)
-
-
-def _to_markdown(table: pd.DataFrame) -> str:
-    rows = [table.columns, ["---"] * len(table.columns), *_show(table).itertuples(index=False)]
-    return "\n".join(_line(row) for row in rows)
-
-
-def _line(cells: Iterable[Any]) -> str:
-    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+    printed = dict.fromkeys(item.load_numbers()["method"])
+    absent = [method for method in printed if method.casefold() not in ours]
+    return [f"No method of this kit: {', '.join(absent)}"] if absent else []

@@ -17,7 +17,7 @@ import pandas as pd
 from thread_kit.analysis.item_differences import list_differences
 from thread_kit.analysis.item_tables import select_rows
 from thread_kit.analysis.paper_items import PaperItem
-from thread_kit.analysis.studies import keep_usable
+from thread_kit.analysis.studies import LACKING, keep_usable
 from thread_kit.paths import resource
 
 
@@ -57,7 +57,8 @@ def find_state(item: PaperItem, frame: pd.DataFrame) -> ItemState:
         if missing or not item.where:
             return ItemState(State.NOT_YET, tuple(f"no {path}" for path in missing))
         return ItemState(State.SHOWN)
-    rows = keep_usable(item, select_rows(item, frame))
+    played = select_rows(item, frame)
+    rows = keep_usable(item, played)
     if len(rows):
         for _, part in rows.groupby("model", sort=False):  # others beside it take nothing away
             if not list_differences(item, part):
@@ -65,7 +66,8 @@ def find_state(item: PaperItem, frame: pd.DataFrame) -> ItemState:
     differences = list_differences(item, rows)
     if len(rows):
         return ItemState(State.STAND_IN, tuple(differences), len(rows))
-    return ItemState(State.NOT_YET, tuple(differences))
+    lacks = f"{len(played)} rows, none of which tells {LACKING[item.study]}" if len(played) else ""
+    return ItemState(State.NOT_YET, (lacks or "no rows", *differences))
 
 
 def find_place(path: str) -> Path | None:

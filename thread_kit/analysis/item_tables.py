@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -63,10 +64,29 @@ def make_published_table(item: PaperItem) -> pd.DataFrame:
         return pd.DataFrame()
     numbers = numbers.assign(column=_list_columns(numbers))
     table = numbers.pivot_table(
-        index=["row", "model"], columns="column", values="value", aggfunc="first", sort=False
+        index=["row", "model"], columns="column", values="printed", aggfunc="first", sort=False
     )
     table = table[list(dict.fromkeys(numbers["column"]))]
     return _name_columns(table).rename_axis(columns=None).reset_index()
+
+
+def list_remarks(item: PaperItem) -> list[str]:
+    """What is to be said of published numbers: a line a remark, with those that it is on."""
+    numbers = item.load_numbers()
+    lines: dict[str, list[str]] = {}
+    for row, column in zip(numbers.itertuples(), _list_columns(numbers), strict=True):
+        for remark in filter(None, row.note.split("; ")):
+            parts = row.row, row.model, *(part for part in column if part not in ("", "All"))
+            lines.setdefault(remark, []).append(f"{row.printed} ({', '.join(parts)})")
+    return [
+        f"{CONTRADICTS if re.match(OTHER_NUMBER, remark) else ''}{remark}: "
+        + (", ".join(names) if len(names) < 5 else f"{len(names)} of {len(numbers)} numbers")
+        for remark, names in lines.items()
+    ]
+
+
+CONTRADICTS, OTHER_NUMBER = "**the paper contradicts itself**, ", r"[\d.]+ in "
+"""What is said of a number of which the paper prints another elsewhere, and how its note begins."""
 
 
 def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
@@ -79,6 +99,7 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
     numbers = item.load_numbers()
     columns = list(dict.fromkeys(_list_columns(numbers))) if len(numbers) else []
     apart = any(column.benchmark for column in columns)  # benchmarks have columns of their own
+    printed = set(zip(numbers["benchmark"], numbers["metric"], strict=True))
     rows = rows.assign(
         benchmark=[find_benchmark(name).published for name in rows["environment"]],
         group=[_find_group(row) for row in rows.to_dict("records")],
@@ -87,7 +108,15 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
     table = []
     for key, part in rows.groupby(by, sort=False):
         row: dict[Any, Any] = dict(zip(by, key, strict=True))
-        row |= {column: _measure(part, column) for column in columns}
+        here = set(
+            part["benchmark"]
+        )  # a benchmark's column is empty for one that has another metric
+        row |= {
+            column: _measure(part, column)
+            if any((name, column.metric) in printed for name in here)
+            else float("nan")
+            for column in columns
+        }
         table.append(row | _count(part) | {"date": part["date"].max()})
     frame = _name_columns(pd.DataFrame(table))
     if not apart:

@@ -9,6 +9,7 @@ has come with it is computed (`analysis/item_states.py`).
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from thread_kit.analysis.published import PAPERS, load_published
+from thread_kit.analysis.published import PAPERS, list_published_names, load_published
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.experiments.method_registry import list_methods
@@ -84,11 +85,28 @@ class PaperItem:
         known = set(list_methods())
         return [method for method in self.methods if method in known]
 
+    def find_methods(self, benchmark: Benchmark) -> list[str]:
+        """Those of `known_methods` that the paper has there; all where it prints no numbers."""
+        numbers = self.load_numbers()
+        printed = set(numbers.loc[numbers["benchmark"] == benchmark.published, "method"])
+        names = {name.casefold() for name in printed}
+        return [
+            method
+            for method in self.known_methods()
+            if not names or names & list_names(method, benchmark.published)
+        ]
+
     def load_numbers(self) -> pd.DataFrame:
-        """Its published numbers, one a row; empty for what is printed as a picture."""
-        rows = _load_numbers()
-        mine = (rows["paper"] == PAPER_NAMES[self.paper]) & (rows["table"] == self.number)
-        return rows[mine].reset_index(drop=True)
+        """Its published numbers, one a row; empty for what is printed as a picture.
+
+        printed: the text, with the standard error if there is one.
+        """
+        return _load_numbers().get((PAPER_NAMES[self.paper], self.number), _load_nothing())
+
+
+def list_names(method: str, benchmark: str | None) -> set[str]:
+    """Under which names an item can print a method of ours: a variant's are its method's, too."""
+    return {*list_published_names(method, benchmark), re.split(r"[,+-]", method)[0]}
 
 
 @cache
@@ -99,8 +117,26 @@ def load_items() -> Sequence[PaperItem]:
 
 
 @cache  # four files, which every item asks
-def _load_numbers() -> pd.DataFrame:
-    return load_published()
+def _load_numbers() -> dict[tuple[str, str], pd.DataFrame]:
+    """The published numbers by paper and table, with `printed`: the text, with its error."""
+    texts = pd.concat(
+        [
+            pd.read_csv(resource(f"data/published/{file}"), dtype=str, keep_default_na=False)
+            for file in PAPERS.values()
+        ],
+        ignore_index=True,
+    )
+    value, error = texts["value"].str.strip(), texts["stderr"]
+    rows = load_published().assign(printed=value.where(error == "", value + " ± " + error))
+    return {
+        (str(paper), str(table)): part.reset_index(drop=True)
+        for (paper, table), part in rows.groupby(["paper", "table"], sort=False)
+    }
+
+
+@cache
+def _load_nothing() -> pd.DataFrame:
+    return next(iter(_load_numbers().values())).iloc[:0]
 
 
 def _parse(row: dict[str, str]) -> PaperItem:

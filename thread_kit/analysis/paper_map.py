@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import pandas as pd
 
-from thread_kit.analysis.item_list import list_items
+from thread_kit.analysis.item_list import describe_needs, list_items
 from thread_kit.analysis.item_states import MEANINGS, State
 from thread_kit.analysis.paper_items import PAPER_NAMES, find_item
 
@@ -53,14 +54,15 @@ class PaperMap:
         )
         return f'<style>{STYLE}</style><p>{escape(legend)}</p><div class="papers">{cards}</div>'
 
-    def _draw(self, row: dict[str, str]) -> str:
+    def _draw(self, row: dict[str, Any]) -> str:
         """One item, folded: its state, what is other than in the paper, and the way there."""
         item = find_item(row["paper"], row["item"])
         reasons = f": {row['reasons']}" if row["reasons"] else ""
+        takes = f"<br>{describe_needs(row)}" if row["episodes"] else ""
         link = f'<br><a href="{escape(self._link(row["where"]))}">{escape(row["where"])}</a>'
         return (
             f"<details><summary>{MARKS[State(row['state'])]} {item.number}: {escape(item.title)}"
-            f"</summary>{escape(row['state'] + reasons)}<br><code>{item.command}</code>"
+            f"</summary>{escape(row['state'] + reasons)}{takes}<br><code>{item.command}</code>"
             f"{link if row['where'] else ''}</details>"
         )
 

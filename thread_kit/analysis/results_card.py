@@ -1,64 +1,72 @@
-"""The tables of docs/results.md, made of the rows that have been played.
+"""The tables and the picture of docs/results.md, made of the rows that have been played.
 
-python -m thread_kit.analysis.results_card  # writes them anew between the page's marks
+python -m thread_kit.analysis.results_card  # makes them anew, and those of docs/howto/scale.md
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pandas as pd
 
-from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.item_tables import name_benchmark
-from thread_kit.analysis.statistics import wilson
+from thread_kit.analysis.page_forms import write_table
+from thread_kit.analysis.plan import load_throughput, make_plan
+from thread_kit.analysis.results_picture import draw_results
+from thread_kit.analysis.statistics import success
 from thread_kit.analysis.stored_rows import load_stored_rows
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.paths import resource
 
-COLUMNS = ("benchmark", "method", "calls", "solved", "cut", "rate", "Wilson 95%", "at most", "date")
+
+def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row a benchmark, model and method, the best of each first.
+
+    As `success`, whose rates are shares of 1 and whose tokens are medians of an episode, with
+    `limit`, the calls that an episode had ("several" where rows had others), and `date`.
+    """
+    by = ["environment", "model", "method"]
+    table = success(frame, by).join(
+        frame.groupby(by, sort=False).apply(_describe_group, include_groups=False), on=by
+    )
+    places = {name: place for place, name in enumerate(BENCHMARKS)}
+    models = {name: place for place, name in enumerate(dict.fromkeys(frame["model"]))}
+    order = table.assign(
+        benchmark=table["environment"].map(places), place=table["model"].map(models)
+    ).sort_values(["benchmark", "place", "rate"], ascending=[True, True, False], kind="stable")
+    return table.loc[order.index].reset_index(drop=True)
+
+
+def _describe_group(rows: pd.DataFrame) -> pd.Series:
+    limits = rows["limits"].dropna() if "limits" in rows else pd.Series(dtype=str)
+    calls = {match[1] for text in limits if (match := re.search(r'"calls": (\w+)', text))}
+    limit = next(iter(calls)) if len(calls) == 1 else "several" if calls else ""
+    return pd.Series({"limit": limit, "date": rows["date"].max()})
 
 
 def make_table(frame: pd.DataFrame) -> str:
     """A row of Markdown a benchmark and method of one model's rows, the best of each first.
 
-    calls: the budget of an episode; "several" where rows had others. at most: those solved and
-    those that a budget cut, together.
+    at most: those solved and those that a budget cut, together. evaluated, generated: tokens.
     """
     rows = [
-        _make_row(str(environment), str(method), part)
-        for (environment, method), part in frame.groupby(["environment", "method"], sort=False)
+        {
+            "benchmark": name_benchmark(str(row.environment)),
+            "method": row.method,
+            "calls": row.limit,
+            "solved": f"{row.solved} of {row.n}",
+            "cut": row.cut,
+            "rate": row.rate,
+            "Wilson 95%": f"{row.low:.1%} to {row.high:.1%}",
+            "at most": row.solved + row.cut,
+            "evaluated": row.evaluated,
+            "generated": row.generated,
+            "date": row.date,
+        }
+        for row in summarize_rows(frame).itertuples()
     ]
-    places = {name: place for place, name in enumerate(BENCHMARKS)}
-    rows.sort(key=lambda row: (places[row[0]], -row[1]))
-    lines = [COLUMNS, ("---",) * len(COLUMNS), *(row[2] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _make_row(
-    environment: str, method: str, rows: pd.DataFrame
-) -> tuple[str, float, tuple[str, ...]]:
-    solved, n, cut = int(rows["solved"].sum()), len(rows), count_cut(rows)["cut"]
-    low, high = wilson(solved, n)
-    cells = (
-        name_benchmark(environment),
-        method,
-        _find_calls(rows),
-        f"{solved} of {n}",
-        str(cut),
-        f"{solved / n:.1%}",
-        f"{low:.1%} to {high:.1%}",
-        str(solved + cut),
-        str(rows["date"].max()),
-    )
-    return environment, solved / n, cells
-
-
-def _find_calls(rows: pd.DataFrame) -> str:
-    """The budget of calls; "" for rows that do not say it."""
-    limits = rows["limits"].dropna() if "limits" in rows else pd.Series(dtype=str)
-    found = {match[1] for text in limits if (match := re.search(r'"calls": (\w+)', text))}
-    return next(iter(found)) if len(found) == 1 else "several" if found else ""
+    return write_table(pd.DataFrame(rows))
 
 
 def fill_page(text: str, frame: pd.DataFrame) -> str:
@@ -78,6 +86,27 @@ def fill_page(text: str, frame: pd.DataFrame) -> str:
     return marks.sub(fill, text)
 
 
+def fill_plan(text: str, frame: pd.DataFrame) -> str:
+    """docs/howto/scale.md with its two tables made anew: the plan, and the speeds that it assumes.
+
+    Each stands between `<!-- NAME -->` and `<!-- end -->`.
+    """
+    tables = {"plan": make_plan(frame), "throughput": load_throughput().reset_index()}
+    for name, table in tables.items():
+        before, mark, rest = text.partition(f"<!-- {name} -->\n")
+        end = rest.index("<!-- end -->")
+        text = f"{before}{mark}\n{write_table(table)}\n\n{rest[end:]}"
+    return text
+
+
+def write_card(folder: Path, frame: pd.DataFrame) -> None:
+    """Make the tables of results.md and howto/scale.md current, and the picture of the results."""
+    for name, fill in (("results.md", fill_page), ("howto/scale.md", fill_plan)):
+        page = folder / name
+        page.write_text(fill(page.read_text("utf-8"), frame), encoding="utf-8")
+    picture = draw_results(summarize_rows(frame))
+    (folder / "images/results.svg").write_text(picture, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    page = resource("docs/results.md")
-    page.write_text(fill_page(page.read_text("utf-8"), load_stored_rows()), encoding="utf-8")
+    write_card(resource("docs"), load_stored_rows())

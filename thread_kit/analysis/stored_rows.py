@@ -19,12 +19,16 @@ from thread_kit.analysis.statistics import EPISODE
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.results_file import canonical
 from thread_kit.paths import resource
+from thread_kit.trace.jsonl import replace_file
 
 OWN = Path("runs/reproduce")
 """Where `thread_kit reproduce` writes what it plays, from the current folder."""
 
 TAUGHT = "smollm2-135m, taught"
 """The embedded model with an adapter: distilled, and shown no examples."""
+
+COMMANDS = "runs.csv"
+"""Beside files of results: which command has made which of them, and when."""
 
 ERRORS = "-errors"
 """Of the file that has the first errors of a file of results beside it."""
@@ -50,8 +54,7 @@ def load_stored_rows(folders: Iterable[str | Path] = ()) -> pd.DataFrame:
 
 def load_commands() -> dict[str, dict[str, str]]:
     """By path in data/: the date of a file of results, and the command that made it."""
-    with resource("data/results/runs.csv").open(encoding="utf-8", newline="") as file:
-        return {row["file"]: row for row in csv.DictReader(file)}
+    return {row["file"]: row for row in _read_commands(resource("data/results") / COMMANDS)}
 
 
 def _list(folder: Path, pattern: str) -> list[Path]:
@@ -63,7 +66,8 @@ def _load_suite(path: Path) -> pd.DataFrame:
     if not len(results):
         return pd.DataFrame()
     frame = results.frame.drop_duplicates([*EPISODE, "environment"], keep="last")
-    names = [(row["engine"] or {}).get("file") for row in results]
+    engines = [row["engine"] or {} for row in results]
+    names = [engine.get("file") or engine.get("name") for engine in engines]  # a server has no file
     return _describe(frame.assign(weights=pd.Series(names)), path)
 
 
@@ -82,10 +86,39 @@ def _load_taught(path: Path) -> pd.DataFrame:
     return _describe(pd.DataFrame(rows), path)
 
 
+def record_command(path: Path, command: str) -> None:
+    """Note in the folder of a file of results that this command plays it, with today's date."""
+    table = path.with_name(COMMANDS)
+    earlier = _read_commands(table)
+    today = datetime.now(UTC).date().isoformat()
+    commands = [row for row in earlier if (row["file"], row["command"]) != (path.name, command)]
+    commands.append({"file": path.name, "date": today, "command": command})
+    table.parent.mkdir(parents=True, exist_ok=True)
+    with replace_file(table) as part, part.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, ["file", "date", "command"])
+        writer.writeheader()
+        writer.writerows(commands)
+
+
+def _read_commands(table: Path) -> list[dict[str, str]]:
+    if not table.exists():
+        return []
+    with table.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _find_command(path: Path) -> dict[str, str]:
+    """The date and the command of a file; of several commands all, and the last one's date."""
+    if path.parent.parent == resource("data"):
+        return load_commands().get(f"{path.parent.name}/{path.name}", {})
+    rows = [row for row in _read_commands(path.with_name(COMMANDS)) if row["file"] == path.name]
+    if not rows:
+        return {}
+    return {"date": rows[-1]["date"], "command": "; ".join(row["command"] for row in rows)}
+
+
 def _describe(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
-    known = load_commands().get(f"{path.parent.name}/{path.name}", {})
-    if known and path.parent.parent != resource("data"):  # a folder of one's own by that name
-        known = {}
+    known = _find_command(path)
     day = datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
     return frame.assign(
         task=frame["environment"] + " " + frame["task"],  # those of two benchmarks never are one

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from thread_kit.analysis.adapt_studies import claims_figure, compare_claims
+from thread_kit.analysis.depths import count_depths
 from thread_kit.analysis.ending_states import count_ending_states
 from thread_kit.analysis.figures import calls_figure
-from thread_kit.analysis.item_tables import make_our_table
+from thread_kit.analysis.item_tables import make_our_table, name_benchmark
 from thread_kit.analysis.paper_items import PaperItem
 from thread_kit.analysis.statistics import calls, success
 from thread_kit.analysis.stored_rows import ERRORS
@@ -30,10 +32,14 @@ from thread_kit.trace.episode import Episode
 
 
 class Outcome(NamedTuple):
-    """table: ours; empty where no row tells it. figure: None for a table of the paper."""
+    """table: ours; empty where no row tells it. figure: None for a table of the paper.
+
+    notes: what is to be known of its columns, lines of Markdown.
+    """
 
     table: pd.DataFrame
     figure: go.Figure | None = None
+    notes: tuple[str, ...] = ()
 
 
 Study = Callable[[PaperItem, pd.DataFrame], Outcome]
@@ -54,6 +60,53 @@ def keep_usable(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
 
 def _table(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     return Outcome(make_our_table(item, rows))
+
+
+def _runs(item: PaperItem, rows: pd.DataFrame) -> Outcome:
+    """The table, with the error over runs, and depths by each way to count (`analysis/depths.py`).
+
+    Without runs of the same tasks there is no error; without traces, no depth with what listens.
+    """
+    table = make_our_table(item, rows)
+    more = []
+    for row in table.to_dict("records"):
+        mine = rows[(rows["method"] == row["method"]) & (rows["model"] == row["model"])]
+        mine = mine[mine["environment"].map(name_benchmark) == row["benchmark"]]
+        rates = 100 * mine.groupby("seed")["solved"].mean()
+        more.append(
+            {"runs": len(rates), "standard error": float(rates.sem()), **_count_depths(mine)}
+        )
+    columns = pd.DataFrame(more).dropna(axis="columns", how="all")
+    if DEPTH not in table:
+        return Outcome(table.join(columns.filter(["runs", "standard error"])))
+    return Outcome(table.join(columns), notes=(DEPTHS,))
+
+
+DEPTH = "average thread depth"
+DEPTHS = (
+    "Depths: the paper does not say how it counts. In its columns the main thread is level 1; "
+    "'depth' is this kit's own count, in which it is 0; 'listening' has one level more where a "
+    "thread listens to an action or to the interpreter, and needs traces. Beside each: the "
+    "average over episodes, and the maximum. [More](docs/fidelity/reproduce.md)"
+)
+
+
+def _count_depths(rows: pd.DataFrame) -> dict[str, float]:
+    """By this kit's count, of the rows, and with what listens, of the traces that are kept."""
+    nothing = float("nan")
+    own = rows["depth"] if "depth" in rows else pd.Series(dtype=float)
+    traces = list(map(find_trace, rows.to_dict("records")))
+    deepest = [
+        count_depths(Episode.load(trace))["listening_levels"]
+        for trace in traces
+        if trace and None not in traces
+    ]
+    return {
+        "depth, average": float(own.mean()),
+        "depth, maximum": float(own.max()),
+        "listening, average": fmean(deepest) if deepest else nothing,
+        "listening, maximum": max(deepest, default=nothing),
+    }
 
 
 def _rates(item: PaperItem, rows: pd.DataFrame) -> Outcome:
@@ -126,6 +179,7 @@ def _sort(item: PaperItem, table: pd.DataFrame) -> pd.DataFrame:
 
 STUDIES: dict[str, Study] = {
     "table": _table,
+    "runs": _runs,
     "rates": _rates,
     "calls": _calls,
     "claims": _claims,
@@ -161,6 +215,15 @@ USABLE: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "misreading": _have_traces,
 }
 """By the name of a study, which rows tell what it needs; of any other all do."""
+
+LACKING = {
+    "claims": "what the method thought of its success",
+    "trials": "in which trial it succeeded",
+    "states": "the state in which it ended",
+    "failures": "what failed: no trace is kept, and no review",
+    "misreading": "what was misread: no trace is kept",
+}
+"""By the name of such a study, what rows that it cannot use do not tell."""
 
 
 def _reviews_beside(path: Path) -> Path:

@@ -7,7 +7,8 @@ from itertools import cycle
 import pandas as pd
 import plotly.graph_objects as go
 
-from thread_kit.analysis.figures import PATTERNS
+from thread_kit.analysis.cut import describe_n
+from thread_kit.analysis.figures import add_bars, interval_bars
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress
 
@@ -22,24 +23,17 @@ def rates_figure(table: pd.DataFrame, title: str, *, x: str = "method") -> go.Fi
     series = [name for name in ("environment", "method", "model") if name != x]
     figure = go.Figure()
     groups = table.groupby(series, sort=False)
-    for (names, group), (colour, _, _), pattern in zip(groups, cycle(SERIES), cycle(PATTERNS)):
+    for place, (names, group) in enumerate(groups):
         label = ", ".join(map(str, names))
-        figure.add_trace(
-            go.Bar(
-                x=group[x].tolist(),
-                y=(100 * group["rate"]).tolist(),
-                name=label,
-                customdata=group["n"].tolist(),
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": (100 * (group["high"] - group["rate"])).tolist(),
-                    "arrayminus": (100 * (group["rate"] - group["low"])).tolist(),
-                    "color": NEUTRAL,
-                },
-                marker={"color": colour, "pattern": {"shape": pattern}, "line": {"width": 0}},
-                hovertemplate="%{y:.1f}% of %{customdata}<extra>" + label + "</extra>",
-            )
+        add_bars(
+            figure,
+            place,
+            label,
+            group[x].tolist(),
+            (100 * group["rate"]).tolist(),
+            customdata=describe_n(group),
+            error_y={**interval_bars(group), "color": NEUTRAL},
+            hovertemplate="%{y:.1f}% of %{customdata}<extra>" + label + "</extra>",
         )
     dress(figure, title)
     figure.update_layout(height=420, barmode="group", showlegend=True)
@@ -60,17 +54,11 @@ def trials_figure(table: pd.DataFrame, title: str) -> go.Figure:
                 y=(100 * group["rate"]).tolist(),
                 name=name,
                 mode="lines+markers",
-                customdata=group["n"].tolist(),
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": (100 * (group["high"] - group["rate"])).tolist(),
-                    "arrayminus": (100 * (group["rate"] - group["low"])).tolist(),
-                    "thickness": 1,
-                },
+                customdata=describe_n(group),
+                error_y={**interval_bars(group), "thickness": 1},
                 line={"color": colour, "dash": dash},
                 marker={"symbol": symbol, "size": 9},
-                hovertemplate=f"%{{y:.1f}}% of %{{customdata}} within %{{x}}<extra>{name}</extra>",
+                hovertemplate=f"%{{y:.1f}}% within %{{x}} of %{{customdata}}<extra>{name}</extra>",
             )
         )
     dress(figure, title)
@@ -87,18 +75,15 @@ def states_figure(table: pd.DataFrame, title: str) -> go.Figure:
     """
     states = [name for name in table.columns if name not in ("method", "model", "failures")]
     figure = go.Figure()
-    for row, (colour, _, _), pattern in zip(
-        table.to_dict("records"), cycle(SERIES), cycle(PATTERNS)
-    ):
+    for place, row in enumerate(table.to_dict("records")):
         name = f"{row['method']}, {row['model']}"
-        figure.add_trace(
-            go.Bar(
-                x=states,
-                y=[row[state] for state in states],
-                name=name,
-                marker={"color": colour, "pattern": {"shape": pattern}, "line": {"width": 0}},
-                hovertemplate=f"%{{y}} failures in %{{x}}<extra>{name}</extra>",
-            )
+        add_bars(
+            figure,
+            place,
+            name,
+            states,
+            [row[state] for state in states],
+            hovertemplate=f"%{{y}} failures in %{{x}}<extra>{name}</extra>",
         )
     dress(figure, title)
     figure.update_layout(height=360, barmode="group", showlegend=True)

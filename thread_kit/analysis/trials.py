@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.statistics import wilson
 
 
@@ -11,7 +12,8 @@ def success_by_trial(ours: pd.DataFrame, trials: int | None = None) -> pd.DataFr
     """The share of tasks that were solved within so many trials, with Wilson's interval (95%).
 
     ours: a suite's frame, one row an episode. trials: how far the curve goes; None: to the most
-    that an episode had. One row for each method, model and trial.
+    that an episode had. One row for each method, model and trial; cut: of the episodes that ended
+    within so many trials, those that a budget ended unsolved.
     """
     most = trials or int(ours["trials"].max())
     rows = []
@@ -20,5 +22,6 @@ def success_by_trial(ours: pd.DataFrame, trials: int | None = None) -> pd.DataFr
             solved = int((group["solved"].astype(bool) & (group["trials"] <= trial)).sum())
             low, high = wilson(solved, len(group))
             row = {"method": method, "model": model, "trial": trial, "n": len(group)}
+            row |= count_cut(group[group["trials"] <= trial])
             rows.append({**row, "rate": solved / len(group), "low": low, "high": high})
     return pd.DataFrame(rows)

@@ -7,13 +7,17 @@ import os
 import pkgutil
 import sys
 from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model
+from thread_kit.engines.server import ServerEngine
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS, register_benchmark
+from thread_kit.experiments.executors import ADDRESSES, open_executor
 from thread_kit.prompts import EMPTY, Prompt
 
 
@@ -171,6 +175,28 @@ def add_loading(command: Any) -> None:
     command.add_argument(
         "--context", type=int, default=8192, metavar="TOKENS", help="KV cache size"
     )
+    command.add_argument(
+        "--server",
+        metavar="URL",
+        help="ask a server for the model (llama-server, vLLM; docs/howto/server.md)",
+    )
+
+
+def add_places(command: Any) -> None:
+    """Where episodes are played; `open_place` reads it."""
+    command.add_argument(
+        "--at-once", type=int, default=1, metavar="N", help="episodes side by side"
+    )
+    command.add_argument(
+        "--executor",
+        metavar="ADDRESS",
+        help=f"play them in other processes, each with a model of its own: {ADDRESSES}",
+    )
+
+
+def open_place(options: argparse.Namespace) -> AbstractContextManager[Executor | None]:
+    """The executor that was asked for, or None; raises what `open_executor` raises."""
+    return open_executor(options.executor) if options.executor else nullcontext()
 
 
 def read_budget(options: argparse.Namespace) -> dict[str, int]:
@@ -195,6 +221,8 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
         if not isinstance(engine, Engine):
             raise ValueError(f"{model} makes no engine; give a function that returns one")
         return engine
+    if options.server:
+        return ServerEngine(options.server, model)
     return load_model(
         model,
         adapter=adapter,

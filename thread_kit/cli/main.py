@@ -15,17 +15,20 @@ python -m thread_kit models
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any, TextIO, cast
 
 from thread_kit.cli import gallery, notebooks, reproduce, run, suite
 from thread_kit.cli.arguments import ShortParser, register_own
 from thread_kit.engines.models import MODELS, ModelError, find_file
 from thread_kit.prompts import PromptError
 from thread_kit.trace.episode import Episode, TraceError
+from thread_kit.trace.printable import sanitize
 from thread_kit.views.text import read_text
 
 
@@ -34,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         register_own(arguments)
         options = _make_parser().parse_args(arguments)
-        options.do(options)
+        with contextlib.redirect_stdout(cast(TextIO, _Printable(sys.stdout))):
+            options.do(options)
         sys.stdout.flush()
     except BrokenPipeError:  # `... | head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -47,12 +51,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         RuntimeError,
         ImportError,
     ) as error:
-        print(f"thread_kit: {error}", file=sys.stderr)
+        print(sanitize(f"thread_kit: {error}"), file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
-        print(f"thread_kit: {stop or 'stopped'}", file=sys.stderr)
+        print(sanitize(f"thread_kit: {str(stop) or 'stopped'}"), file=sys.stderr)
         return 130
     return 0
+
+
+class _Printable:
+    """Standard output where no text acts on the terminal: models, files and servers wrote some."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        return self._file.write(sanitize(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 def _make_parser() -> argparse.ArgumentParser:

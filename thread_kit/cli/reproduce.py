@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from thread_kit.cli.arguments import add_loading, add_rules, load_engine
+from thread_kit.cli.arguments import add_loading, add_places, add_rules, load_engine, open_place
 from thread_kit.envs.registry import BENCHMARKS
 
 
@@ -21,6 +21,13 @@ def add_command(commands: Any) -> None:
     parser.add_argument("item", nargs="?", help="table-3, figure-4 ...: as they are listed")
     parser.add_argument("--check", action="store_true", help="whether every item and page holds")
     parser.add_argument(
+        "--plan", action="store_true", help="what it takes with the papers' models: tokens, dollars"
+    )
+    for name in ("prices", "throughput"):
+        parser.add_argument(
+            f"--{name}", type=Path, metavar="FILE", help=f"for --plan (default: data/{name}.csv)"
+        )
+    parser.add_argument(
         "--model", nargs="+", metavar="NAME", help="play it with these, few-shot; else play nothing"
     )
     parser.add_argument(
@@ -31,7 +38,7 @@ def add_command(commands: Any) -> None:
         "--tasks", type=int, metavar="N", help="so many of each benchmark; else the paper's"
     )
     parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy: one run")
-    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes side by side")
+    add_places(parser)
     parser.add_argument("--results", type=Path, metavar="FOLDER", help="(default: runs/reproduce)")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="the page, .md or .html (default: in --results)"
@@ -41,13 +48,16 @@ def add_command(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """List, check, or make one page; raises ValueError for a list that does not hold."""
+    """List, check, plan, or make one page; raises ValueError for a list that does not hold."""
     # Imported here, so that the other commands start without pandas and scipy.
     from thread_kit.analysis.item_checks import check_items
     from thread_kit.analysis.item_list import describe_items
     from thread_kit.analysis.stored_rows import OWN, load_stored_rows
 
     folder = options.results or OWN
+    if options.plan:
+        _print_plan(options, folder)
+        return
     if options.item is not None:
         _make_page(options, folder)
         return
@@ -60,19 +70,50 @@ def run(options: argparse.Namespace) -> None:
 def _make_page(options: argparse.Namespace, folder: Path) -> None:
     from thread_kit.experiments.reproduce import reproduce
 
-    models = {name: partial(load_engine, name, None, options) for name in options.model or ()}
+    models = {
+        _name(model): partial(load_engine, model, None, options) for model in options.model or ()
+    }
     planner = options.planner_model
-    page = reproduce(
-        options.paper,
-        options.item,
-        models or None,
-        planner={planner: partial(load_engine, planner, None, options)} if planner else None,
-        only=options.only,
-        tasks=options.tasks,
-        temperature=options.temperature,
-        rules=[rule for own in BENCHMARKS.values() for rule in own.rules if getattr(options, rule)],
-        at_once=options.at_once,
-        folder=folder,
-    )
+    with open_place(options) as executor:
+        page = reproduce(
+            options.paper,
+            options.item,
+            models or None,
+            planner={_name(planner): partial(load_engine, planner, None, options)}
+            if planner
+            else None,
+            only=options.only,
+            tasks=options.tasks,
+            temperature=options.temperature,
+            rules=[rule for b in BENCHMARKS.values() for rule in b.rules if getattr(options, rule)],
+            at_once=options.at_once,
+            executor=executor,
+            server=options.server,
+            folder=folder,
+        )
     print(page)
     print(page.save(options.out or folder / f"{options.paper}-{options.item}.html"))
+
+
+def _name(model: str) -> str:
+    """What tables call a model: of a file its name."""
+    return Path(model).stem if model.endswith(".gguf") else model
+
+
+def _print_plan(options: argparse.Namespace, folder: Path) -> None:
+    from thread_kit.analysis.paper_items import check_paper, find_item, load_items
+    from thread_kit.analysis.plan import load_throughput, make_plan
+    from thread_kit.analysis.prices import load_prices
+    from thread_kit.analysis.stored_rows import load_stored_rows
+    from thread_kit.views.table import Table
+
+    items = [item for item in load_items() if options.paper in (None, item.paper)]
+    if options.item:
+        items = [find_item(options.paper, options.item)]
+    elif options.paper:
+        check_paper(options.paper)
+    throughput = load_throughput(options.throughput)
+    prices = load_prices(options.prices)
+    print(Table(make_plan(load_stored_rows([folder]), items, prices=prices, throughput=throughput)))
+    print("\ninput, output: millions of tokens. What speed is assumed, in tokens a second:")
+    print(Table(throughput.drop(columns="models")))

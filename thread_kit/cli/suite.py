@@ -11,9 +11,11 @@ from thread_kit.cli.arguments import (
     DefaultsFormatter,
     add_benchmark,
     add_model,
+    add_places,
     add_rules,
     choose_teaching,
     load_engine,
+    open_place,
     read_benchmark,
     read_budget,
     read_rules,
@@ -63,7 +65,7 @@ def add_command(commands: Any) -> None:
         action="store_true",
         help="go on, with larger budgets, with what smaller ones ended in the file",
     )
-    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes side by side")
+    add_places(parser)
     add_model(parser)
     parser.add_argument(
         "--planner-model",
@@ -113,9 +115,13 @@ def run(options: argparse.Namespace) -> None:
         )
         print(suite, flush=True)
         try:
-            rows += suite.run(
-                at_once=options.at_once, retry=options.retry, extend=options.extend
-            ).rows
+            with open_place(options) as executor:
+                rows += suite.run(
+                    at_once=options.at_once,
+                    executor=executor,
+                    retry=options.retry,
+                    extend=options.extend,
+                ).rows
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
                 f"stopped; the same command goes on where it stopped, with what is in {options.out}"

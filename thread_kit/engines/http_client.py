@@ -26,6 +26,7 @@ from httpx_sse import EventSource
 
 from thread_kit.engines.cancel_token import CancelToken
 from thread_kit.engines.engine import EngineError
+from thread_kit.trace.printable import sanitize
 
 MAX_PAUSE = 120.0
 """Seconds: a server that asks for a longer pause than this (Retry-After) is not waited for."""
@@ -126,13 +127,13 @@ class HttpClient:
         self._client.close()
 
     def clean(self, text: str) -> str:
-        """One line of at most 300 characters, without the key or a password in whatever form."""
+        """A line of at most 300 characters that can be printed, without key and password."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         bare = _unescape(text)
         if any(_unescape(secret) in bare for secret in self._secrets):
             return "(not shown: it holds the key)"
-        return " ".join(text.split())[:300]
+        return sanitize(" ".join(text.split())[:300])
 
     @contextmanager
     def _send(

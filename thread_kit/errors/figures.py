@@ -8,7 +8,7 @@ from itertools import cycle
 import pandas as pd
 import plotly.graph_objects as go
 
-from thread_kit.analysis.figures import PATTERNS
+from thread_kit.analysis.figures import add_bars
 from thread_kit.errors.error_types import ErrorType
 from thread_kit.errors.first_error import measure_action_runs
 from thread_kit.trace.episode import Episode
@@ -35,16 +35,10 @@ def count_failures(reviews: pd.DataFrame, episodes: Mapping[str, str]) -> pd.Dat
 def failure_figure(table: pd.DataFrame, reviewer: str) -> go.Figure:
     """Figure 4 of THREAD paper: failures by method and type. table: of `count_failures`."""
     figure = go.Figure()
-    for kind, (colour, _, _), pattern in zip(table.columns, cycle(SERIES), cycle(PATTERNS)):
-        figure.add_trace(
-            go.Bar(
-                x=list(table.index),
-                y=table[kind].tolist(),
-                name=str(kind),
-                marker={"color": colour, "pattern": {"shape": pattern}, "line": {"width": 0}},
-                hovertemplate=f"%{{y}} of %{{x}}: {kind}<extra></extra>",
-            )
-        )
+    for place, kind in enumerate(table.columns):
+        hover = f"%{{y}} of %{{x}}: {kind}<extra></extra>"
+        counts = table[kind].tolist()
+        add_bars(figure, place, str(kind), list(table.index), counts, hovertemplate=hover)
     dress(figure, f"Failed episodes by their first error (reviewer: {reviewer})")
     figure.update_layout(height=440, barmode="stack", showlegend=True)
     lines = [str(name).replace(", ", ",<br>") for name in table.index]

@@ -23,9 +23,8 @@ from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model
 from thread_kit.envs.env import Env
 from thread_kit.envs.registry import BENCHMARKS
-from thread_kit.experiments.explore_form import (
+from thread_kit.experiments.explore_controls import (
     FILE,
-    SetupForm,
     make_choice,
     make_path,
     make_row,
@@ -35,10 +34,12 @@ from thread_kit.experiments.explore_form import (
     set_options,
     show_path,
 )
+from thread_kit.experiments.explore_form import SetupForm
 from thread_kit.experiments.explore_setup import Setup
-from thread_kit.experiments.explore_traces import list_traces, shorten
+from thread_kit.experiments.explore_traces import list_shipped, list_traces, name_of, shorten
+from thread_kit.experiments.method import VisibleRewardMethod
 from thread_kit.experiments.method_registry import method_slug
-from thread_kit.paths import resource
+from thread_kit.experiments.recorded_method import find_recorded_method
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.views.export_html import save_page
@@ -134,14 +135,12 @@ class Explorer(widgets.VBox):
         """Play what is chosen; the model is loaded beside the notebook, which stays alive."""
         setup = self.form.read()
         env = setup.make_env()
-        task = "-".join(str(value) for value in setup.task.values())
+        task = "-".join(str(k if v is True else v) for k, v in setup.task.items())
         name = f"{method_slug(setup.method)}-{setup.benchmark}-{task}-{time.strftime('%H%M%S')}"
         path = (
             self.folder / f"{''.join(c if c.isalnum() or c in '+-_.' else '-' for c in name)}.jsonl"
         )
         self.run_button.disabled = True
-        if (setup.model, setup.adapter) not in self._engines:
-            self._say(f"loading {setup.model} ...")
         begin = partial(self._try, partial(self._begin, setup, env, path))
         # In the context of the click: a kernel's messages say what they are an answer to.
         self._worker = threading.Thread(target=copy_context().run, args=(begin,), daemon=True)
@@ -149,7 +148,8 @@ class Explorer(widgets.VBox):
 
     def _begin(self, setup: Setup, env: Env, path: Path) -> None:
         try:
-            engine = self.load(setup.model, setup.adapter)
+            engine = setup.make_engine(self.load)
+            self._say("")
             session = setup.make_session(engine, env, path)
             self._show(path.stem, ExploredPlayer(session, self, path))
         finally:
@@ -163,25 +163,27 @@ class Explorer(widgets.VBox):
         return [player.wait() for player in self._shown.values()]
 
     def load(self, model: str, adapter: str | None) -> Engine:
-        """A model, once."""
+        """A model, once; while it is loaded, the panel says so."""
         key = model, adapter
         if key not in self._engines:
+            self._say(f"loading {model} ...")
             self._engines[key] = load_model(model, adapter=adapter)
         return self._engines[key]
 
     def load_chosen(self) -> Engine:
         """The model that a saved episode is forked with."""
-        setup = self.form.read()
-        return self.load(setup.model, setup.adapter)
+        engine = self.form.read().make_engine(self.load)
+        self._say("")
+        return engine
 
     def open_saved(self) -> None:
         """Show a saved episode, which can be forked where its task can be made here."""
         path = Path(read_path(self.saved, self.saved_file))
-        if path.stem not in self._shown:
-            episode = Episode.load(path)
-            self._show(path.stem, ExploredPlayer(episode, self, path, env=_make_env(episode)))
+        name = name_of(path)
+        if name not in self._shown:
+            self._show(name, ExploredPlayer(Episode.load(path), self, path))
         else:
-            self._choose(path.stem)
+            self._choose(name)
 
     def save(self, kind: str) -> None:
         """Write what is shown (at the left) as a "page", a "trace" or a "picture"."""
@@ -216,8 +218,8 @@ class Explorer(widgets.VBox):
         self._arrange()
 
     def list_saved(self) -> None:
-        """The traces of the kit, and those of one's own."""
-        traces = list_traces([self.folder, resource("data/episodes")])
+        """One's own traces, and those of the kit."""
+        traces = [*list_traces([self.folder]), *list_shipped()]
         set_options(self.saved, [*((label, str(path)) for label, path in traces), (FILE, FILE)])
 
     def _list_shown(self) -> None:
@@ -255,19 +257,42 @@ class Explorer(widgets.VBox):
 class ExploredPlayer(Player):
     """A player of the panel, which tells it of forks. trace: the file of its episode."""
 
-    def __init__(
-        self, source: Session | Episode, panel: Explorer, trace: Path, *, env: Env | None = None
-    ) -> None:
+    def __init__(self, source: Session | Episode, panel: Explorer, trace: Path) -> None:
         self.panel, self.trace, self.is_live = panel, trace, isinstance(source, Session)
-        super().__init__(source, env=env)
+        super().__init__(source)
 
     def fork(self, at: int | None = None, *, of: int = 0, **changes: Any) -> Session:
         """See `Player`; a saved episode goes on with the model that is chosen in the panel."""
         if not self.is_live and of == 0:
+            changes = recorded_settings(self.episode) | changes
             changes.setdefault("engine", self.panel.load_chosen())
         session = super().fork(at, of=of, **changes)
         self.panel._list_shown()
         return session
+
+
+def recorded_settings(episode: Episode) -> dict[str, Any]:
+    """What a fork of a saved episode cannot read in it: the task from its start, the program.
+
+    Raises ValueError where one of them cannot be made here.
+    """
+    # The task; a question has none.
+    name, env = episode.header.get("environment"), None
+    if name:
+        if name not in BENCHMARKS:
+            raise ValueError(f"the episode acts in {name!r}, which this kit does not know")
+        try:
+            env = BENCHMARKS[name].environment(**episode.header["task"])
+        except Exception as error:
+            raise ValueError(f"its task cannot be made here, so no fork: {error}") from error
+
+    # The program, where it is another method than THREAD.
+    if "program" not in episode.header:
+        return {"env": env}
+    method = find_recorded_method(episode.header, env.examples if env else "")
+    if isinstance(method, VisibleRewardMethod):
+        env.show_reward = True  # type: ignore[union-attr]
+    return {"env": env, "recorded": {"program": method.fixed["program"]}}
 
 
 class _Guard(KeyGuard):
@@ -277,12 +302,3 @@ class _Guard(KeyGuard):
 def name_shown(name: str, fork: int) -> str:
     """What an episode or its fork is called; fork: 0 is the original."""
     return shorten(name) + (f", fork {fork}" if fork else "")
-
-
-def _make_env(episode: Episode) -> Env | None:
-    """The task of a saved episode from its start; None where it cannot be made here."""
-    benchmark = BENCHMARKS.get(str(episode.header.get("environment")))
-    try:
-        return benchmark.environment(**episode.header["task"]) if benchmark else None
-    except Exception:  # a fork says then that it lacks the task
-        return None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
-from math import isfinite
 from typing import Any
 
 import ipywidgets as widgets
@@ -16,7 +14,21 @@ from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.experiments.ablations import ABLATIONS
 from thread_kit.experiments.budgets import CountsActions, budget_of
-from thread_kit.experiments.explore_setup import Setup
+from thread_kit.experiments.explore_controls import (
+    AUTO,
+    FILE,
+    make_choice,
+    make_number,
+    make_path,
+    make_row,
+    on_change,
+    quiet,
+    read_number,
+    read_path,
+    set_options,
+    show_path,
+)
+from thread_kit.experiments.explore_setup import Setup, has_planner
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_registry import TAUGHT, list_methods, load_method, method_slug
 from thread_kit.paths import resource
@@ -34,11 +46,13 @@ UNITS = {
     "depth": "depth",
     "seconds": "seconds",
 }
-EXAMPLES, ADAPTER, FILE = "its own examples", "taught", "a file ..."
+EXAMPLES, ADAPTER = "its own examples", "taught"
+SAME = ""
+"""The planner is the model that does all else."""
 
 
 class SetupForm(widgets.VBox):
-    """Benchmark, task, model, method, prompt, phi and psi, budgets.
+    """Benchmark, task and rules, model, method, planner, prompt, phi and psi, budgets.
 
     code, code_button: the Python code that plays them, and what shows it; for whoever has the form
     to put somewhere.
@@ -54,7 +68,9 @@ class SetupForm(widgets.VBox):
         rows = (
             [self.benchmark, self.split, self.number],
             [self.task_text],
-            [self.model, self.model_file, self.method, self.prompt, self.prompt_file],
+            [self.rules],
+            [self.model, self.model_file, self.method, self.planner, self.planner_file],
+            [self.prompt, self.prompt_file],
             [self.phi, self.psi, self.temperature, self.seed],
             [*self.budgets.values()],
         )
@@ -66,11 +82,15 @@ class SetupForm(widgets.VBox):
         self.benchmark = make_choice("benchmark", [(name, name) for name in BENCHMARKS])
         self.split = make_choice("split")
         self.number = widgets.BoundedIntText(
-            description="task", layout=widgets.Layout(width="10em"), style=_AUTO
+            description="task", layout=widgets.Layout(width="10em"), style=AUTO
         )
         models = [(f"{model.name} ({model.size} MB)", model.name) for model in MODELS.values()]
         self.model = make_choice("model", [*models, (FILE, FILE)])
         self.model_file = make_path("GGUF file")
+        self.planner = make_choice("planner", [("the same model", SAME), *models, (FILE, FILE)])
+        self.planner.tooltip = "another model for the planner (ADaPT paper, Table 4)"
+        self.planner_file = make_path("planner's GGUF file")
+        self.rules = widgets.HBox().add_class("tk-explore-row")
         self.method, self.prompt = make_choice("method"), make_choice("prompt")
         self.prompt_file = make_path(".txt file")
         self.phi, self.psi = (
@@ -78,8 +98,8 @@ class SetupForm(widgets.VBox):
             for kind, known in FUNCTIONS.items()
             if kind in ("phi", "psi")
         )
-        self.temperature, self.seed = _make_number("temperature", "0"), _make_number("seed", "0")
-        self.budgets = {unit: _make_number(label) for unit, label in UNITS.items()}
+        self.temperature, self.seed = make_number("temperature", "0"), make_number("seed", "0")
+        self.budgets = {unit: make_number(label) for unit, label in UNITS.items()}
         self.code_button = widgets.ToggleButton(
             description="Python code", tooltip="show the code that does the same"
         )
@@ -97,7 +117,8 @@ class SetupForm(widgets.VBox):
             self._fill_budgets: [self.prompt],
             self._write_code: [
                 *(self.phi, self.psi, self.temperature, self.seed, self.code_button),
-                *(self.model_file, self.prompt_file, *self.budgets.values()),
+                *(self.planner, self.planner_file, self.model_file, self.prompt_file),
+                *self.budgets.values(),
             ],
         }
         for fill, controls in fills.items():
@@ -113,10 +134,20 @@ class SetupForm(widgets.VBox):
 
     def _fill_splits(self) -> None:
         benchmark = self._benchmark
+        self.rules.children = [self._make_rule(*rule) for rule in benchmark.rules.items()]
         set_options(self.split, ())
         filled = (split for split in benchmark.splits if _has_tasks(benchmark, split))
         set_options(self.split, [(split, split) for split in benchmark.splits], next(filled, None))
         self._fill_numbers()
+
+    def _make_rule(self, name: str, text: str) -> widgets.Checkbox:
+        """What has a task played by other rules, with its whole text: they are few."""
+        words = name.replace("_", " ")
+        layout = widgets.Layout(width="auto")
+        rule = widgets.Checkbox(description=f"{words}: {text}", indent=False, layout=layout)
+        rule.name = name
+        on_change(rule, partial(self._attempt, self._fill_task))
+        return rule
 
     def _fill_numbers(self) -> None:
         self.task_text.value, self.code.value, self._tasks = "", "", ()
@@ -129,7 +160,11 @@ class SetupForm(widgets.VBox):
 
     def _fill_task(self) -> None:
         """The task's text; which methods there are can depend on its type."""
-        env = self._benchmark.environment(**self._task)
+        try:
+            env = self._benchmark.environment(**self._task)
+        except Exception:
+            self.task_text.value = self.code.value = ""  # of the task before
+            raise
         try:
             text, self._examples = env.reset(), env.examples
             self.budgets["actions"].disabled = not isinstance(env, CountsActions)
@@ -162,11 +197,15 @@ class SetupForm(widgets.VBox):
                     field.disabled = unit in method.fixed
         for kind, choice in (("phi", self.phi), ("psi", self.psi)):
             choice.disabled = bool({kind, "program"} & set(method.fixed))
+        self.planner.disabled = not has_planner(method, self._benchmark)
         self._write_code()
 
     def _write_code(self) -> None:
         """The code of what is chosen, and the fields for paths where one is asked for."""
-        pairs = (self.model, self.model_file), (self.prompt, self.prompt_file)
+        pairs = (
+            *((self.model, self.model_file), (self.prompt, self.prompt_file)),
+            (self.planner, self.planner_file),
+        )
         for choice, field in pairs:
             show_path(choice, field)
         self.code.layout.display = None if self.code_button.value else "none"
@@ -184,9 +223,10 @@ class SetupForm(widgets.VBox):
 
     @property
     def _task(self) -> dict[str, Any]:
-        """The arguments of the chosen task; raises what says how to get the data."""
+        """The arguments of the chosen task, by the chosen rules; raises how to get its data."""
         tasks = self._tasks or self._benchmark.tasks(self.split.value)
-        return self._benchmark.arguments(tasks[self.number.value])
+        rules = {rule.name: True for rule in self.rules.children if rule.value}
+        return self._benchmark.arguments(tasks[self.number.value]) | rules
 
     def _find_adapter(self, method: str) -> str | None:
         """The adapter that has taught the model this method on this benchmark."""
@@ -229,13 +269,14 @@ class SetupForm(widgets.VBox):
         taught = self.prompt.value == ADAPTER
         prompt = None if taught or self.prompt.value == EXAMPLES else self.prompt.value
         fields = {unit: field for unit, field in self.budgets.items() if not field.disabled}
-        limits = {unit: _read_number(field) for unit, field in fields.items()}
+        limits = {unit: read_number(field) for unit, field in fields.items()}
         if limits.get("new_tokens", 0) is None:
             raise ValueError(f"{UNITS['new_tokens']} has to be limited: give a whole number")
         actions = limits.pop("actions", None)
         numbers = {"temperature": self.temperature, "seed": self.seed}
-        options = {name: _read_number(field) or 0 for name, field in numbers.items()}
+        options = {name: read_number(field) or 0 for name, field in numbers.items()}
         functions = {"phi": self.phi, "psi": self.psi}
+        plans = not self.planner.disabled and self.planner.value != SAME
         return Setup(
             self.benchmark.value,
             self._task,
@@ -250,6 +291,7 @@ class SetupForm(widgets.VBox):
             },
             {"seed": int(options["seed"]), "temperature": options["temperature"], **limits},
             None if actions is None else int(actions),
+            read_path(self.planner, self.planner_file) if plans else None,
         )
 
     def __repr__(self) -> str:
@@ -258,98 +300,8 @@ class SetupForm(widgets.VBox):
         return f"SetupForm({self.benchmark.value} {task}, {method}, {self.model.value})"
 
 
-_AUTO = {"description_width": "auto"}
-
-
-def make_row(*controls: widgets.Widget) -> widgets.HBox:
-    return widgets.HBox(controls).add_class("tk-explore-row")
-
-
-def make_choice(label: str, options: Sequence[tuple[str, Any]] = ()) -> widgets.Dropdown:
-    layout = widgets.Layout(width="auto", max_width="100%")
-    return widgets.Dropdown(description=label, options=options, layout=layout, style=_AUTO)
-
-
-def _make_number(label: str, value: str = "") -> widgets.Text:
-    """A field for a number; empty is no limit."""
-    return widgets.Text(
-        value,
-        description=label,
-        placeholder="no limit",
-        continuous_update=False,
-        layout=widgets.Layout(width=f"{6 + 0.6 * len(label):.1f}em"),
-        style=_AUTO,
-    )
-
-
-def make_path(label: str) -> widgets.Text:
-    """A field for a path, beside a choice that has one more entry for it."""
-    return widgets.Text(
-        description=label,
-        continuous_update=False,
-        layout=widgets.Layout(width="24em", display="none"),
-        style=_AUTO,
-    )
-
-
-def _read_number(field: widgets.Text) -> int | float | None:
-    """None where the field is empty; raises ValueError."""
-    text = field.value.strip()
-    if not text:
-        return None
-    try:
-        number = float(text)
-        if not isfinite(number):
-            raise ValueError(text)
-        return int(number) if number.is_integer() else number
-    except ValueError:
-        raise ValueError(
-            f"{field.description} is {text!r}, which is no number; give one, or leave the field "
-            "empty for no limit"
-        ) from None
-
-
-def read_path(choice: widgets.Dropdown, field: widgets.Text) -> str:
-    if choice.value != FILE:
-        return choice.value
-    if not field.value.strip():
-        raise ValueError(f"{choice.description} is a file that has no name yet; write its path")
-    return field.value.strip()
-
-
 def _has_tasks(benchmark: Benchmark, split: str) -> bool:
     try:
         return bool(benchmark.tasks(split))
     except Exception:  # its data is not here; whoever chooses it reads why
         return False
-
-
-def show_path(choice: widgets.Dropdown, field: widgets.Text) -> None:
-    """The field for a path is there where it is wanted."""
-    field.layout.display = None if choice.value == FILE else "none"
-
-
-def on_change(control: widgets.ValueWidget, action: Callable[[], object]) -> None:
-    """What to do where a person, and not this module, changes a control."""
-    control.observe(lambda change: getattr(control, "is_quiet", False) or action(), "value")
-
-
-@contextmanager
-def quiet(*controls: Any) -> Iterator[None]:
-    """Changes in here are not a person's."""
-    for control in controls:
-        control.is_quiet = True
-    try:
-        yield
-    finally:
-        for control in controls:
-            control.is_quiet = False
-
-
-def set_options(choice: Any, options: Sequence[tuple[str, Any]], wish: Any = None) -> None:
-    """New options; what was chosen stays where it still can be, else the wish, or the first."""
-    values = [value for _, value in options]
-    wishes = (choice.value, wish, *values)
-    with quiet(choice):
-        choice.options = options
-        choice.value = next((value for value in wishes if value in values), None)

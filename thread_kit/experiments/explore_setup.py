@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import thread_kit
 from thread_kit import exchange
+from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import Engine
+from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.env import Env
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.method_builders import load_planners
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.session.session import Session
 
@@ -30,6 +33,7 @@ class Setup(NamedTuple):
         method's own.
     options: those of a session: budgets, temperature, seed.
     actions: at most so many, where the environment counts them.
+    planner: the model of the method's planner; None for the same one.
     """
 
     benchmark: str
@@ -41,6 +45,7 @@ class Setup(NamedTuple):
     functions: Mapping[str, str]
     options: Mapping[str, Any]
     actions: int | None = None
+    planner: str | None = None
 
     def make_env(self) -> Env:
         """The task; raises what the benchmark does."""
@@ -58,6 +63,14 @@ class Setup(NamedTuple):
             return SessionMethod("thread", BENCHMARKS[self.benchmark].load_prompt(self.prompt))
         return load_method(self.method, examples, taught=self.adapter is not None)
 
+    def make_engine(self, load: Callable[[str, str | None], Engine]) -> Engine:
+        """The model, or two. load: a model by its name or path and its adapter; what it raises."""
+        engine = load(self.model, self.adapter)
+        if self.planner is None:
+            return engine
+        prompts = load_planners(BENCHMARKS[self.benchmark])
+        return EngineByPrompt(engine, dict.fromkeys(prompts, load(self.planner, None)))
+
     def make_session(self, engine: Engine, env: Env, path: str | Path) -> Session:
         """The session, not begun. Raises what `make_method` and `Session` raise."""
         functions = {kind: getattr(exchange, name) for kind, name in self.functions.items()}
@@ -69,17 +82,22 @@ class Setup(NamedTuple):
         # What is imported, and the model.
         imports, adapter = ["import thread_kit as tk"], {"adapter": self.adapter}
         lines = [f"model = {_call('tk.load_model', self.model, **adapter)}"]
+        record = f"BENCHMARKS[{self.benchmark!r}]"
+        if self.planner is not None:
+            imports.append("from thread_kit.experiments.method_builders import load_planners")
+            planner = _call("tk.load_model", self.planner, adapter=None)
+            lines.append(f"planners = dict.fromkeys(load_planners({record}), {planner})")
+            lines.append("model = tk.EngineByPrompt(model, planners)")
 
         # The task: by its public name, if it has one.
         environment = BENCHMARKS[self.benchmark].environment
         name = f"tk.{environment.__name__}"
-        record = f"BENCHMARKS[{self.benchmark!r}]"
         is_public = getattr(thread_kit, environment.__name__, None) is environment
         made = _call(name if is_public else f"{record}.environment", **self.task)
         lines.append(f"task = {made}")
         if self.actions is not None:
             lines.append(f"task.max_actions = {self.actions!r}")
-        if not is_public or self.prompt is not None:
+        if not is_public or self.prompt is not None or self.planner is not None:
             imports.append("from thread_kit.envs.registry import BENCHMARKS")
 
         # The method, and the session that it makes.
@@ -98,6 +116,16 @@ class Setup(NamedTuple):
         options = {"path": str(path)} | _without_defaults(self.options) | functions
         lines.append(f"session = {_call('method', *parts, **options)}")
         return "\n".join([*sorted(imports, key=_order), "", *lines, "tk.watch(session)"])
+
+
+def has_planner(method: SessionMethod, benchmark: Benchmark) -> bool:
+    """Whether a method has a planner, which can be another model than the rest of it."""
+    try:
+        planners = {prompt.sha256 for prompt in load_planners(benchmark)}
+    except FileNotFoundError:
+        return False
+    prompts = (method.prompt, *method.fixed.get("prompts", ()))
+    return not planners.isdisjoint(prompt.sha256 for prompt in prompts)
 
 
 class Name(str):

@@ -1,4 +1,4 @@
-"""Saved episodes in folders, with what each is in a line; of a trace only its header is read."""
+"""Saved episodes with what each is in a line; of a trace in a folder only its header is read."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from thread_kit.paths import resource
 from thread_kit.trace.jsonl import MALFORMED, parse_line
+from thread_kit.trace.printable import sanitize
+from thread_kit.trace.shipped import FOLDER, list_episodes
 
 LISTED = 100
 """Of a folder so many are listed, the newest."""
+
+HEADER = 2**24
+"""Bytes of a first line, at most: a header has the few-shot prompts and their tokens."""
 
 SHOWN = 40
 """Characters of a name, at most."""
@@ -20,19 +26,36 @@ def list_traces(folders: Iterable[Path]) -> list[tuple[str, Path]]:
 
     A folder that is not there has none.
     """
-    found = []
+    traces: list[tuple[str, Path]] = []
     for folder in folders:
-        paths = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True)
+        paths = [path for path in folder.glob("*.jsonl") if path.is_file()]  # no pipe, no lost link
+        paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         headers = ((path, read_first_line(path)) for path in paths[:LISTED])
-        found += [(describe_header(h, path), path) for path, h in headers if "thread_kit" in h]
-    return found
+        traces += [(describe_header(h, path), path) for path, h in headers if "thread_kit" in h]
+    return traces
+
+
+def list_shipped() -> list[tuple[str, Path]]:
+    """The episodes of the gallery, by what is to be seen in them."""
+    return [
+        (
+            f"{shipped.title} ({shipped.benchmark}, {shipped.method})",
+            resource(FOLDER) / shipped.file,
+        )
+        for shipped in list_episodes()
+    ]
+
+
+def name_of(path: Path) -> str:
+    """The name of a trace: its file's without what says that it is one."""
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")
 
 
 def read_first_line(path: Path) -> dict[str, Any]:
     """The header of a trace; empty for what is none."""
     try:
         with path.open("rb") as file:
-            header = parse_line(file.readline())
+            header = parse_line(file.readline(HEADER))
     except (OSError, *MALFORMED):
         return {}
     return header if isinstance(header, dict) else {}
@@ -44,9 +67,10 @@ def describe_header(header: dict[str, Any], path: Path) -> str:
     parts = task.values() if isinstance(task, dict) else ["" if task is None else task]
     words = " ".join(map(str, [header.get("environment") or "question", *parts]))
     name = model.get("name", "") if isinstance(model, dict) else ""
-    return ", ".join(filter(None, (shorten(words), shorten(str(name)), shorten(path.stem))))
+    return ", ".join(filter(None, (shorten(words), shorten(str(name)), shorten(name_of(path)))))
 
 
 def shorten(text: str) -> str:
     """A name of at most `SHOWN` characters."""
+    text = sanitize(text)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"

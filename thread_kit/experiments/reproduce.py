@@ -2,6 +2,7 @@
 
     tk.reproduce("thread-v2", "table-3")  # the published table, and ours beside it; plays nothing
     tk.reproduce("thread-v2", "table-3", "qwen2.5-coder-1.5b", tasks=40)
+    tk.reproduce("thread-v2", "table-2", "Meta-Llama-3-8B", server="http://gpu:8000", at_once=32)
 
 Methods have the few-shot prompts and the budgets of their papers. What has been played already is
 not played again, whichever item it was played for: a file of results has all that is played alike.
@@ -9,25 +10,25 @@ not played again, whichever item it was played for: a file of results has all th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 
 from thread_kit.analysis.item_differences import count_printed
 from thread_kit.analysis.item_page import ItemPage, make_page
 from thread_kit.analysis.paper_items import PaperItem, find_item
-from thread_kit.analysis.stored_rows import OWN, load_stored_rows
+from thread_kit.analysis.stored_rows import OWN, load_stored_rows, record_command
 from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model
+from thread_kit.engines.server import ServerEngine
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method import Method, PerTaskMethod
 from thread_kit.experiments.method_builders import load_planners
-from thread_kit.experiments.method_registry import (
-    has_trials,
-    load_method,
-)
+from thread_kit.experiments.method_registry import has_trials, load_method
 from thread_kit.experiments.suite import Suite
 
 TRIALS = "trials"
@@ -47,6 +48,8 @@ def reproduce(
     temperature: float = 0.0,
     rules: Sequence[str] = (),
     at_once: int = 1,
+    executor: Executor | None = None,
+    server: str | None = None,
     folder: str | Path = OWN,
     progress: bool = True,
 ) -> ItemPage:
@@ -57,65 +60,94 @@ def reproduce(
     Plan-and-Execute (ADaPT paper, Table 4). only: the kit's names of benchmarks and methods, where
     not all of the item's are to be played. tasks: so many of each benchmark, evenly spread; None:
     as many as the paper has. temperature: at 0 repeated runs would be the same, and one is played.
-    rules: of the benchmarks that have them (`Benchmark.rules`). folder: of results and traces.
+    rules: of the benchmarks that have them (`Benchmark.rules`). at_once, executor: as in
+    `Suite.run`. server: the address where a model is found by its name (`ServerEngine`); else it is
+    loaded. folder: of results, traces, and runs.csv: which command has made which file.
 
     Raises ValueError for an unknown item or one that nobody can play here, and what playing raises.
     """
-    found = find_item(paper, item)
+    wanted = find_item(paper, item)
     if model is not None:
-        _play(
-            found,
-            _name_models(model),
-            _name_models(planner) if planner is not None else {},
+        models = _name_models(model, server)
+        planners = _name_models(planner, server) if planner is not None else {}
+        command = _write_command(wanted, models, planners, only, tasks, temperature, rules, server)
+        for suite in _make_suites(
+            wanted,
+            models,
+            planners,
             only=only,
             tasks=tasks,
-            seeds=found.runs if temperature > 0 else 1,
-            rules=rules,
-            at_once=at_once,
-            folder=Path(folder),
             temperature=temperature,
-            progress=progress,
-        )
-    return make_page(found, load_stored_rows([folder]))
+            rules=rules,
+            folder=Path(folder),
+        ):
+            record_command(suite.path, command)
+            suite.run(at_once=at_once, executor=executor, progress=progress)
+    return make_page(wanted, load_stored_rows([folder]))
+
+
+def _write_command(
+    item: PaperItem,
+    models: Iterable[str],
+    planners: Iterable[str],
+    only: Sequence[str],
+    tasks: int | None,
+    temperature: float,
+    rules: Sequence[str],
+    server: str | None,
+) -> str:
+    """The command line that plays the same; where and how many at once is left to who plays it."""
+    options = {
+        "--model": models,
+        "--planner-model": planners,
+        "--only": only,
+        "--tasks": [tasks] if tasks else [],
+        "--temperature": [temperature] if temperature else [],
+        "--server": ["URL"] if server else [],
+    }
+    words = ["python", "-m", "thread_kit", "reproduce", item.paper, item.item]
+    for option, values in options.items():
+        if values := list(map(str, values)):
+            words += [option, *values]
+    return shlex.join([*words, *(f"--{rule.replace('_', '-')}" for rule in rules)])
 
 
 def _name_models(
-    model: str | Mapping[str, Engine | Loader],
+    model: str | Mapping[str, Engine | Loader], server: str | None
 ) -> Mapping[str, Engine | Loader]:
     """By name; shown examples, so that a model that the kit has taught is played bare, too."""
-    if isinstance(model, str):
-        name = Path(model).stem if model.endswith(".gguf") else model
-        return {name: partial(load_model, model, adapter=None)}
-    return model
+    if not isinstance(model, str):
+        return model
+    if server is not None:
+        return {model: partial(ServerEngine, server, model)}
+    name = Path(model).stem if model.endswith(".gguf") else model
+    return {name: partial(load_model, model, adapter=None)}
 
 
-def _play(
+def _make_suites(
     item: PaperItem,
     models: Mapping[str, Engine | Loader],
     planners: Mapping[str, Engine | Loader],
     *,
     only: Sequence[str],
     tasks: int | None,
-    seeds: int,
-    rules: Sequence[str],
-    at_once: int,
-    folder: Path,
     temperature: float,
-    progress: bool,
-) -> None:
-    """Run or resume a suite for each benchmark of an item that is registered."""
+    rules: Sequence[str],
+    folder: Path,
+) -> Iterator[Suite]:
+    """A suite for each benchmark of an item that is registered."""
     for benchmark in _choose_benchmarks(item, only):
         chosen = _list_tasks(item, benchmark, tasks, rules)
-        Suite(
+        yield Suite(
             folder / f"{_name_file(item, benchmark, rules, temperature)}.jsonl",
             methods=_load_methods(item, benchmark, chosen[0], set(only) & set(item.methods)),
             models=_pair(models, planners, benchmark),
             environment=benchmark.environment,
             tasks=chosen,
-            seeds=range(seeds),
+            seeds=range(item.runs if temperature > 0 else 1),
             traces=True,
             options={"temperature": temperature},
-        ).run(at_once=at_once, progress=progress)
+        )
 
 
 def _name_file(
@@ -168,7 +200,7 @@ def _load_methods(
     examples = env.examples
     env.close()
     methods: list[Method] = []
-    for name in (known for known in item.known_methods() if not only or known in only):
+    for name in (known for known in item.find_methods(benchmark) if not only or known in only):
         # Figure 6 of StateFlow paper gives all of its methods as many trials.
         many = item.study == TRIALS and has_trials(name)
         most = budget_of("stateflow+reflexion", benchmark.name)["trials"].value if many else None

@@ -55,6 +55,20 @@ _COLUMNS: dict[str, type | tuple[type, ...]] = {
 }
 """What every row has, whichever version wrote it."""
 
+_NUMBERS = """
+reward threads depth mean_depth actions calls prompt_tokens reused evaluated generated seconds
+at_once temperature trials k_max
+"""
+_OTHERS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(
+        ("environment", "status", "detail", "state", "trace", "was", "extends"), (str,)
+    ),
+    **dict.fromkeys(_NUMBERS.split(), (int, float)),
+    **dict.fromkeys(("solvable", "claimed", "out_of_actions"), (bool,)),
+    **dict.fromkeys(("budget", "others"), (dict,)),
+}
+"""What a row of some version has: it is this, or null."""
+
 
 RENAMED = {
     "stateflow": "sf_chat",
@@ -101,6 +115,12 @@ def _check_row(row: Any) -> None:
     for name, kind in _COLUMNS.items():
         if not isinstance(row[name], kind) or (kind is int and isinstance(row[name], bool)):
             raise TypeError(f"{name} is {row[name]!r:.60}")
+    for name, value in row.items():
+        kinds = _OTHERS.get(name)
+        if kinds and value is not None and type(value) not in kinds:
+            raise TypeError(f"{name} is {value!r:.60}")
+        if type(value) is int and abs(value) >= 2**63:  # of which no table can be made
+            raise TypeError(f"{name} is {value!r:.60}")
     Key.of(row)
 
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from thread_kit.code_lines import LINE_CHARACTERS, is_variable_name
+from thread_kit.exchange import INSTANTIATED_CHARACTERS
 from thread_kit.methods.common import Answer, ask, own_text, verdict, with_break, write_reply
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
@@ -207,7 +208,8 @@ def run_step(running: Running, code: str) -> Generator[Request, Any, str | None]
         executed: Executed = yield Execute(("exec(_code)",))
         match executed.variables.get("wanted"):
             case ["act" | "ask" as kind, str(text)] if running.left > 0:
-                answer = yield from running.answer(kind, text)
+                # A plan of some tokens could ask for megabytes.
+                answer = yield from running.answer(kind, text[:INSTANTIATED_CHARACTERS])
             case _:
                 return executed.error
         if running.is_over:

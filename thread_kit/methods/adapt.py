@@ -52,17 +52,19 @@ def adapt(
     look: str = "",
     carry: bool = False,
     progress: Progress = START,
+    task: str = "",
     k: int = 1,
 ) -> Steps:
     """ADAPT(T, k), where T is the thread's context and its prompt is the executor's.
 
     planner: the planner's prompt. max_depth: d_max; the paper's is 4 on TextCraft, 3 elsewhere.
     iterations, start: as in `react`, for each executor.
-    look: an action that shows the planner where it is (appendix A, WebShop: the page).
+    look: an action that shows the planner where it is, with the sub-tasks that executors have
+        failed at (appendix A and G, WebShop: the page, and "information from previous run").
     carry: each executor begins where the last one that succeeded has left the environment, and the
         last action of that one is the first thing that it reads (appendix A, ALFWorld): what failed
         is undone. progress: of those before, from above.
-    k: the level of this thread.
+    task, k: the sub-task and the level of this thread.
     """
     # completed = executor(T)
     if carry:
@@ -70,7 +72,7 @@ def adapt(
     known = progress.known if carry else ""
     executed = yield from react(thread, iterations=iterations, start=start, known=known)
     success = executed.status.is_end and completed(executed.printed or "")
-    progress = progress.after(executed, success)
+    progress = progress.after(executed, success, task)
     Y = executed.sequence
     # if k > d_max then return False: each sub-task would, so none has to be planned.
     if success or progress.won is not None or k >= max_depth:
@@ -84,7 +86,7 @@ def adapt(
         Y += thread.instruction(with_break(Y, f"> {look} {thread.dialect.listen}"))
         seen = (yield Act(look)).strip()
         Y += thread.observed(seen)
-        context = f"{seen}\n{context}"
+        context = f"{seen}\nFailed so far: {', '.join(progress.failed) or 'nothing'}\n{context}"
     Y, text, _ = yield from ask(thread, Y, "plan", context, program=write_reply, prompt=planner)
     plan = parse_plan(text)
     if plan is None:
@@ -96,10 +98,10 @@ def adapt(
         nonlocal Y, progress
         if progress.won is not None:
             return progress.won
-        task = plan.steps[step]
-        context = subtask(thread.context, task)
-        program = partial(child, iterations=iterations, start=start, progress=progress)
-        Y, text, finished = yield from ask(thread, Y, task, context, program=program)
+        part = plan.steps[step]
+        context = subtask(thread.context, part)
+        program = partial(child, iterations=iterations, start=start, progress=progress, task=part)
+        Y, text, finished = yield from ask(thread, Y, part, context, program=program)
         progress = finished.variables.get("progress", progress)  # none of one that was cut
         return completed(text)
 
@@ -118,7 +120,7 @@ def k_max(episode: Episode) -> int | None:
     """
     program = episode.header.get("program")
     facts = program if isinstance(program, dict) else {"name": program}
-    if facts["name"] not in ("adapt", "react"):
+    if facts.get("name") not in ("adapt", "react"):
         return None
     prompts = episode.header.get("prompts", {})
     planners = {sha for sha, prompt in prompts.items() if prompt["name"] == facts.get("planner")}
@@ -139,7 +141,7 @@ def claims_success(episode: Episode) -> bool | None:
     """
     program = episode.header.get("program")
     while isinstance(program, dict):
-        program = program.get("actor") or program["name"]
+        program = program.get("actor") or program.get("name")
     if program not in JUDGING or episode.dialect.code:
         return None
     spans = episode.threads[0].sequence.spans if episode.threads else ()

@@ -60,21 +60,23 @@ class Progress:
 
     actions: of those that succeeded, in order; known: the last of them and what was observed, as
         steps stand in a thread. Failures hand nothing on.
+    failed: the sub-tasks at which executors failed, in order; a planner that looks reads them.
     won: once the environment is over, whether its task is won: by its own word, or else by that of
         the executor which ended it. None before.
     """
 
     actions: tuple[str, ...] = ()
     known: str = ""
+    failed: tuple[str, ...] = ()
     won: bool | None = None
 
-    def after(self, executor: Finished, success: bool) -> Progress:
-        """With what an executor (`methods/react.py`) has done."""
+    def after(self, executor: Finished, success: bool, task: str = "") -> Progress:
+        """With what an executor (`methods/react.py`) has done; task: the sub-task it was given."""
         won = executor.variables.get("won")
         if not success:
-            return replace(self, won=won)
+            return replace(self, failed=(*self.failed, *([task] if task else [])), won=won)
         actions = (*self.actions, *executor.variables.get("actions", ()))
-        return Progress(actions, last_step(executor.sequence), won)
+        return Progress(actions, last_step(executor.sequence), self.failed, won)
 
 
 START = Progress()

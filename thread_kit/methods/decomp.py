@@ -28,7 +28,7 @@ from thread_kit.prompts import Prompt
 from thread_kit.requests import ENDS, Act, Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
-CALL = re.compile(r"\s*\[(\w+)\]\s*(.+?)\s*")
+CALL = re.compile(r"\[(\w+)\]\s*(.+)")
 
 
 def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int = 60) -> Steps:
@@ -48,7 +48,7 @@ def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int
             answer = own_text(Sequence((generated.span,)), dialect).rpartition("\n")[2]
             return Finished(Y, ENDS[generated.stop], {}, code.printed or answer)
         line = dialect.bare(Y.last_line)
-        if call := CALL.fullmatch(line):
+        if call := CALL.fullmatch(line.strip()):
             name, task = call.groups()
             if name not in handlers:
                 known = ", ".join(handlers)

@@ -8,11 +8,12 @@ embeddings has to be downloaded, and the same text is always found.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from thread_kit.trace.jsonl import replace_file, take_lines, to_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +56,25 @@ class Guideline:
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
-    """The records of a memory; raises FileNotFoundError, and ValueError for what is no JSONL."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines if line.strip()]
-    except ValueError as error:
-        raise ValueError(f"{path} is no memory: {error}") from error
+    """The records of a memory; raises FileNotFoundError, and ValueError naming the bad line."""
+    data = path.read_bytes().rstrip()
+    lines = data.split(b"\n") if data else []
+    what = "no record of a memory"
+    return take_lines(lines, _take_record, name=str(path), what=what, error=ValueError)
+
+
+def _take_record(record: Any) -> dict[str, Any]:
+    if not isinstance(record, dict):
+        raise TypeError(f"{record!r:.80} is no JSON object")
+    return record
 
 
 def write_records(path: Path, records: Iterable[Any]) -> None:
     """Write logs or guidelines, or dictionaries, one a line."""
     rows = [record if isinstance(record, dict) else asdict(record) for record in records]
-    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    with replace_file(path) as part:  # a model has written some of it: ASCII takes every text
+        part.write_text("".join(to_line(row) + "\n" for row in rows), encoding="ascii")
 
 
 class Index:

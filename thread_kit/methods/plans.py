@@ -14,12 +14,13 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
-from thread_kit.code_lines import expression
+from thread_kit.code_lines import LINE_CHARACTERS, expression
 from thread_kit.requests import Request
 
-# Nine digits at most: Python turns no text of thousands of digits into a number.
-STEP = re.compile(r"^\W*Step (\d{1,9}): *(\S.*?)\s*$", re.MULTILINE | re.IGNORECASE)
-ORDER = re.compile(r"^\W*Execution order: *(\S.*?)\s*$", re.MULTILINE | re.IGNORECASE)
+# Nine digits at most: Python turns no text of thousands of digits into a number. Neither pattern
+# looks at a character twice: ten thousand spaces or empty lines would take minutes.
+STEP = re.compile(r"^[^\w\n]*Step (\d{1,9}): *(\S.*)", re.MULTILINE | re.IGNORECASE)
+ORDER = re.compile(r"^[^\w\n]*Execution order: *(\S.*)", re.MULTILINE | re.IGNORECASE)
 
 Logic = int | tuple[str, tuple["Logic", ...]]
 """The number of a step; or "AND" or "OR", and what it combines."""
@@ -46,14 +47,16 @@ def parse_plan(text: str) -> Plan | None:
         number = int(step[1])
         if number in steps or (order and steps and step.start() > order.start()):
             break
-        steps[number] = step[2]
+        steps[number] = step[2].rstrip()
     if not steps:
         return None
-    logic = _parse_logic(order[1], steps) if order else None
+    logic = _parse_logic(order[1].rstrip(), steps) if order else None
     return Plan(steps, ("AND", tuple(steps)) if logic is None else logic)
 
 
 def _parse_logic(text: str, steps: dict[int, str]) -> Logic | None:
+    if len(text) > LINE_CHARACTERS:
+        return None
     text = re.sub(r"(?i)\bstep (\d+)", r"_\1", text.rstrip("."))
     text = re.sub(r"(?i)\b(and|or)\b", lambda match: match[0].lower(), text)
     try:

@@ -25,7 +25,7 @@ from thread_kit.prompts import Prompt
 from thread_kit.requests import ENDS, Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
-REMAINING = re.compile(r"^\s*(?:\d+[.)]|-)\s*(\S.*?)\s*$", re.MULTILINE)
+REMAINING = re.compile(r"^[^\S\n]*(?:\d+[.)]|-)\s*(\S.*)", re.MULTILINE)
 
 NO_SUBTASK = "There is no sub-task here; list what remains, as '1. ...'."
 
@@ -58,9 +58,10 @@ def tdag(
         if not remaining:
             Y += thread.instruction(thread.dialect.closed(NO_SUBTASK))
             continue
-        context = subtask(thread.context, remaining[0])
+        task = remaining[0].rstrip()
+        context = subtask(thread.context, task)
         # agent = generate_agent(t_i)
-        Y += thread.instruction(thread.dialect.closed(remaining[0]))
+        Y += thread.instruction(thread.dialect.closed(task))
         Y, about, _ = yield from ask(
             thread, Y, "agent", context, program=write_reply, prompt=generator
         )

@@ -16,6 +16,7 @@ from typing import Any, final
 
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.replay import ReplayError
+from thread_kit.trace.printable import sanitize
 
 ERROR_CHARACTERS = 2_000  # of an error's own text
 FRAMES = 8  # of a traceback: the innermost
@@ -23,6 +24,19 @@ EXPECTED = (EngineError, ReplayError, OSError)
 """What can happen to programs without a mistake: their message says all, without a traceback."""
 
 _LOG = logging.getLogger("thread_kit")
+
+
+class _Printable(logging.Filter):
+    """An error can hold what a model wrote: no character of a record acts on the console."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = sanitize(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = sanitize(logging.Formatter().formatException(record.exc_info))
+        return True
+
+
+_LOG.addFilter(_Printable())
 
 
 def describe_error(error: BaseException) -> str:

@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 
+UNPACKED = 256 * 2**20
+"""Bytes that a compressed trace may come to: five times what an episode can within the budgets."""
+
+
 class TraceError(ValueError):
     """A file is not a trace that this version can open."""
 
@@ -295,9 +299,18 @@ class Episode:
         Raises FileNotFoundError, or TraceError naming the line and what is wrong with it.
         """
         path = Path(path)
-        data = path.read_bytes()
         try:
-            text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
+            if path.suffix == ".gz":
+                with gzip.open(path) as file:
+                    data = file.read(UNPACKED + 1)
+            else:
+                data = path.read_bytes()
+            if path.suffix == ".gz" and len(data) > UNPACKED:
+                raise TraceError(
+                    f"{path} comes to more than {UNPACKED / 2**20:.0f} MiB; if you trust it, open "
+                    "what gunzip makes of it"
+                )
+            text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise TraceError(f"{path} is no trace: not UTF-8 text ({error.reason})") from error
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:

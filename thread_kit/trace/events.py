@@ -7,14 +7,21 @@ all that they say: `Token` and `Prefilling`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
 from thread_kit.dialect import Stop
 from thread_kit.requests import Status
-from thread_kit.sequence import Provenance, Span
+from thread_kit.sequence import Span
+from thread_kit.trace.fields import (
+    Read,
+    or_none,
+    read_as,
+    read_count,
+    read_number,
+    read_span,
+    read_text,
+)
 from thread_kit.trace.jsonl import MALFORMED, parse_line, to_line
 
 OF_CHILD = "(what the child named)"
@@ -33,9 +40,9 @@ class TokenProbs(NamedTuple):
         """From a line of a trace; raises ValueError or TypeError."""
         chance, marks, top = data
         return cls(
-            _read_number(chance),
-            {mark: _read_number(share) for mark, share in marks.items()},
-            tuple((_read_text(text), _read_number(share)) for text, share in top),
+            read_number(chance),
+            {mark: read_number(share) for mark, share in marks.items()},
+            tuple((read_text(text), read_number(share)) for text, share in top),
         )
 
 
@@ -344,66 +351,32 @@ def _check_tokens(call: GeneratedSpan) -> None:
         raise ValueError(f"there are {len(call.logprobs)} logprobs for {tokens} tokens")
 
 
-Read = Callable[[Any], Any]
-"""Reads one kind of field back; raises one of `MALFORMED` for whatever else stands there."""
-
-
-def _read_as(*kinds: type) -> Read:
-    def read(value: Any) -> Any:
-        if type(value) not in kinds:
-            raise TypeError(f"{value!r:.60} is no {kinds[0].__name__}")
-        return value
-
-    return read
-
-
-_read_text = _read_as(str)
-
-
-def _read_number(value: Any) -> float:
-    """A number that a float has room for; a whole one stays an int."""
-    if type(value) not in (float, int) or not math.isfinite(value):
-        raise TypeError(f"{value!r:.60} is no number")
-    return value
-
-
-def _read_int(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < 2**63:
-        raise TypeError(f"{value!r:.60} is no count")
-    return value
-
-
-def _read_span(value: Any) -> Span:
-    provenance, text, tokens = value
-    return Span(Provenance(provenance), _read_text(text), tuple(map(_read_int, tokens)))
-
-
-def _or_none(read: Read) -> Read:
-    return lambda value: None if value is None else read(value)
-
-
 _READ: dict[str, Read] = {
-    "Span": _read_span,
+    "Span": read_span,
     "Stop": Stop,
     "Status": Status,
-    "str": _read_text,
-    "str | None": _or_none(_read_text),
-    "int": _read_int,
-    "int | None": _or_none(_read_int),
-    "float": _read_number,
-    "float | None": _or_none(_read_number),
-    "bool": _read_as(bool),
-    "dict[str, Any]": _read_as(dict),
-    "tuple[str, ...]": lambda value: tuple(map(_read_text, value)),
-    "tuple[int, ...]": lambda value: tuple(map(_read_int, value)),
+    "str": read_text,
+    "str | None": or_none(read_text),
+    "int": read_count,
+    "int | None": or_none(read_count),
+    "float": read_number,
+    "float | None": or_none(read_number),
+    "bool": read_as(bool),
+    "dict[str, Any]": read_as(dict),
+    "tuple[str, ...]": lambda value: tuple(map(read_text, value)),
+    "tuple[int, ...]": lambda value: tuple(map(read_count, value)),
     "tuple[TokenProbs, ...]": lambda value: tuple(map(TokenProbs.read, value)),
 }
 """How each kind of field is read back."""
 
 _FIELDS: dict[type[Event], list[tuple[str, Read, bool]]] = {
     kind: [
-        (one.name, _READ[str(one.type)], (one.default, one.default_factory) != (MISSING, MISSING))
-        for one in fields(kind)
+        (
+            item.name,
+            _READ[str(item.type)],
+            (item.default, item.default_factory) != (MISSING, MISSING),
+        )
+        for item in fields(kind)
     ]
     for kind in KINDS.values()
 }

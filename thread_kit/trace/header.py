@@ -171,6 +171,15 @@ def _is_dict_with(**checks: Check) -> Check:
 
 
 _is_text = _is_a(str)
+
+
+def _is_program(value: Any) -> bool:
+    """The name of a program, or what it was made with (`describe_program`)."""
+    while isinstance(value, dict) and _is_text(value.get("name", "")):
+        value = value.get("actor", "")
+    return _is_text(value)
+
+
 _MARKS: dict[str, Check] = {
     "actions": _is_list_of(_is_text),
     "code": _is_a(bool),
@@ -179,13 +188,16 @@ _MARKS: dict[str, Check] = {
 _FITS: dict[str, Check] = {
     "model": _is_a(dict),
     "environment": _is_a(str, type(None)),
-    "prompts": _is_dict_of(_is_dict_with(text=_is_text, tokens=_is_list_of(_is_token))),
+    "prompts": _is_dict_of(
+        _is_dict_with(name=_is_text, text=_is_text, tokens=_is_list_of(_is_token))
+    ),
     "dialect": lambda marks: (
         isinstance(marks, dict)
         and all(_MARKS.get(name, _is_text)(mark) for name, mark in marks.items())
     ),
     "exchange": _is_dict_of(_is_text),
     "scope": _is_text,
+    "program": _is_program,
     "limits": _is_dict_of(lambda limit: limit is None or _is_number(limit)),
     "sampling": _is_dict_of(_is_number),
     "versions": _is_dict_of(_is_text),

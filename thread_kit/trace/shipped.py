@@ -6,6 +6,8 @@ data/episodes/index.csv has a line for each, in the order of the gallery.
 from __future__ import annotations
 
 import csv
+import os
+import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -14,6 +16,7 @@ from thread_kit.paths import resource
 from thread_kit.trace.episode import Episode
 
 FOLDER = "data/episodes"
+_NAME = re.compile(r"\w[\w.-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,17 @@ class ShippedEpisode:
 
 
 def list_episodes() -> list[ShippedEpisode]:
-    """The episodes that come with the kit."""
+    """The episodes that come with the kit; raises ValueError naming a line that lists none."""
+    episodes = []
     with resource(f"{FOLDER}/index.csv").open(encoding="utf-8", newline="") as file:
-        return [ShippedEpisode(**_parse(row)) for row in csv.DictReader(file)]
+        for row in (rows := csv.DictReader(file)):
+            try:
+                episodes.append(ShippedEpisode(**_parse(row)))
+            except (ValueError, TypeError, KeyError) as error:
+                raise ValueError(
+                    f"{file.name}, line {rows.line_num}: no episode ({error})"
+                ) from error
+    return episodes
 
 
 def open_episode(name: str) -> Episode:
@@ -58,5 +69,9 @@ def open_episode(name: str) -> Episode:
 
 
 def _parse(row: dict[str, str]) -> dict[str, Any]:
+    # Of a page that is written, and of a file that is read.
+    is_file = os.path.normpath(f"{FOLDER}/{row['file']}").startswith("data" + os.sep)
+    if not _NAME.fullmatch(row["name"]) or not is_file:
+        raise ValueError(f"{row['name']!r} is no name, or {row['file']!r} no file of data/")
     reward = float(row["reward"]) if row["reward"] else None
     return {**row, "reward": reward, "threads": int(row["threads"])}

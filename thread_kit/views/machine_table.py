@@ -16,6 +16,8 @@ from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Ended, Event, Instructed
 from thread_kit.trace.header import describe_program
+from thread_kit.trace.jsonl import MALFORMED
+from thread_kit.trace.printable import sanitize
 
 TAG = r"^\s*\[(\w+(?: \w+)?)\]"
 """How a state begins in a thread's sequence (`methods/state_outputs.py`, `methods/sf_chat.py`)."""
@@ -87,12 +89,18 @@ def read_table(source: Any, whole: Any = None) -> MachineTable:
     whole: the machine with all states, or an episode of it, whose order is that of the table; None:
     those that are left out come last. Raises ValueError for an episode of another method.
     """
-    if isinstance(source, Episode):
-        machine = _find_machine(source.header.get("program"))
-        if machine is None:
-            raise ValueError("no state machine played this episode: its method is no StateFlow")
-    else:
-        machine = describe_program(source)
+    if not isinstance(source, Episode):
+        return _make_table(describe_program(source), whole)
+    machine = _find_machine(source.header.get("program"))
+    if machine is None:
+        raise ValueError("no state machine played this episode: its method is no StateFlow")
+    try:  # of a file that anybody may have written
+        return _make_table(_sanitize(machine), whole)
+    except MALFORMED as error:
+        raise ValueError(f"the trace's state machine is none: {error!r:.200}") from error
+
+
+def _make_table(machine: Any, whole: Any) -> MachineTable:
     left_out = {name: _resolve(name, machine["rerouted"]) for name in machine["rerouted"]}
     states = {name: _describe(state) for name, state in machine["states"].items()}
     states |= dict.fromkeys(left_out, "")
@@ -105,6 +113,8 @@ def read_table(source: Any, whole: Any = None) -> MachineTable:
         for target, when in _list_transitions(state, machine["final"][0])
     ]
     start = _resolve(machine["start"], machine["rerouted"])
+    if start not in states or not machine["final"]:
+        raise ValueError(f"it starts in {start!r} and ends in {machine['final']!r}")
     return MachineTable(states, start, tuple(machine["final"]), tuple(transitions), left_out)
 
 
@@ -114,6 +124,18 @@ def _find_machine(program: Any) -> Any:
         return None
     machine = program.get("machine")
     return machine if isinstance(machine, dict) else _find_machine(program.get("actor"))
+
+
+def _sanitize(data: Any) -> Any:
+    """Data of which no text acts on a page or a terminal; a number becomes its text."""
+    match data:
+        case dict():
+            return {sanitize(key): _sanitize(value) for key, value in data.items()}
+        case list():
+            return [_sanitize(value) for value in data]
+        case int() | float():
+            return str(data)
+    return data if data is None else sanitize(data)
 
 
 def _resolve(name: str, rerouted: Mapping[str, str]) -> str:

@@ -143,13 +143,21 @@ class Container:
         return self._ask(argv, folder, self.seconds)
 
     def inspect(self, script: str) -> str:
-        """What a script of our own prints in there."""
-        return self._ask(_shell(script)).output
+        """What a script of our own prints in there, with as much time as a command has.
+
+        Raises RuntimeError where a command has left what makes it take longer.
+        """
+        ran = self._ask(_shell(script), seconds=SECONDS)
+        if ran.stopped == "time":
+            raise RuntimeError("the container cannot be looked into")
+        return ran.output
 
     def _ask(self, argv: list[str], folder: str = "/", seconds: float = PATIENCE) -> Ran:
         request = {"argv": argv, "cwd": folder, "env": ENVIRONMENT, "seconds": seconds}
         limits = {"output": OUTPUT, "processes": PROCESSES, "memory": MEMORY}
         sizes = {"AS": MEMORY, "FSIZE": DISK}
+        if not self.close.alive:
+            raise RuntimeError("the container is gone")
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         watch = threading.Timer(seconds + PATIENCE, self._process.kill)
@@ -159,10 +167,13 @@ class Container:
             self._process.stdin.write(json.dumps({**request, **limits, **sizes}).encode() + b"\n")
             self._process.stdin.flush()
             reply: dict[str, Any] = json.loads(self._process.stdout.readline(2 * OUTPUT + 1_000))
-            output = base64.b64decode(reply["output"]).decode(errors="replace")
-            return Ran(output, int(reply["status"]), str(reply.get("stopped", "")))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            output = base64.b64decode(reply["output"])[:OUTPUT].decode(errors="replace")
+            return Ran(output, int(reply["status"]), str(reply.get("stopped", ""))[:100])
+        except Exception as error:  # nothing that comes out of there is taken for granted
             raise RuntimeError(self._describe(error)) from error
+        except BaseException:  # what it would still send is not the reply to the next command
+            self.close()
+            raise
         finally:
             watch.cancel()
 

@@ -27,7 +27,7 @@ Changes = Mapping[tuple[str, str], str]
 
 def read_changes(container: Container) -> Changes:
     """What git sees in a container, and the md5 sums of what was added."""
-    words = container.inspect("git status --short").split()
+    words = container.inspect("git -c core.fsmonitor=false status --short").split()
     # A path with a space falls apart here, as in the official code (which then can break down).
     changes = list(zip(words[1::2], words[0::2], strict=False))
     added = [path for path, kind in changes if kind in ADDED]

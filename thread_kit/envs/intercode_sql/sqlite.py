@@ -89,7 +89,7 @@ class SqliteEngine(SqlEngine):
             self._process = _Process({"script": self.database.script, **self._settings})
         try:
             reply = self._process.ask({"sql": statement, "rows": ROWS, "characters": CHARACTERS})
-        except (OSError, EOFError, ValueError):  # it was stopped, or does not answer as it should
+        except Exception:  # it was stopped, or does not answer as it should
             self.close()
             return Output(None, TOO_LONG)
         except BaseException:  # what it would still send is not the reply to the next statement
@@ -134,7 +134,8 @@ class _Process:
         if not self._pipe.poll(PATIENCE):
             raise TimeoutError("no answer")
         reply = json.loads(self._pipe.recv_bytes(REPLY_BYTES))
-        if not isinstance(reply, dict):
+        texts = [reply.get("error") or "", *(reply.get("rows") or ())]
+        if not all(isinstance(text, str) for text in texts):
             raise ValueError("no reply")
         return reply
 

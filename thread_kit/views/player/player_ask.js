@@ -16,7 +16,11 @@ class Asking {
     this.thread = thread;
     this.element.hidden = thread === undefined;
     if (thread !== undefined) this.build(thread, recording.about.marks);
-    if (had) (this.area ?? view.element).focus({ preventScroll: true });
+    // Between two calls of a person there is no field: the player keeps the focus for the next one.
+    if (had && thread === undefined) view.element.focus({ preventScroll: true });
+    else if (had || (this.hadFocus && document.activeElement === view.element))
+      this.area.focus({ preventScroll: true });
+    this.hadFocus = had && thread === undefined;
   }
 
   build(thread, marks) {

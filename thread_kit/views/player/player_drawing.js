@@ -200,8 +200,10 @@ class Drawing {
     element.setAttribute("aria-selected", isOpen);
     if (hasChildren) element.setAttribute("aria-expanded", isExpanded);
     else element.removeAttribute("aria-expanded");
+    // What is to be seen comes first: whoever speaks to the page says that.
+    const acts = actions.length ? `, ${actions.length} ${actions.length > 1 ? "actions" : "action"}` : "";
     const tokens = `${number(thread.usage.generated)} tokens generated`;
-    element.setAttribute("aria-label", `thread ${thread.id}, ${thread.status_text}, ${tokens}: ${thread.label}`);
+    element.setAttribute("aria-label", `thread ${thread.id}${acts}, ${thread.status_text}, ${tokens}: ${thread.label}`);
     const body = thread.is_cut
       ? draw("rect", { class: "tk-shape", x: -r, y: -r, width: 2 * r, height: 2 * r })
       : draw("circle", { class: "tk-shape", r });

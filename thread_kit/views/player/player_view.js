@@ -167,11 +167,11 @@ class View {
       this.open = this.partners(id);
   }
 
-  // The threads of the row in which a thread of the last side stands.
+  // The threads of the row in which a thread stands; the main ones belong together from the start.
   partners(id, side = this.states.length - 1) {
     if (this.states.length === 1) return [id];
     const row = rowsOf(this.states).find(({ ids }) => ids[side] === id);
-    return row ? row.ids : this.states.map((_, k) => (k === side ? id : null));
+    return row ? row.ids : this.states.map((_, k) => (k === side || id === "0" ? id : null));
   }
 
   // What a person chose: from now on nothing else is opened.

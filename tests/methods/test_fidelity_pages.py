@@ -1,0 +1,62 @@
+"""Each method has its entry in docs/fidelity, and each few-shot prompt says what it has seen."""
+
+from __future__ import annotations
+
+import re
+
+from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.experiments.method_registry import LEFT_OUT, list_methods
+from thread_kit.paths import resource
+
+
+def rows(page: str) -> list[list[str]]:
+    """The cells of a page's tables."""
+    lines = resource(f"docs/{page}").read_text(encoding="utf-8").split("\n")
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if "|" in line]
+
+
+def test_every_method_has_a_page():
+    listed = {
+        name: row[2] for row in rows("fidelity.md") for name in re.findall(r"`([^`]+)`", row[0])
+    }
+    methods = {name for name in list_methods() if LEFT_OUT not in name}
+    methods |= {"thread, no variables"}  # no state is left out there
+    assert set(listed) == methods
+    for name, link in listed.items():
+        page = re.search(r"\((fidelity/.+\.md)\)", link)[1]
+        assert resource(f"docs/{page}").is_file(), name
+
+
+def test_every_prompt_says_what_it_has_seen():
+    seen = {
+        (folder, benchmark)
+        for row in rows("fidelity/prompts.md")
+        if len(row) == 4
+        for folder in row[0].split(", ")
+        for benchmark in row[1].split(", ")
+    }
+    shipped = set()
+    for file in resource("prompts").rglob("*.txt"):
+        benchmark = file.stem.partition("-")[0]
+        if benchmark in BENCHMARKS:
+            shipped.add((file.parent.name, benchmark))
+    assert seen - {("prompts", "benchmark"), ("---", "---")} == shipped | {("rap", "webshop")}
+
+
+ACTORS = ("thread/alfworld-*", "react/alfworld-*", "adapt/alfworld-[ae]*", "sf_chat/alfworld-*")
+"""Prompts of whoever acts in ALFWorld; DecomP's and AdaPlanner's are named below."""
+
+
+def test_whoever_acts_in_a_household_is_shown_the_same_mistake():
+    """Its mending is part of no method, so all have it (docs/fidelity/prompts.md)."""
+    prompts = resource("prompts")
+    files = {file for actor in ACTORS for file in prompts.glob(f"{actor}.txt")}
+    files -= {*prompts.glob("*/*-split.txt"), prompts / "thread/alfworld-main.txt"}
+    files |= {prompts / "decomp/alfworld-find.txt", *prompts.glob("adaplanner/alfworld-*.txt")}
+    files -= {prompts / "adaplanner/alfworld-ask.txt"}
+    assert len(files) > 40
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        assert "Nothing happens." in text, file
+        if file.parent.name != "adaplanner":
+            assert text.count("That is not its whole name.") >= 1, file

@@ -1,0 +1,170 @@
+"""No serious or critical finding of axe-core in what the kit shows, light and dark.
+
+axe-core (tests/vendor) checks WCAG's rules that a program can check: names, roles, contrast, focus.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+import pytest
+from helpers.jupyter import Notebook, jupyterlab, write_notebook
+from playwright.sync_api import Page, expect
+
+import thread_kit as tk
+from thread_kit.paths import resource
+from thread_kit.views.export_html import save_page
+from thread_kit.views.gallery import write_gallery
+
+VENDOR = Path(__file__).parents[1] / "vendor" / "axe-core"
+SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
+
+FIND = """async (selector) => {
+    const { violations } = await axe.run(selector, { resultTypes: ["violations"] });
+    return violations
+        .filter(({ impact }) => ["serious", "critical"].includes(impact))
+        .flatMap(({ id, nodes }) => nodes.map(({ html, any, all, none }) =>
+            `${id}: ${[...any, ...all, ...none].map(({ message }) => message)[0]} ${html}`));
+}"""
+
+SCHEMES = pytest.mark.parametrize("scheme", ["light", "dark"])
+
+
+def find_faults(page: Page, selector: str = "html") -> list[str]:
+    """What axe-core finds in a part of a page that is serious or critical."""
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate((VENDOR / "axe.min.js").read_text("utf-8"))
+    return page.evaluate(FIND, selector)
+
+
+def test_axe_core_is_unmodified_and_has_its_licence():
+    digest = hashlib.sha256((VENDOR / "axe.min.js").read_bytes()).hexdigest()
+    assert digest == SHA256
+    assert "Mozilla Public License, version 2.0" in (VENDOR / "LICENSE").read_text("utf-8")
+
+
+@pytest.mark.browser
+def test_a_fault_is_found(browser):
+    page = browser.new_page()
+    page.set_content('<html lang="en"><title>a</title><main><button></button></main></html>')
+    (fault,) = find_faults(page)
+    assert fault.startswith("button-name: ")
+    page.close()
+
+
+def open_everything(player) -> None:
+    """All that a player shows at once: the keys, what passed, variables, the form of a fork."""
+    player.locator(".tk-row").nth(1).click()
+    for summary in player.locator(".tk-pane summary").all():
+        summary.click()
+
+
+@pytest.mark.browser
+@SCHEMES
+@pytest.mark.parametrize("figure", ["Tree", "Supplemental work"])
+def test_a_page_in_a_file(browser, tmp_path, scheme, figure):
+    episode = tk.Episode.load(resource("data/episodes/acacia-fence-gate.jsonl"))
+    page = browser.new_page(viewport={"width": 1200, "height": 900}, color_scheme=scheme)
+    page.goto(save_page(episode, tmp_path / "page.html").as_uri())
+    player = page.locator(".tk-player")
+    open_everything(player)
+    page.get_by_role("button", name=figure).first.click()
+    assert find_faults(page) == []
+    page.get_by_role("button", name="Keys and colours").click()
+    expect(page.get_by_role("region", name="keys and colours")).to_be_visible()
+    assert find_faults(page) == []
+    page.keyboard.press("Escape")
+    page.get_by_label("timeline").fill("200")
+    assert find_faults(page) == []
+    page.close()
+
+
+@pytest.mark.browser
+@SCHEMES
+def test_a_page_with_a_fork_beside_its_original(browser, tmp_path, scheme):
+    player = tk.watch(
+        tk.Session(
+            tk.ScriptedEngine(["So, I need it. =>", "print('x')\n#END#", "#END#", "#END#"]),
+            context="go",
+        )
+    )
+    player.wait()
+    player.fork(2, calls=1)
+    player.wait(of=1)
+    page = browser.new_page(viewport={"width": 1200, "height": 900}, color_scheme=scheme)
+    page.goto(save_page(player, tmp_path / "page.html").as_uri())
+    page.get_by_role("tab", name="Fork 1").click()
+    assert find_faults(page) == []
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gallery")
+    write_gallery(folder)
+    return folder
+
+
+@pytest.mark.browser
+@SCHEMES
+def test_the_gallery(browser, gallery, scheme):
+    page = browser.new_page(viewport={"width": 1200, "height": 900}, color_scheme=scheme)
+    # The index, and a page of each status and of a method with a panel of its own.
+    for name in ("index", "mojang-banner", "warm-mug", "shop-on-harbour-street", "blue-ice-lats"):
+        page.goto((gallery / f"{name}.html").as_uri())
+        page.locator("main").first.wait_for()
+        assert find_faults(page) == [], name
+    page.close()
+
+
+SESSION = """\
+import thread_kit as tk
+
+person = tk.HumanEngine(tk.ScriptedEngine(["print('4')\\n#END#"] * 4))
+player = tk.watch(tk.Session(person, context="Sharpen it. =>"))
+player"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("notebooks")
+    shutil.copy(resource("notebooks/00_explore.ipynb"), folder)
+    write_notebook(folder / "player.ipynb", [SESSION])
+    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
+        yield address
+
+
+@pytest.mark.browser
+def test_the_panel_and_a_saved_episode_in_it(browser, lab):
+    notebook = Notebook(browser, lab, "00_explore.ipynb")
+    notebook.run_all()
+    page, panel = notebook.page, notebook.page.locator(".tk-explore")
+    expect(panel.locator("pre").first).to_contain_text("Goal: craft")
+    panel.get_by_role("button", name="Python code").click()
+    panel.get_by_role("button", name="Open", exact=True).click()
+    panel.locator(".tk-row").first.wait_for()
+    open_everything(panel.locator(".tk-player"))
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        notebook.theme(theme)
+        assert find_faults(page, ".tk-explore") == [], theme
+    page.close()
+
+
+@pytest.mark.browser
+def test_the_player_its_forms_and_a_person_who_writes(browser, lab):
+    notebook = Notebook(browser, lab, "player.ipynb")
+    notebook.run_all()
+    page, player = notebook.page, notebook.page.locator(".tk-player")
+    page.get_by_label("write as thread 0").fill("n = 4\nSo, I need {n}. =>")
+    page.get_by_role("button", name="Write", exact=True).click()
+    page.get_by_label("write as thread 1").wait_for()
+    open_everything(player)
+    for button in ("Ablations", "Fork here"):
+        page.get_by_label("timeline").fill("3")
+        player.get_by_role("button", name=button).click()
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        notebook.theme(theme)
+        assert find_faults(page, ".tk-player") == [], theme
+    page.close()

@@ -1,0 +1,38 @@
+"""Figures of results as SVG, without a browser."""
+
+from __future__ import annotations
+
+import re
+
+import plotly.graph_objects as go
+import pytest
+
+from thread_kit.views.figure_image import draw_svg
+
+
+def read_texts(svg: str) -> list[str]:
+    return re.findall(r">([^<>]+)</text>", svg)
+
+
+def test_bars_are_drawn_with_their_names_and_the_same_each_time():
+    figure = go.Figure(
+        [
+            go.Bar(x=["a", "b"], y=[1, 2], name="first", marker={"color": "#0072b2"}),
+            go.Bar(x=["a"], y=[3], name="second", marker={"pattern": {"shape": "/"}}),
+        ],
+        {"title": {"text": "A title<br>of two"}, "barmode": "stack"},
+    )
+    svg = draw_svg(figure)
+    assert {"a", "b", "first", "second", "A title", "of two"} <= set(read_texts(svg))
+    assert svg == draw_svg(figure)
+
+
+def test_an_axis_keeps_its_own_labels():
+    figure = go.Figure(go.Scatter(x=[1, 2], y=[1, 100], name="line", mode="lines+markers"))
+    figure.update_yaxes(type="log", tickvals=[1, 10, 100], ticktext=["1", "10", "100"], title="n")
+    assert {"1", "10", "100", "n", "line"} <= set(read_texts(draw_svg(figure)))
+
+
+def test_what_has_no_picture_is_named():
+    with pytest.raises(ValueError, match="a trace of the kind 'pie' has no picture here"):
+        draw_svg(go.Figure(go.Pie(values=[1])))

@@ -1,0 +1,20 @@
+"""Texts as they may be printed, whoever wrote them."""
+
+from __future__ import annotations
+
+_SUBSTITUTES = {
+    **{code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"},
+    0x7F: 0x2421,
+    **dict.fromkeys(range(0x80, 0xA0), 0xFFFD),
+    **dict.fromkeys(range(0xD800, 0xE000), 0xFFFD),
+    **dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029], 0xFFFD),
+}
+
+
+def sanitize(text: str) -> str:
+    """Text without the characters that act on a page or a terminal instead of being read.
+
+    Control characters become their pictures (an escape reads "␛"); halves of surrogate pairs,
+    which no file or page can hold, and marks that turn the direction of writing become "\ufffd".
+    """
+    return text.translate(_SUBSTITUTES)
