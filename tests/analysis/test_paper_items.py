@@ -143,8 +143,8 @@ def test_a_page_can_be_made_again_and_says_where_its_rows_are_from():
 )
 def test_a_page_says_where_a_paper_contradicts_itself(paper, item, here, elsewhere):
     page = make_page(find_item(paper, item), ROWS)
-    said = f"the paper contradicts itself**, {elsewhere}: {here} ("
-    assert said in page.markdown
+    remark = f"the paper contradicts itself**, {elsewhere}: {here} ("
+    assert remark in page.markdown
     assert elsewhere in page.html
     assert elsewhere in str(page)
 
@@ -180,7 +180,13 @@ def test_a_saved_page_opens_without_a_network(tmp_path):
     picture = (tmp_path / "page.svg").read_text("utf-8")
     assert "misread results" in picture
     assert not re.search(r'(href|src)="http', picture)
-    assert page.save(tmp_path / "page.md").read_text("utf-8") == page.markdown
+    written = page.save(tmp_path / "page.md").read_text("utf-8")
+    assert "](page.svg)" in written
+    unlinked = [re.sub(r"!?\[.*?\]\(.*?\)", "", text) for text in (written, page.markdown)]
+    assert unlinked[0].replace("\n\n\n", "\n") == unlinked[1].replace("\n\n\n", "\n")
+    links = re.findall(r"\]\(([^)#]+)", written)
+    assert len(links) > 3
+    assert all((tmp_path / link).exists() for link in links)
 
 
 def test_the_list_says_how_many_items_have_which_state():

@@ -257,7 +257,10 @@ def test_a_fork_can_stand_beside_any_episode(panel):
 
 @pytest.mark.parametrize(
     "name",
-    ["prismarine-plan", "prismarine-tdag", "acacia-fence-gate-taught-react", "blue-ice-reflexion"],
+    [
+        *("prismarine-plan", "prismarine-tdag", "acacia-fence-gate-taught-react"),
+        *("blue-ice-lats", "blue-ice-reflexion", "books-never-lent"),
+    ],
 )
 def test_a_saved_episode_of_another_method_can_be_forked(panel, monkeypatch, name):
     monkeypatch.setattr(module, "load_model", lambda *_, **options: ScriptedEngine(give_up))
@@ -285,6 +288,14 @@ def test_where_a_saved_episode_cannot_be_forked_the_player_says_why(panel, monke
     assert player._tracks[0].now["notice"] == (
         "the episode was played by react, with prompts or settings that no method has now, so "
         "nothing can go on from it; choose the method, and press Run"
+    )
+    monkeypatch.setitem(episode.header["task"], "number", 19)
+    panel.saved_file.value = str(episode.save(tmp_path / "other.jsonl"))
+    panel.open_button.click()
+    player = list(panel._shown.values())[-1]
+    ask_fork(player)
+    assert player._tracks[0].now["notice"] == (
+        "its task asks for something else here than it did when it was played"
     )
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
     panel.saved.value = next(v for v in values(panel.saved) if "data/episodes/adapt-qwen" in v)

@@ -118,6 +118,23 @@ def test_a_cluster_of_two_workers_plays_what_one_process_plays(tmp_path, schedul
     assert len(traces) == 4
 
 
+def test_without_an_item_all_of_a_paper_is_played_and_what_is_not_here_is_said(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    command = ["reproduce", "adapt", "--model", "helpers.suites:shown_oracle", "--tasks", "1"]
+    command += ["--only", "react", "react-hybrid", "--results", str(tmp_path)]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert "ADaPT, Table 1 on alfworld\n  left out: no ALFWorld games in" in text
+    assert f"ADaPT, Table 3 on textcraft\n  {tmp_path / 'adapt-table-3.html'}" in text
+    assert (tmp_path / "adapt-figure-7.svg").exists()
+    assert {row["method"] for row in Results.load(tmp_path / "textcraft.jsonl").rows} == {"react"}
+    command[3] = "helpers.suites:nothing_such"
+    assert main(command) == 2
+    assert "nothing_such" in capsys.readouterr().err
+
+
 def test_an_executor_that_there_is_not_is_named(tmp_path, capsys):
     command = ["reproduce", "thread-v2", "table-3", "--results", str(tmp_path), "--executor"]
     assert main([*command, "ssh://somewhere"]) == 2

@@ -20,10 +20,10 @@ import pytest
 
 def command() -> list[str]:
     """What starts a llama-server here; [] where there is none."""
-    if given := os.environ.get("THREAD_KIT_LLAMA_SERVER"):
-        return shlex.split(given)
-    if found := shutil.which("llama-server"):
-        return [found]
+    if words := os.environ.get("THREAD_KIT_LLAMA_SERVER"):
+        return shlex.split(words)
+    if path := shutil.which("llama-server"):
+        return [path]
     if importlib.util.find_spec("xllamacpp"):
         return [sys.executable, str(Path(__file__).with_name("llama_server.py"))]
     return []

@@ -8,8 +8,10 @@ import threading
 
 import pytest
 
+from thread_kit import code_lines
 from thread_kit.dialect import QA, Dialect
 from thread_kit.engines.engine import EngineError
+from thread_kit.engines.human import HumanEngine
 from thread_kit.engines.models import load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.textcraft.env import TextCraft
@@ -237,3 +239,39 @@ def test_an_interrupt_in_a_prefill_leaves_the_engine_usable(monkeypatch):
 def test_a_cache_that_no_machine_can_hold_is_refused():
     with pytest.raises(EngineError, match="smaller context"):
         load_model(context=2_000_000_000)
+
+
+@pytest.mark.parametrize("make", [lambda: ScriptedEngine(["never"]), lambda: person()])
+def test_an_engine_that_is_closed_while_a_session_waits_ends_it(make):
+    engine = make()
+    session = Session(engine, context="go")
+    engine.begin = lambda *a, begin=engine.begin, **o: (begin(*a, **o), engine.close())[0]
+    session.run(progress=False)
+    assert isinstance(session.error, EngineError)
+    assert session.episode.status is Status.FAILED
+    assert "load it again" in session.episode.detail
+
+
+def person() -> HumanEngine:
+    return HumanEngine(ScriptedEngine([]))
+
+
+def test_code_that_is_never_complete_is_not_read_anew_at_each_call(monkeypatch):
+    read, parse = [], code_lines._parse
+
+    def count(source, mode):
+        read.append(len(source))
+        return parse(source, mode)
+
+    monkeypatch.setattr(code_lines, "_parse", count)
+
+    def characters_read(calls: int) -> int:
+        read.clear()
+        code_lines._blocks.cache_clear()
+        asks = [f"x{n} = [\n" + "[1,\n" * 50 + " =>" for n in range(calls)]
+        replies = [reply for ask in asks for reply in (ask, "#END#")]
+        session = Session(ScriptedEngine(replies), context="go", dialect=QA, calls=2 * calls)
+        assert session.run(progress=False).usage.calls == 2 * calls
+        return sum(read)
+
+    assert characters_read(20) < 2.2 * characters_read(10)

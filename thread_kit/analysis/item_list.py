@@ -35,7 +35,7 @@ def list_items(frame: pd.DataFrame, paper: str | None = None) -> pd.DataFrame:
     rows = []
     for item in load_items():
         if paper in (None, item.paper):
-            found = find_state(item, frame)
+            state = find_state(item, frame)
             parts = list_parts([item])
             plan = price_parts(played, [part._replace(model="") for part in parts])
             rows.append(
@@ -43,9 +43,9 @@ def list_items(frame: pd.DataFrame, paper: str | None = None) -> pd.DataFrame:
                     "paper": item.paper,
                     "item": item.item,
                     "title": item.title,
-                    "state": str(found.state),
-                    "rows": found.rows,
-                    "reasons": "; ".join(found.reasons),
+                    "state": str(state.state),
+                    "rows": state.rows,
+                    "reasons": "; ".join(state.reasons),
                     "needs": item.needs,
                     "episodes": int(plan["episodes"].sum()),
                     "hours": float(count_hours(plan, rate).sum()),

@@ -34,7 +34,7 @@ code { font-size: 90%; background: #8882; padding: 0 0.25em; }
 a { color: #0072b2; } @media (prefers-color-scheme: dark) { a { color: #56b4e9; } }
 """
 
-_LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
+_LINK = re.compile(r"\[([^\]]+)\]\(([^):]+)\)")  # to a file, and so never a script
 _NUMBER = re.compile(r"[-\d.,%± ]*")
 
 

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from thread_kit.cli.arguments import add_loading, add_places, add_rules, load_engine, open_place
+from thread_kit.cli.arguments import (
+    add_loading,
+    add_places,
+    add_rules,
+    import_object,
+    is_own,
+    load_engine,
+    open_place,
+)
+from thread_kit.engines.models import ModelError
 from thread_kit.envs.registry import BENCHMARKS
+
+if TYPE_CHECKING:
+    from thread_kit.analysis.item_page import ItemPage
+    from thread_kit.analysis.paper_items import PaperItem
 
 
 def add_command(commands: Any) -> None:
@@ -17,8 +32,10 @@ def add_command(commands: Any) -> None:
         "reproduce", help="list the papers' tables and figures; play one and write its page"
     )
     parser.set_defaults(do=run)
-    parser.add_argument("paper", nargs="?", help="thread-v2, thread-v1, stateflow or adapt")
-    parser.add_argument("item", nargs="?", help="table-3, figure-4 ...: as they are listed")
+    parser.add_argument(
+        "paper", nargs="?", help="thread-v2, thread-v1, stateflow or adapt; none is all of them"
+    )
+    parser.add_argument("item", nargs="?", help="table-3, figure-4 ...; none is all of them")
     parser.add_argument("--check", action="store_true", help="whether every item and page holds")
     parser.add_argument(
         "--plan", action="store_true", help="what it takes with the papers' models: tokens, dollars"
@@ -28,7 +45,7 @@ def add_command(commands: Any) -> None:
             f"--{name}", type=Path, metavar="FILE", help=f"for --plan (default: data/{name}.csv)"
         )
     parser.add_argument(
-        "--model", nargs="+", metavar="NAME", help="play it with these, few-shot; else play nothing"
+        "--model", nargs="+", metavar="NAME", help="play with these, few-shot; else play nothing"
     )
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="NAME", help="these of its benchmarks and methods"
@@ -48,7 +65,7 @@ def add_command(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """List, check, plan, or make one page; raises ValueError for a list that does not hold."""
+    """List, check, plan, make one page or all; raises ValueError for a list that does not hold."""
     # Imported here, so that the other commands start without pandas and scipy.
     from thread_kit.analysis.item_checks import check_items
     from thread_kit.analysis.item_list import describe_items
@@ -59,7 +76,13 @@ def run(options: argparse.Namespace) -> None:
         _print_plan(options, folder)
         return
     if options.item is not None:
-        _make_page(options, folder)
+        with open_place(options) as executor:
+            page = _reproduce(options, folder, executor, options.paper, options.item, options.only)
+        print(page)
+        print(page.save(options.out or _place(folder, options.paper, options.item)))
+        return
+    if options.model:
+        _play_all(options, folder)
         return
     frame = load_stored_rows([folder])
     if options.check and (problems := check_items(frame)):
@@ -67,32 +90,75 @@ def run(options: argparse.Namespace) -> None:
     print(describe_items(frame, options.paper))
 
 
-def _make_page(options: argparse.Namespace, folder: Path) -> None:
+def _reproduce(
+    options: argparse.Namespace,
+    folder: Path,
+    executor: Executor | None,
+    paper: str,
+    item: str,
+    only: Sequence[str],
+) -> ItemPage:
+    """The page of an item, played with what the command line says."""
     from thread_kit.experiments.reproduce import reproduce
 
-    models = {
-        _name(model): partial(load_engine, model, None, options) for model in options.model or ()
-    }
-    planner = options.planner_model
+    models, planners = (
+        {_name(name): partial(load_engine, name, None, options) for name in names or ()}
+        for names in (options.model, options.planner_model and [options.planner_model])
+    )
+    return reproduce(
+        paper,
+        item,
+        models or None,
+        planner=planners or None,
+        only=only,
+        tasks=options.tasks,
+        temperature=options.temperature,
+        rules=[rule for b in BENCHMARKS.values() for rule in b.rules if getattr(options, rule)],
+        at_once=options.at_once,
+        executor=executor,
+        server=options.server,
+        folder=folder,
+    )
+
+
+def _play_all(options: argparse.Namespace, folder: Path) -> None:
+    """Play every item, or those of one paper, and write its page; what cannot be played is said.
+
+    Raises ModelError, and what playing raises beside a benchmark's or a method's absence.
+    """
+    for name in filter(is_own, options.model):
+        import_object(name)  # no reason to leave every item out
     with open_place(options) as executor:
-        page = reproduce(
-            options.paper,
-            options.item,
-            models or None,
-            planner={_name(planner): partial(load_engine, planner, None, options)}
-            if planner
-            else None,
-            only=options.only,
-            tasks=options.tasks,
-            temperature=options.temperature,
-            rules=[rule for b in BENCHMARKS.values() for rule in b.rules if getattr(options, rule)],
-            at_once=options.at_once,
-            executor=executor,
-            server=options.server,
-            folder=folder,
-        )
-    print(page)
-    print(page.save(options.out or folder / f"{options.paper}-{options.item}.html"))
+        for item in _list_items(options):
+            for benchmark in item.find_benchmarks() if item.study else ():
+                chosen = [name for name in options.only if name in (*item.methods, benchmark.name)]
+                only = [benchmark.name, *chosen]
+                if options.only and not chosen:
+                    continue
+                print(f"{item.label} on {benchmark.name}", flush=True)
+                try:
+                    page = _reproduce(options, folder, executor, item.paper, item.item, only)
+                except ModelError:
+                    raise
+                except (ValueError, OSError, ImportError) as error:
+                    print(f"  left out: {error}", flush=True)
+                else:
+                    print(f"  {page.save(_place(folder, item.paper, item.item))}", flush=True)
+
+
+def _place(folder: Path, paper: str, item: str) -> Path:
+    return folder / f"{paper}-{item}.html"
+
+
+def _list_items(options: argparse.Namespace) -> Sequence[PaperItem]:
+    """The item, the paper's items, or all; raises ValueError for what there is not."""
+    from thread_kit.analysis.paper_items import check_paper, find_item, load_items
+
+    if options.item:
+        return [find_item(options.paper, options.item)]
+    if options.paper:
+        check_paper(options.paper)
+    return [item for item in load_items() if options.paper in (None, item.paper)]
 
 
 def _name(model: str) -> str:
@@ -101,19 +167,14 @@ def _name(model: str) -> str:
 
 
 def _print_plan(options: argparse.Namespace, folder: Path) -> None:
-    from thread_kit.analysis.paper_items import check_paper, find_item, load_items
     from thread_kit.analysis.plan import load_throughput, make_plan
     from thread_kit.analysis.prices import load_prices
     from thread_kit.analysis.stored_rows import load_stored_rows
     from thread_kit.views.table import Table
 
-    items = [item for item in load_items() if options.paper in (None, item.paper)]
-    if options.item:
-        items = [find_item(options.paper, options.item)]
-    elif options.paper:
-        check_paper(options.paper)
     throughput = load_throughput(options.throughput)
     prices = load_prices(options.prices)
-    print(Table(make_plan(load_stored_rows([folder]), items, prices=prices, throughput=throughput)))
+    rows, items = load_stored_rows([folder]), _list_items(options)
+    print(Table(make_plan(rows, items, prices=prices, throughput=throughput)))
     print("\ninput, output: millions of tokens. What speed is assumed, in tokens a second:")
     print(Table(throughput.drop(columns="models")))

@@ -286,6 +286,10 @@ def recorded_settings(episode: Episode) -> dict[str, Any]:
         except Exception as error:
             raise ValueError(f"its task cannot be made here, so no fork: {error}") from error
 
+    # The same number can be another task, where data was installed or not.
+    if env and 0 in episode.threads and env.reset() not in episode.threads[0].context.text:
+        raise ValueError("its task asks for something else here than it did when it was played")
+
     # The program, where it is another method than THREAD.
     if "program" not in episode.header:
         return {"env": env}

@@ -153,6 +153,7 @@ class Replay:
         """What must be the same when an event happens again."""
         data = to_json(event)
         data.pop("traceback", None)  # whoever mends a function moves its lines
+        data.pop("restored", None)  # says why, which older traces do not
         if isinstance(event, ExecutedLine) and event.line == OF_CHILD and event.error:
             data["error"] = event.error.rpartition("\n")[2]
         if not self.same_tokens:

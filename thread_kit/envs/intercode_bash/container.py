@@ -11,6 +11,8 @@ line, and 40 hostile commands):
 - what a command leaves running: ended with it
 - signals to the process that executes commands, its memory: refused
 - commands that break their own container (deleted programs of its root): errors
+- settings that make a look at its changes wait (git's monitor): ignored, or an error in time
+- whatever a reply holds: read as an enemy's
 
 Not covered: defects of the kernel or of bubblewrap. Without bubblewrap nothing is executed.
 """
