@@ -275,6 +275,7 @@ def test_a_torn_trace_goes_on_where_it_was_torn(tmp_path):
         assert happened(resumed.run(progress=False)) == happened(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("futures", [False, True])
 @given(seed=st.integers(0, 30), data=st.data())
 @settings(max_examples=150, deadline=None)

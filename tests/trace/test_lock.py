@@ -27,6 +27,7 @@ def clock(monkeypatch):
     return clock
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_given_back_a_moment_later_is_waited_for(tmp_path, clock):
     """What a killed process was about to start can hold its lock a little longer than itself."""
     holder = LockedFile(tmp_path / "r.jsonl")
@@ -40,6 +41,7 @@ def test_a_lock_that_is_given_back_a_moment_later_is_waited_for(tmp_path, clock)
     assert lock.PATIENCE / 2 < clock.now < lock.PATIENCE
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_kept_is_an_error_after_a_second(tmp_path, clock):
     holder = LockedFile(tmp_path / "r.jsonl")
     with pytest.raises(LockError, match="somebody else is writing"):
