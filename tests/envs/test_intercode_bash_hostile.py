@@ -149,6 +149,11 @@ def test_an_output_without_end_is_stopped(container):
     assert (ran.stopped, len(ran.output)) == ("output", module.OUTPUT)
 
 
+def test_what_runs_gives_way_to_what_limits_it(container):
+    before = int(container.inspect("awk '{print $19}' /proc/1/stat"))
+    assert int(container.run("nice").output) == before + 10
+
+
 def test_processes_without_end_are_stopped(container):
     assert container.run("while :; do sleep 1000 & done").stopped == "processes"
     assert container.inspect("ls /proc | grep -c '^[0-9]'").strip() in ("3", "4")
