@@ -211,7 +211,7 @@ def test_a_memory_is_read_as_it_was_written(tmp_path):
     write_records(path, [MUG, PEN])
     assert [Log.of(record) for record in read_records(path)] == [MUG, PEN]
     path.write_text("{")
-    with pytest.raises(ValueError, match="is no memory"):
+    with pytest.raises(ValueError, match="no record of a memory"):
         read_records(path)
     with pytest.raises(ValueError, match="no log of an episode"):
         Log.of({"task": "x"})
