@@ -42,7 +42,9 @@ def _describe_group(rows: pd.DataFrame) -> pd.Series:
     limits = rows["limits"].dropna() if "limits" in rows else pd.Series(dtype=str)
     calls = {match[1] for text in limits if (match := re.search(r'"calls": (\w+)', text))}
     limit = next(iter(calls)) if len(calls) == 1 else "several" if calls else ""
-    return pd.Series({"limit": limit, "date": rows["date"].max()})
+    return pd.Series(
+        {"limit": "no limit" if limit == "null" else limit, "date": rows["date"].max()}
+    )
 
 
 def make_table(frame: pd.DataFrame) -> str:
