@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from helpers.intercode import use_files
+from helpers.intercode import use_own_files
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -220,12 +220,7 @@ NEVER_TWICE_THE_SAME = {
 
 def test_the_gold_command_earns_the_reward_on_196_of_200_tasks(monkeypatch):
     systems = range(1, 5)
-    use_files(
-        monkeypatch,
-        *(f"data/nl2bash/nl2bash_fs_{n}.json" for n in systems),
-        *(f"docker/bash_scripts/setup_nl2b_fs_{n}.sh" for n in systems),
-        "docker/docker.gitignore",
-    )
+    use_own_files(monkeypatch)
     assert [sum(t.system == n for t in tasks("test")) for n in systems] == [60, 53, 60, 27]
     missed = {}
     for task in tasks("test"):

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 from helpers.episodes import of_kind
-from helpers.intercode import use_files
+from helpers.intercode import use_own_files
 
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.intercode_bash.benchmark import BASH
@@ -386,19 +386,18 @@ def test_the_examples_of_sf_chat_visit_every_state(name):
     assert all(text in shown for text in texts)
 
 
-# The official questions, where they are
+# The official questions
 
 
 def test_every_official_gold_query_goes_to_verify(monkeypatch):
-    use_files(monkeypatch, "data/sql/spider/ic_spider_dev.json")
+    use_own_files(monkeypatch)
     pattern, *_ = SQL.machines["sql"].states["Solve"].next.actions
     assert [task.number for task in tasks("test") if not re.search(pattern, task.gold)] == []
 
 
 @pytest.mark.parametrize("number", range(0, 1034, 100))
 def test_official_questions_are_played(monkeypatch, number):
-    files = "data/sql/spider/ic_spider_dev.json", "data/sql/spider/ic_spider_dbs.sql"
-    use_files(monkeypatch, *files)
+    use_own_files(monkeypatch)
     env = InterCodeSql("test", number)
     replies = act("SHOW TABLES", "SELECT nothing FROM nowhere", *env.oracle())
     episode = play("stateflow", env, replies)

@@ -8,7 +8,7 @@ import re
 import shutil
 
 import pytest
-from helpers.intercode import use_files
+from helpers.intercode import use_own_files
 
 from thread_kit.envs.intercode_sql import mariadb
 from thread_kit.envs.intercode_sql.engine import ROWS, TOO_LONG, TOO_MUCH
@@ -150,8 +150,7 @@ def test_gold_queries_of_our_own_earn_the_reward(split):
 
 
 def test_the_gold_query_earns_the_reward_on_1028_questions(monkeypatch):
-    folder = "data/sql/spider"
-    use_files(monkeypatch, f"{folder}/ic_spider_dev.json", f"{folder}/ic_spider_dbs.sql")
+    use_own_files(monkeypatch)
     engines = {}
     for task in tasks("test"):
         engine = engines.setdefault(task.database, MariaDbEngine("test", task.database))

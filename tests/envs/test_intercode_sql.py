@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import lzma
 import math
+import re
 from collections import Counter
 from itertools import combinations
 
 import pytest
-from helpers.intercode import use_files
+from helpers.intercode import use_own_files
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +25,7 @@ from thread_kit.envs.intercode_sql.reward import compute_reward
 from thread_kit.envs.intercode_sql.sqlite import SqliteEngine
 from thread_kit.experiments.job import solvable
 from thread_kit.experiments.method_registry import load_method
+from thread_kit.paths import resource
 
 DUMP = r"""
 CREATE DATABASE  IF NOT EXISTS `zoo` /*!40100 DEFAULT CHARACTER SET utf8mb4 */;
@@ -307,7 +310,7 @@ def test_gold_queries_of_our_own_earn_the_reward(split):
 
 def test_files_are_found_at_their_place_or_alone_or_compressed(tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=r"no b\.json in .*git clone --depth 1 https://"):
+    with pytest.raises(FileNotFoundError, match=r"no b\.json in .*unset THREAD_KIT_INTERCODE"):
         read_file("a/b.json")
     (tmp_path / "b.json.xz").write_bytes(lzma.compress(b"packed"))
     assert read_file("a/b.json") == "packed"
@@ -318,20 +321,18 @@ def test_files_are_found_at_their_place_or_alone_or_compressed(tmp_path, monkeyp
     assert read_file("a/b.json") == "at its place"
 
 
-def test_databases_are_found_in_the_package_too(tmp_path, monkeypatch):
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "nothing"))
-    folder = tmp_path / "intercode" / "assets" / "datasets"
-    folder.mkdir(parents=True)
-    (tmp_path / "intercode" / "__init__.py").write_text("raise RuntimeError('wants docker')\n")
-    (folder / "spider_dev.sql").write_text("the dump")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert read_file("data/sql/spider/ic_spider_dbs.sql") == "the dump"
+def test_the_copies_are_the_official_files(official_files):
+    """By the hashes in data/intercode/README.md."""
+    page = resource("data/intercode/README.md").read_text(encoding="utf-8")
+    hashes = re.findall(r"\| `([^`]+)` \| ([0-9a-f]{64}) \|", page)
+    assert len(hashes) == 11
+    for path, digest in hashes:
+        assert hashlib.sha256(read_file(path).encode()).hexdigest() == digest, path
 
 
 @pytest.fixture
 def official_files(monkeypatch):
-    folder = "data/sql/spider"
-    use_files(monkeypatch, f"{folder}/ic_spider_dev.json", f"{folder}/ic_spider_dbs.sql")
+    use_own_files(monkeypatch)
 
 
 def test_the_gold_query_earns_the_reward_on_all_1034_questions_in_sqlite(official_files):
