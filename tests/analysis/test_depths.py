@@ -42,6 +42,6 @@ def test_the_committed_rows_have_depths_and_levels_of_one_run():
     assert table.loc["thread", "runs"] == 1
     assert table["stderr"].isna().all(), "a single run has none"
     depth = frame.query("method == 'thread'")["depth"]
-    assert table.loc["thread", "average_depth"] == depth.mean() == 9.35
-    assert table.loc["thread", "average_levels"] == pytest.approx(10.35)
+    assert table.loc["thread", "average_depth"] == depth.mean() == 5.875
+    assert table.loc["thread", "average_levels"] == pytest.approx(6.875)
     assert table.loc["thread", ["maximum_depth", "maximum_levels"]].tolist() == [31, 32]

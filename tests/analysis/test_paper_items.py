@@ -127,7 +127,7 @@ def test_a_page_can_be_made_again_and_says_where_its_rows_are_from():
     item = find_item("thread-v2", "table-3")
     page = make_page(item, ROWS)
     assert page.markdown == make_page(item, load_stored_rows()).markdown
-    assert "| TextCraft | thread | qwen2.5-coder-1.5b | 75.0 | 40 | 30 | 9 |" in page.markdown
+    assert "| TextCraft | thread | qwen2.5-coder-1.5b | 50.0 | 40 | 20 | 16 |" in page.markdown
     assert "THREAD | Llama-3-8b | 92.0" in page.markdown
     assert "python -m thread_kit reproduce thread-v2 table-3 --model MODEL" in page.markdown
     assert "textcraft-qwen.jsonl" in page.markdown

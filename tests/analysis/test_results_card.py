@@ -93,7 +93,7 @@ def test_a_model_without_a_table_is_named():
 def test_the_best_of_a_benchmark_stands_first_and_stand_ins_are_called_so():
     lines = make_table(ROWS[ROWS["model"] == "qwen2.5-coder-1.5b"]).splitlines()[2:]
     cells = [line.split(" | ") for line in lines]
-    assert cells[0][:4] == ["| TextCraft", "thread", "50", "30 of 40"]
+    assert cells[0][:4] == ["| TextCraft", "thread", "200", "20 of 40"]
     for first, second in pairwise(cells):
         if first[0] == second[0]:
             assert float(first[5][:-1]) >= float(second[5][:-1])
