@@ -213,12 +213,15 @@ def test_a_number_that_is_none_is_refused(split, number):
 NEVER_TWICE_THE_SAME = {
     6: "reads the sizes of all there is, the numbers of processes among them",
     11: "is left running, and may be ended before it prints",
+    30: "counts the files of all there is, its own processes among them",
     102: "prints the time of day, to the second",
+    109: "prints how far a download has come, second by second",
+    139: "prints when the root's folders were made, to the minute",
     198: "prints the load of the machine",
 }
 
 
-def test_the_gold_command_earns_the_reward_on_196_of_200_tasks(monkeypatch):
+def test_the_gold_command_earns_the_reward_on_193_of_200_tasks(monkeypatch):
     systems = range(1, 5)
     use_own_files(monkeypatch)
     assert [sum(t.system == n for t in tasks("test")) for n in systems] == [60, 53, 60, 27]

@@ -78,7 +78,7 @@ def test_it_begins_with_a_task_that_the_embedded_model_was_taught():
 def test_the_budgets_are_those_of_the_methods_paper():
     form = explore().form
     form.benchmark.value = "sql"
-    assert (form.split.value, form.budgets["actions"].value) == ("dev", "10")
+    assert (form.split.value, form.budgets["actions"].value) == ("test", "10")
     assert form.budgets["actions"].tooltip == "StateFlow, section 4.1"
     form.benchmark.value = "textcraft"
     assert [form.budgets[unit].value for unit in ("calls", "new_tokens")] == ["200", "1000"]
