@@ -99,6 +99,11 @@ def load_model(
     return LlamaEngine(path, name=model.name if model else None, adapter=found, **options)
 
 
+def name_model(name_or_path: str) -> str:
+    """What tables call a model: of a file its name without the ending."""
+    return Path(name_or_path).stem if name_or_path.endswith(".gguf") else name_or_path
+
+
 def find_adapter(name_or_path: str | Path) -> Path:
     """The file of an adapter, by its name in data/adapters or by its path; raises ModelError."""
     path = Path(name_or_path).expanduser()
