@@ -21,7 +21,7 @@ from tqdm import tqdm
 from thread_kit.bench.contenders import ForcedEngine, forced_llama, run_in_process
 from thread_kit.bench.server import PATIENCE, ask_server, run_server
 from thread_kit.bench.timed_engine import TimedEngine
-from thread_kit.bench.workload import Forced, Weights, Workload
+from thread_kit.bench.workload import WARM_UP, Weights, Workload
 from thread_kit.engines.engine import Completion
 
 DRAFT = 10
@@ -72,7 +72,7 @@ def play_threads(
                 running[key] = episode
                 return
 
-        engine.play(("warm", Forced(0, (1,) * 64, (1,))))
+        engine.play(("warm", WARM_UP))
         engine.release("warm")
         engine.passes, engine.computing = 0, 0.0
         begun = time.perf_counter()
@@ -129,7 +129,7 @@ def play_server(
 
     with run_server(weights, slots, speculative=speculative, binary=binary) as (_, address):
         with httpx.Client(timeout=PATIENCE) as client:
-            ask_server(client, address, Forced(0, (1,) * 64, (1,)))
+            ask_server(client, address, WARM_UP)
         begun = time.perf_counter()
         with ThreadPoolExecutor(len(works)) as pool:
             calls = [call for played in pool.map(play, works) for call in played]

@@ -72,6 +72,10 @@ class Forced:
     written: tuple[int, ...]
 
 
+WARM_UP = Forced(0, (1,) * 64, (1,))
+"""What an engine is given before the clock starts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """The calls of an episode in order, and between them the number of each thread that ends.
