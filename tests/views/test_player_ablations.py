@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from helpers.episodes import Shed
-from helpers.jupyter import Notebook, jupyterlab, write_notebook
+from helpers.jupyter import Notebook, write_notebook
 from playwright.sync_api import expect
 
 import thread_kit as tk
@@ -86,16 +86,9 @@ def test_an_episode_of_a_task_is_played_on_the_same_task():
     assert [action.action for action in fork.threads[0].actions] == ["open shed"]
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("notebooks")
-    write_notebook(folder / "clerk.ipynb", [CLERK])
-    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
-        yield address
-
-
 @pytest.mark.browser
 def test_the_switches_by_keyboard_and_both_trees_with_their_difference(browser, lab):
+    write_notebook(lab.folder / "clerk.ipynb", [CLERK])
     notebook = Notebook(browser, lab, "clerk.ipynb")
     notebook.run_all()
     page = notebook.page

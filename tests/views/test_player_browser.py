@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from helpers.frames import strip_details, view_as_json
-from helpers.jupyter import CONTRAST, Notebook, jupyterlab, write_notebook
+from helpers.jupyter import CONTRAST, Notebook, write_notebook
 from playwright.sync_api import expect
 
 from thread_kit.dialect import ASYNC
@@ -82,14 +82,16 @@ player"""
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("notebooks")
-    write_notebook(folder / "watch.ipynb", [SESSION, "player.wait(60)", "player", "print(player)"])
-    write_notebook(folder / "busy.ipynb", [BUSY])
-    write_notebook(folder / "endless.ipynb", [ENDLESS])
-    write_notebook(folder / "waiting.ipynb", [ENDLESS, "print(player.wait().status)"])
-    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
-        yield address, folder
+def lab(lab):
+    notebooks = {
+        "watch": [SESSION, "player.wait(60)", "player", "print(player)"],
+        "busy": [BUSY],
+        "endless": [ENDLESS],
+        "waiting": [ENDLESS, "print(player.wait().status)"],
+    }
+    for name, cells in notebooks.items():
+        write_notebook(lab.folder / f"{name}.ipynb", cells)
+    return lab
 
 
 def row(notebook: Notebook, thread: int, output: int = 0):
@@ -101,7 +103,7 @@ def pane(notebook: Notebook, output: int = 0) -> str:
 
 
 def test_an_episode_in_jupyterlab(browser, lab, tmp_path):
-    notebook = Notebook(browser, lab[0], "watch.ipynb")
+    notebook = Notebook(browser, lab, "watch.ipynb")
     notebook.run_all()
     page = notebook.page
     player = page.locator(".tk-player").first
@@ -155,7 +157,7 @@ def test_an_episode_in_jupyterlab(browser, lab, tmp_path):
 
 
 def test_a_page_that_is_opened_again_shows_the_whole_episode(browser, lab):
-    notebook = Notebook(browser, lab[0], "watch.ipynb")
+    notebook = Notebook(browser, lab, "watch.ipynb")
     notebook.run_all()
     notebook.page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
     notebook.reload()
@@ -166,8 +168,7 @@ def test_a_page_that_is_opened_again_shows_the_whole_episode(browser, lab):
 
 
 def test_a_busy_kernel_shows_each_token_and_the_page_can_be_used(browser, lab):
-    address, folder = lab
-    notebook = Notebook(browser, address, "busy.ipynb")
+    notebook = Notebook(browser, lab, "busy.ipynb")
     notebook.start()
     page = notebook.page
     page.locator(".tk-pane", has_text="I am writing this w").wait_for()
@@ -176,7 +177,7 @@ def test_a_busy_kernel_shows_each_token_and_the_page_can_be_used(browser, lab):
     row(notebook, 0).click()
     assert "First, I need to find it. =>" in pane(notebook)
     row(notebook, 1).click()
-    (folder / "go").touch()
+    (lab.folder / "go").touch()
     notebook.wait_until_run()
     assert "while the kernel is busy." in pane(notebook)
     assert notebook.errors == []
@@ -184,7 +185,7 @@ def test_a_busy_kernel_shows_each_token_and_the_page_can_be_used(browser, lab):
 
 
 def test_the_buttons_pause_and_stop(browser, lab):
-    notebook = Notebook(browser, lab[0], "endless.ipynb")
+    notebook = Notebook(browser, lab, "endless.ipynb")
     notebook.run_all()
     page = notebook.page
     page.locator(".tk-pane", has_text="on and on").wait_for()
@@ -208,7 +209,7 @@ def test_the_buttons_pause_and_stop(browser, lab):
 
 
 def test_pause_step_fork_and_stop_are_done_while_the_next_cell_waits(browser, lab):
-    notebook = Notebook(browser, lab[0], "waiting.ipynb")
+    notebook = Notebook(browser, lab, "waiting.ipynb")
     notebook.start()
     page = notebook.page
     waits = page.locator(".jp-InputPrompt", has_text="[*]")
@@ -234,7 +235,7 @@ def test_pause_step_fork_and_stop_are_done_while_the_next_cell_waits(browser, la
 
 
 def test_after_a_restart_of_the_kernel_the_page_says_so_and_replays(browser, lab):
-    notebook = Notebook(browser, lab[0], "endless.ipynb")
+    notebook = Notebook(browser, lab, "endless.ipynb")
     notebook.run_all()
     page = notebook.page
     page.locator(".tk-pane", has_text="on and on").wait_for()

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 from helpers.episodes import chain
-from helpers.jupyter import Notebook, jupyterlab, write_notebook
+from helpers.jupyter import Notebook, write_notebook
 from playwright.sync_api import Browser, Page, expect
 
 import thread_kit as tk
@@ -251,15 +251,8 @@ def test_the_plot_has_the_work_of_figure_3(open_page):
     expect(page.locator(".tk-pane h4")).to_contain_text("Thread 3")
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("notebooks")
-    write_notebook(folder / "live.ipynb", [LIVE])
-    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
-        yield address
-
-
 def test_both_grow_while_the_episode_runs(browser, lab):
+    write_notebook(lab.folder / "live.ipynb", [LIVE])
     notebook = Notebook(browser, lab, "live.ipynb")
     notebook.run_all()
     page = notebook.page
