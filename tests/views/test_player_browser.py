@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from helpers.bare_page import call_module, show_player
 from helpers.frames import strip_details, view_as_json
 from helpers.jupyter import CONTRAST, Notebook, write_notebook
 from playwright.sync_api import expect
@@ -13,7 +14,7 @@ from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.trace.events import Token, Waiting
 from thread_kit.views.player.frames import FrameRecorder
-from thread_kit.views.player.widget import MODULE, watch
+from thread_kit.views.player.widget import watch
 
 pytestmark = pytest.mark.browser
 
@@ -254,10 +255,9 @@ def test_the_page_folds_frames_as_python_does(browser):
     episode = Session(engine, context="start =>").run(progress=False)
     recorder = FrameRecorder(episode)
     page = browser.new_page()
-    after = page.evaluate(
-        """async ([source, about, frames]) => {
-            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
-            const { Recording } = await import(url);
+    after = call_module(
+        page,
+        """({ Recording }, about, frames) => {
             const recording = new Recording(about, frames);
             const last = JSON.stringify(recording.at(recording.length));
             for (let n = recording.length; n >= 0; n -= 7) recording.at(n);
@@ -265,7 +265,8 @@ def test_the_page_folds_frames_as_python_does(browser):
             if (again !== last) throw new Error("not the same");
             return JSON.parse(last);
         }""",
-        [MODULE, recorder.about, recorder.frames],
+        recorder.about,
+        recorder.frames,
     )
     page.close()
     assert strip_details(after) == view_as_json(episode)
@@ -289,29 +290,19 @@ def test_two_children_grow_at_once_and_the_pane_stays_with_the_one_that_it_follo
                 break
     session.close()
     page = browser.new_page()
-    shown = page.evaluate(
-        """async ([source, state, messages]) => {
-            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
-            const heard = {};
-            const model = { get: () => state, on: (name, f) => (heard[name] = f), send: () => {} };
-            const widget = (await import(url)).default();
-            widget.initialize({ model });
-            const el = document.body;
-            widget.render({ model, el });
-            const panes = [];
-            for (const message of messages) {
-                heard["msg:custom"](message);
-                panes.push(el.querySelector(".tk-pane").getAttribute("aria-label"));
-            }
-            const rows = [...el.querySelectorAll(".tk-row")].map((row) => row.textContent);
-            return { rows, panes };
-        }""",
-        [MODULE, before, messages],
+    show_player(page, before)
+    panes = page.evaluate(
+        """(messages) => messages.map((message) => {
+            hear(message);
+            return document.querySelector(".tk-pane").getAttribute("aria-label");
+        })""",
+        messages,
     )
+    rows = page.locator(".tk-row").all_text_contents()
     page.close()
     assert {one["tracks"]["0"]["frames"][0]["thread"] for one in messages} == {1, 2}
-    assert len(set(shown["panes"])) == 1
-    assert shown["panes"][0] in ("thread 1", "thread 2")
-    assert "waiting for 1" in shown["rows"][0]
-    assert "generating{t1} a" in shown["rows"][1]
-    assert "generating{t2} b" in shown["rows"][2]
+    assert len(set(panes)) == 1
+    assert panes[0] in ("thread 1", "thread 2")
+    assert "waiting for 1" in rows[0]
+    assert "generating{t1} a" in rows[1]
+    assert "generating{t2} b" in rows[2]
