@@ -92,6 +92,6 @@ def main(paths: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    given = [Path(name) for name in sys.argv[1:]]
+    named = [Path(name) for name in sys.argv[1:]]
     here = sorted(Path(__file__).parent.rglob("*.ipynb"))
-    main(given or [path for path in here if ".ipynb_checkpoints" not in path.parts])
+    main(named or [path for path in here if ".ipynb_checkpoints" not in path.parts])

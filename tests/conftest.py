@@ -92,8 +92,18 @@ def browser():
     """A headless Chromium (marker: browser)."""
     from helpers.jupyter import chromium
 
-    with chromium() as one:
-        yield one
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A JupyterLab (marker: browser); a module's own fixture puts notebooks into its folder."""
+    from helpers.jupyter import jupyterlab
+
+    notebooks, scratch = (tmp_path_factory.mktemp(name) for name in ("notebooks", "jupyter"))
+    with jupyterlab(notebooks, scratch) as server:
+        yield server
 
 
 def _is_loopback(host: object) -> bool:

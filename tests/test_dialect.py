@@ -1,8 +1,7 @@
 """The dialect: its marks, its layout, and stop strings found wherever tokens cut them."""
 
-from itertools import pairwise
-
 import pytest
+from helpers.sequences import cut
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,12 +25,6 @@ def occurrences(text: bytes, stops: tuple[str, ...]) -> list[tuple[int, int]]:
         for end in range(len(text) + 1)
         if text[:end].endswith(stop.encode())
     ]
-
-
-def cut(text: bytes, places: list[int]) -> list[bytes]:
-    """A text in pieces, cut at these places."""
-    edges = sorted({0, len(text), *(place % (len(text) + 1) for place in places)})
-    return [text[a:b] for a, b in pairwise(edges)]
 
 
 def test_an_observation_of_several_lines_stands_on_lines_of_its_own():

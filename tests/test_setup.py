@@ -1,4 +1,4 @@
-"""Set-up: the Makefile's steps, the pins, and what no committed file may hold.
+"""Set-up: the Makefile's steps, and the pins.
 
 The Makefile runs here with a stand-in for Python that notes its arguments, in a copy of the files
 that set-up reads, so that its steps are seen without an installation.
@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tomllib
@@ -373,133 +372,3 @@ def test_the_readmes_make_commands_exist():
     assert commands, "no make command in README.md's code blocks"
     words = re.findall(r"""[A-Z_]+=(?:"[^"]*"|'[^']*'|\S*)|\S+""", " ".join(commands))
     assert {word for word in words if "=" not in word and word[0] != "-"} <= PHONY
-
-
-# Committed files
-
-
-def committed() -> list[Path]:
-    """The files of the checkout, those included that are yet to be committed."""
-    if not shutil.which("git") or not (ROOT / ".git").exists():
-        pytest.skip("not a git checkout")
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-    ).stdout.decode()
-    paths = [ROOT / name for name in listed.split("\0") if name]
-    return [path for path in paths if path.is_file()]
-
-
-def text(path: Path) -> str:
-    """What a text file holds; nothing for any other file."""
-    content = path.read_bytes()
-    return "" if b"\0" in content else content.decode("utf-8", "replace")
-
-
-# Without what follows the dot, so that this file holds none of them.
-_NAMES = ("pypi", "pythonhosted", "npmjs", "yarnpkg", "anaconda", r"deb\.debian")
-HOST = re.compile(rf"\b(?:{'|'.join(_NAMES)})\.(?:org|com|io)\b", re.IGNORECASE)
-# In a notebook's JSON a path may follow the two characters of an escape.
-MACHINE_PATH = re.compile(r"(?:(?<![\w.~$}/-])|(?<=\\[nrt]))/(?:(?:home|Users)/[\w.-]+|root|work)/")
-
-
-@pytest.mark.parametrize(
-    ("pattern", "line", "found"),
-    [
-        (HOST, "--index-url https://{}.org/simple", True),
-        (HOST, "https://files.{}hosted.org/packages/a.whl", True),
-        (HOST, "pip looks on the package index", False),
-        (MACHINE_PATH, "/{}/someone/kit/a.py", True),
-        (MACHINE_PATH, 'File "/{}/someone/a.py"', True),
-        (MACHINE_PATH, r'"text": ["saved\n/{}/someone/kit/a.py"]', True),
-        (MACHINE_PATH, "https://example.com/{}/someone/a", False),
-        (MACHINE_PATH, "data/{}/someone/a", False),
-        (MACHINE_PATH, "/usr/lib /tmp/x /proc/self/mem", False),
-    ],
-)
-def test_the_patterns_find_what_they_are_for(pattern, line, found):
-    name = "home" if pattern is MACHINE_PATH else "python" if "hosted" in line else "pypi"
-    assert bool(pattern.search(line.format(name))) == found
-
-
-@pytest.mark.parametrize("pattern", [HOST, MACHINE_PATH], ids=["registry host", "machine path"])
-def test_no_committed_file_holds_a(pattern):
-    files = committed()
-    assert Path(__file__).resolve() in files
-    found = [
-        f"{path.relative_to(ROOT)}: {match[0]}"
-        for path in files
-        for match in pattern.finditer(text(path))
-    ]
-    assert not found
-
-
-def test_notebooks_are_executed_and_hold_no_widget_state():
-    notebooks = [path for path in committed() if path.suffix == ".ipynb"]
-    if not notebooks:
-        pytest.skip("no notebook yet")
-    wrong = []
-    for path in notebooks:
-        notebook = json.loads(path.read_text("utf-8"))
-        metadata = notebook["metadata"]
-        if "widgets" in metadata:
-            wrong.append(f"{path.name} holds widget state")
-        if metadata.get("kernelspec", {}).get("name") != "python3":
-            wrong.append(f"{path.name} is for the kernel {metadata.get('kernelspec')}")
-        for number, cell in enumerate(notebook["cells"]):
-            # nbval compares nothing for a cell that was never run.
-            if cell["cell_type"] == "code" and cell["execution_count"] is None:
-                wrong.append(f"{path.name}: cell {number} was not run before it was saved")
-    assert not wrong
-
-
-def test_a_notebook_that_needs_bubblewrap_is_skipped_with_the_remedy_where_there_is_none(tmp_path):
-    notebook = ROOT / "notebooks" / "08_datacommons_qa.ipynb"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--nbval", "--nbval-current-env", notebook],
-        cwd=ROOT,
-        env={**os.environ, "PATH": str(tmp_path), "CI": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    assert re.search(r"^\d+ skipped in", done.stdout, re.MULTILINE)
-    assert "apt install bubblewrap" in done.stdout
-
-
-# The tests' own guard, see conftest.py
-
-
-def test_other_machines_cannot_be_reached():
-    # Connecting a datagram socket sends nothing, nor does looking up a numeric host.
-    with (
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened,
-        pytest.raises(pytest.fail.Exception, match="is not this machine"),
-    ):
-        opened.connect(("192.0.2.1", 9))
-    with pytest.raises(pytest.fail.Exception, match="is not this machine"):
-        socket.getaddrinfo("kit.invalid", 80, flags=socket.AI_NUMERICHOST)
-    with (
-        socket.socket() as opened,
-        pytest.raises(pytest.fail.Exception, match="is not this machine"),
-    ):
-        opened.bind(("", 0))
-
-
-def test_this_machine_can_be_reached():
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
-        client.connect(("localhost", server.getsockname()[1]))
-        assert client.getpeername() == server.getsockname()
-    left, right = socket.socketpair()
-    left.close()
-    right.close()
-
-
-def test_tests_have_a_cache_and_a_models_folder_of_their_own(tmp_path_factory):
-    for name in ("THREAD_KIT_CACHE", "THREAD_KIT_MODELS"):
-        assert Path(os.environ[name]).is_relative_to(tmp_path_factory.getbasetemp())
-        assert not Path(os.environ[name]).exists()
-    assert not Path(os.environ["HF_HOME"]).is_relative_to(Path.home() / ".cache")

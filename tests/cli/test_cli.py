@@ -60,16 +60,15 @@ def test_show_obeys_no_escape_sequence_of_a_model(tmp_path, capsys):
     assert "\x1b" not in shown
 
 
-def test_nothing_that_is_printed_acts_on_the_terminal(tmp_path, monkeypatch, capsys):
-    (tmp_path / "escaping.py").write_text(
+def test_nothing_that_is_printed_acts_on_the_terminal(write_module, capsys):
+    write_module(
+        "escaping",
         "import thread_kit as tk\n"
         "class Engine(tk.ScriptedEngine):\n"
         "    def __repr__(self): return '\\x1b[2Jengine'\n"
         "def make(): return Engine(lambda seen: '> \\x1b]0;owned\\x07 =>')\n"
-        "def broken(): raise ValueError('\\x1b[2Jbroken')\n"
+        "def broken(): raise ValueError('\\x1b[2Jbroken')\n",
     )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
     run = ["run", "--task", "47", "--split", "dev", "--calls", "2", "--model"]
     assert main([*run, "escaping:make"]) == 0
     assert main([*run, "escaping:broken"]) == 2
@@ -77,7 +76,6 @@ def test_nothing_that_is_printed_acts_on_the_terminal(tmp_path, monkeypatch, cap
     assert "␛[2Jengine" in shown.out
     assert "␛[2Jbroken" in shown.err
     assert not {"\x1b", "\x07"} & {*shown.out, *shown.err.splitlines()[-1]}
-    sys.modules.pop("escaping", None)
 
 
 def test_show_prints_all_that_one_thread_saw(trace, capsys):
@@ -237,11 +235,8 @@ text = "no method"
 
 
 @pytest.fixture
-def own_module(tmp_path, monkeypatch):
-    (tmp_path / "own_methods.py").write_text(OWN, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    yield "own_methods"
-    sys.modules.pop("own_methods", None)
+def own_module(write_module):
+    return write_module("own_methods", OWN)
 
 
 @pytest.mark.parametrize("name", ["program", "method"])

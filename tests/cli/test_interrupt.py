@@ -104,11 +104,8 @@ def make():
 
 
 @pytest.fixture
-def own_model(tmp_path, monkeypatch):
-    (tmp_path / "pressing.py").write_text(OWN, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    yield "pressing:make"
-    sys.modules.pop("pressing", None)
+def own_model(write_module):
+    return f"{write_module('pressing', OWN)}:make"
 
 
 def test_a_suite_that_is_stopped_says_how_to_go_on(own_model, capsys):

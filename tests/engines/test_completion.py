@@ -1,8 +1,7 @@
 """A call while it is generated: however tokens cut it, the text ends with the first stop string."""
 
-from itertools import pairwise
-
 import pytest
+from helpers.sequences import cut
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,11 +28,6 @@ class Vocabulary:
 
     def spell(self, tokens) -> bytes:
         return b"".join(self.pieces[token] for token in tokens)
-
-
-def cut(raw: bytes, places: list[int]) -> list[bytes]:
-    edges = sorted({0, len(raw), *(place % (len(raw) + 1) for place in places)})
-    return [raw[a:b] for a, b in pairwise(edges)]
 
 
 def grow(pieces: list[bytes], stops=STOPS, max_tokens: int = 10_000):

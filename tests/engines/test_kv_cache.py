@@ -1,6 +1,7 @@
 """The bookkeeping of the KV cache, against a memory that really stores a token in every cell."""
 
 import pytest
+from helpers.sequences import longest_prefix
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -58,17 +59,6 @@ class Checked:
         self.cache.extend(key, tokens)
 
 
-def longest(tokens: list[int], held) -> int:
-    """The oracle: the longest prefix that any of these sequences holds."""
-    best = 0
-    for other in held:
-        n = 0
-        while n < min(len(tokens), len(other)) and tokens[n] == other[n]:
-            n += 1
-        best = max(best, n)
-    return best
-
-
 KEYS = [0, 1, 2, 3, "prompt"]
 
 # Two different tokens and short lists, so that prefixes are often shared.
@@ -87,7 +77,7 @@ operations = st.lists(
 @thorough
 @given(token_lists, token_lists)
 def test_common_prefix_is_what_a_loop_over_the_tokens_finds(a, b):
-    assert common_prefix(a, b) == longest(a, [b]) == common_prefix(b, a)
+    assert common_prefix(a, b) == longest_prefix(a, [b]) == common_prefix(b, a)
     assert common_prefix(a, a + b) == len(a)
 
 
@@ -121,10 +111,10 @@ def test_a_sequence_always_holds_the_tokens_that_are_on_record_for_it(
                     held = checked.cache.sequence(key).tokens
                     assert held == tokens[:reused], "what is reused is a prefix"
                     assert reused < len(tokens), "the last token gives the logits"
-                    assert reused <= longest(tokens[:-1], before.values())
+                    assert reused <= longest_prefix(tokens[:-1], before.values())
                     if forgets:
                         after = checked.tokens_of(KEYS)
-                        assert reused >= longest(tokens[:-1], after.values())
+                        assert reused >= longest_prefix(tokens[:-1], after.values())
                     gone = set(before) - set(checked.tokens_of(KEYS))
                     assert not gone & set(busy), "a busy one made room"
                     assert len(gone) <= 1

@@ -20,6 +20,7 @@ import llama_cpp
 import numpy as np
 import pytest
 from helpers.kitchen import LIMITS, PROMPT, Kitchen
+from helpers.sequences import longest_prefix
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -345,16 +346,6 @@ def test_a_call_keeps_the_tokens_that_were_sampled_up_to_its_stop(run):
         assert same >= len(sampled) - 1, "at most the token that held the stop was spelled anew"
 
 
-def shared_with(tokens: list[int], held) -> int:
-    best = 0
-    for other in held:
-        n = 0
-        while n < min(len(tokens), len(other)) and tokens[n] == other[n]:
-            n += 1
-        best = max(best, n)
-    return best
-
-
 def expected_costs(run: Run) -> list[tuple[int, int]]:
     """By hand: what each call reuses and evaluates while nothing is evicted."""
     held: dict[object, list[int]] = {}
@@ -367,7 +358,7 @@ def expected_costs(run: Run) -> list[tuple[int, int]]:
             case GeneratedSpan():
                 context, sampled = next(calls)
                 # The last token of a context gives the logits, the last sampled one is not needed.
-                reused = shared_with(context[:-1], held.values())
+                reused = longest_prefix(context[:-1], held.values())
                 unused = 0 if event.stop is Stop.END_OF_STREAM else 1
                 costs.append((reused, len(context) - reused + len(sampled) - unused))
                 held[event.thread] = [*context, *sampled][: len(context) + len(sampled) - unused]

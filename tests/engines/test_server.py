@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 
 import pytest
-from helpers.fake_server import DONE, Fake, event, hangs_up, llama, refuses, says, streams, written
+from helpers.fake_server import DONE, Fake, event, hangs_up, refuses, says, streams, written
 from helpers.real_server import needs_server, start_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,20 +33,6 @@ KEY = "sk-secret-0123456789"
 @pytest.fixture(autouse=True)
 def _no_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-@pytest.fixture
-def fake():
-    server = Fake()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def llama_fake():
-    server = llama()
-    yield server
-    server.close()
 
 
 @pytest.fixture

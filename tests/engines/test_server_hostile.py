@@ -11,7 +11,7 @@ import traceback
 from urllib.parse import quote
 
 import pytest
-from helpers.fake_server import Fake, event, llama, refuses, says, streams
+from helpers.fake_server import event, refuses, says, streams
 
 import thread_kit as tk
 from thread_kit.dialect import AGENT
@@ -33,20 +33,6 @@ FORMS = {
     "URL": quote(KEY, safe=""),
     "cut by line breaks": "\n".join(KEY),
 }
-
-
-@pytest.fixture
-def fake():
-    server = Fake()
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def llama_fake():
-    server = llama()
-    yield server
-    server.close()
 
 
 @pytest.fixture(autouse=True)

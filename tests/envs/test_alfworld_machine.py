@@ -7,6 +7,8 @@ from functools import cache
 
 import pytest
 from helpers.episodes import of_kind
+from helpers.printed import Printed
+from helpers.shown_games import SHOWN
 
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import AlfWorld
@@ -302,28 +304,16 @@ states are those that are active for the type (Figure 8).
 """
 
 
-class Printed(Room):
-    """Answers in the order of the steps; the last one wins."""
-
-    def __init__(self, task: str, steps: list[tuple[str, str, str]]) -> None:
-        super().__init__(task, {})
-        self.left = list(steps)
-
-    def step(self, action: str) -> Step:
-        _, known, observation = self.left.pop(0)
-        assert action == known
-        return Step(observation, float(not self.left), not self.left, False, {})
-
-
 @pytest.mark.parametrize("kind", PRINTED)
 def test_the_machine_goes_through_the_papers_states(kind):
     task, name, steps = PRINTED[kind]
     plan = "Plan: I need to 1. search around for it and take it. I can check one by one."
     replies = (f"Object: {name} #END#", f"{plan} #END#", *(f"> {a} =>" for _, a, _ in steps))
-    episode = play("stateflow", kind, Printed(task, steps), replies)
+    history = Room(task, {}).reset()
+    env = Printed(history, [(action, answer) for _, action, answer in steps], wins=True)
+    episode = play("stateflow", kind, env, replies)
     # Each agent reads the task and what was said and seen since, and nothing of another agent.
     asked = [episode.dialect.asked(t.context.text) for t in list(episode.threads.values())[1:]]
-    history = f"You are in the middle of a room.\nYour task is to: {task}."
     assert asked[:2] == [history, history]
     history += f"\n{plan}"
     for context, (_, action, answer) in zip(asked[2:], steps, strict=True):
@@ -374,14 +364,6 @@ def test_without_pick_error_a_wrong_pick_stays_in_pick():
 
 # The prompts of the agents, in the real games
 
-SHOWN = {
-    "pick": ("pick-105", "pick-100"),
-    "clean": ("clean-101", "clean-105"),
-    "heat": ("heat-108", "heat-101"),
-    "cool": ("cool-103", "cool-102"),
-    "look": ("look-107", "look-102"),
-    "pick2": ("pick2-100", "pick2-101"),
-}
 ACTION = re.compile(r"^> (.+?) =>$", re.MULTILINE)
 
 

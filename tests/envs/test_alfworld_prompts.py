@@ -8,7 +8,9 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
+from helpers.printed import Printed
 from helpers.proofs import drop_shown_in_kind
+from helpers.shown_games import SHOWN
 
 from thread_kit.dialect import REFERENCE
 from thread_kit.engines.scripted import ScriptedEngine
@@ -19,19 +21,9 @@ from thread_kit.envs.env import Env, Step
 from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.prompt_check import check_prompt, speak_examples
-from thread_kit.prompts import Example, Prompt, load_prompt
+from thread_kit.prompts import Prompt, load_prompt
 from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode
-
-SHOWN = {
-    "pick": ("pick-105", "pick-100"),
-    "clean": ("clean-101", "clean-105"),
-    "heat": ("heat-108", "heat-101"),
-    "cool": ("cool-103", "cool-102"),
-    "look": ("look-107", "look-102"),
-    "pick2": ("pick2-100", "pick2-101"),
-}
-"""The games that the examples are from, two of each type."""
 
 THREAD_SHOWN = {**SHOWN, "clean": ("clean-101", "clean-109")}  # a bathroom and a kitchen
 
@@ -250,35 +242,6 @@ def test_both_examples_of_a_react_prompt_are_won_games(kind):
         assert episode.header["prompts"].keys() == {prompt.sha256}
 
 
-class Proved(Env):
-    """A game that was won before with these actions, and says again what it said then."""
-
-    name = "alfworld"
-
-    def __init__(self, example: Example):
-        self.task = {}
-        self.context = example.context
-        self.left = steps(example.response)
-
-    def without_mistake(self):
-        self.left = [step for step in self.left if step[1] != "Nothing happens."]
-        return self
-
-    def reset(self):
-        return self.context
-
-    def step(self, action):
-        known, observation = self.left.pop(0)
-        assert action == known
-        return Step(observation, float(not self.left), not self.left, False, {})
-
-    def again(self):
-        raise NotImplementedError
-
-    def oracle(self):
-        return None
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["sf_chat", "sf_chat, 10 states"])
 def test_a_state_machine_wins_with_its_examples_what_react_wins(method, kind):
@@ -287,7 +250,10 @@ def test_a_state_machine_wins_with_its_examples_what_react_wins(method, kind):
     for example, won in shown:
         assert example.context == won.context
         # The machine of ten states looks again behind a mistake, so its examples show none.
-        env = Proved(won) if method == "sf_chat" else Proved(won).without_mistake()
+        answers = steps(won.response)
+        if method != "sf_chat":
+            answers = [step for step in answers if step[1] != "Nothing happens."]
+        env = Printed(won.context, answers, wins=True)
         episode = play(method, kind, env, speak_examples([made.prompt]))
         assert episode.reward == 1
         assert episode.status is Status.ENDED
@@ -307,8 +273,8 @@ def test_a_machine_puts_a_wrong_thing_back_and_gives_up_when_the_model_repeats_i
         *("On the bed 1, you see nothing.",) * 3,
     ]
     text = "".join(f"{reply}{back}<=\n" for reply, back in zip(replies[2:], seen, strict=True))
-    env = Proved(Example("You are in a room.\nYour task is to: put a mug in shelf.", text))
-    env.left.append(("never", "reached"))
+    context = "You are in a room.\nYour task is to: put a mug in shelf."
+    env = Printed(context, [*steps(text), ("never", "reached")], wins=True)
     episode = play("sf_chat", "pick", env, script(replies))
     text = episode.threads[0].sequence.text
     assert re.findall(r"^\[(\w+)\]", text, re.MULTILINE) == [

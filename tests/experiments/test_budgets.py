@@ -12,7 +12,7 @@ from helpers.suites import THREAD, speak, suite, tasks
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env, Step
 from thread_kit.envs.registry import BENCHMARKS, OWN, find_benchmark
-from thread_kit.experiments import method_builders
+from thread_kit.experiments import memory_builders, method_builders, stateflow_builders
 from thread_kit.experiments.budgets import (
     OF_SESSION,
     Limit,
@@ -142,7 +142,8 @@ def consumed():
         return value
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(method_builders, "own_limit", own_limit_noted)
+        for module in (memory_builders, method_builders, stateflow_builders):
+            patch.setattr(module, "own_limit", own_limit_noted)
         for benchmark in OWN:
             for method in (*BUILDERS, *benchmark.methods):
                 try:

@@ -16,6 +16,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
@@ -50,9 +51,16 @@ CONTRAST = """() => {
 """The contrast of the player's text with its ground, by the formula of WCAG 2: 7 is its AAA."""
 
 
+class Lab(NamedTuple):
+    """A JupyterLab: the address of its root, and the folder of notebooks that it serves."""
+
+    address: str
+    folder: Path
+
+
 @contextmanager
-def jupyterlab(notebooks: Path, scratch: Path) -> Iterator[str]:
-    """A JupyterLab that serves a folder (of copies: it may save); the address of its root."""
+def jupyterlab(notebooks: Path, scratch: Path) -> Iterator[Lab]:
+    """A JupyterLab that serves a folder (of copies: it may save)."""
     folders = {
         name: str(scratch / name.lower())
         for name in (
@@ -85,7 +93,7 @@ def jupyterlab(notebooks: Path, scratch: Path) -> Iterator[str]:
         )
         try:
             _wait_for(address, server, log)
-            yield address
+            yield Lab(address, notebooks)
         finally:
             server.terminate()  # it ends its kernels itself
             try:
@@ -134,15 +142,15 @@ class Notebook:
     other machines that it asked for.
     """
 
-    def __init__(self, browser: Browser, address: str, path: str) -> None:
+    def __init__(self, browser: Browser, lab: Lab, path: str) -> None:
         self.errors: list[str] = []
         self.outside: list[str] = []
         self.page: Page = browser.new_page(viewport={"width": 1280, "height": 1000})
         self.page.set_default_timeout(PATIENCE * 1000)
         self.page.on("console", lambda message: self._console(message.type, message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("request", lambda request: self._request(request.url, address))
-        self._address = f"{address}/lab/tree/{path}?reset"
+        self.page.on("request", lambda request: self._request(request.url, lab.address))
+        self._address = f"{lab.address}/lab/tree/{path}?reset"
         self.reload()
 
     def _console(self, kind: str, text: str) -> None:

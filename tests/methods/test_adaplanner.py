@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 from helpers.episodes import of_kind
 from helpers.programs import Lock, play, world
+from helpers.shown_games import SHOWN
 
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import AlfWorld
@@ -150,16 +151,6 @@ def test_its_examples_craft_what_they_plan_to():
     assert episode.reward == 1
     asked = method.prompt.examples[1].context
     assert asked in episode.threads[1].context.text
-
-
-SHOWN = {
-    "pick": ("pick-105", "pick-100"),
-    "clean": ("clean-101", "clean-105"),
-    "heat": ("heat-108", "heat-101"),
-    "cool": ("cool-103", "cool-102"),
-    "look": ("look-107", "look-102"),
-    "pick2": ("pick2-100", "pick2-101"),
-}
 
 
 def forget_the_way(good: str) -> str:

@@ -125,3 +125,9 @@ def test_each_type_of_task_has_its_hint(kind):
     assert two.fixed["program"].keywords["hint"] == ""
     assert three.fixed["program"].keywords["hint"].startswith("Hint: ")
     assert two.fixed["program"].keywords["rounds"] == 50
+
+
+@pytest.mark.parametrize("agents", [2, 3])
+def test_without_a_type_of_task_the_prompt_is_missed(agents):
+    with pytest.raises(FileNotFoundError, match="there is no prompt 'react/alfworld'"):
+        load_method(f"alfchat, {agents} agents", "alfworld")

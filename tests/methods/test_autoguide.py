@@ -21,7 +21,7 @@ from thread_kit.experiments.memories import (
     make_skills,
     read_steps,
 )
-from thread_kit.experiments.method_builders import load_guides
+from thread_kit.experiments.memory_builders import load_guides
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.autoguide import HEADING, autoguide, choose, deviate, extract_guideline
 from thread_kit.methods.memory import Guideline, GuidelineMemory, read_records, write_records

@@ -35,7 +35,6 @@ from thread_kit.requests import (
     SpawnAsync,
     Status,
 )
-from thread_kit.sandbox.monty import MontySandbox
 from thread_kit.sequence import Provenance, Sequence
 from thread_kit.session.session import Session
 from thread_kit.session.worker import Worker
@@ -58,12 +57,6 @@ from thread_kit.views.plot import supplemental_work_figure
 from thread_kit.views.text import thread_text
 
 
-@pytest.fixture(scope="module")
-def sandbox():
-    with MontySandbox(seconds=0.3) as box:
-        yield box
-
-
 @pytest.fixture
 def start(sandbox, tmp_path):
     """A session in the asynchronous dialect on these replies; its trace goes to a file."""
@@ -76,18 +69,6 @@ def start(sandbox, tmp_path):
         options.setdefault("path", tmp_path / "episode.jsonl")
         engine = options.pop("engine", None) or ScriptedEngine(replies)
         return Session(engine, options.pop("env", None), **options)
-
-    return make
-
-
-@pytest.fixture
-def run(start, tmp_path):
-    """The episode of these replies; what is on disk has been compared with it."""
-
-    def make(*replies: str, **options) -> Episode:
-        episode = start(*replies, **options).run(progress=False)
-        is_on_disk(episode, tmp_path / "episode.jsonl")
-        return episode
 
     return make
 

@@ -41,12 +41,6 @@ ONE = Prompt("one", (Example("Do it. =>", "print('Done.')\n#END#"),))
 OTHER = Prompt("other", (Example("Go on. =>", "print('Gone.')\n#END#"),))
 
 
-@pytest.fixture(scope="module")
-def sandbox():
-    with MontySandbox(seconds=0.3) as box:
-        yield box
-
-
 @pytest.fixture
 def start(sandbox, tmp_path):
     """A session on these replies; its trace goes to a file, its code to the shared sandbox."""
@@ -57,18 +51,6 @@ def start(sandbox, tmp_path):
         options.setdefault("sandbox", sandbox)
         engine = options.pop("engine", None) or ScriptedEngine(replies)
         return Session(engine, env, **options)
-
-    return make
-
-
-@pytest.fixture
-def run(start, tmp_path):
-    """The episode of these replies; what is on disk has been compared with it."""
-
-    def make(*replies: str, **options) -> Episode:
-        episode = start(*replies, **options).run(progress=False)
-        is_on_disk(episode, tmp_path / "episode.jsonl")
-        return episode
 
     return make
 

@@ -14,6 +14,7 @@ from thread_kit.trace.jsonl import (
     parse_line,
     read_lines,
     replace_file,
+    replace_text,
     to_line,
     write_line,
 )
@@ -93,6 +94,8 @@ def test_a_file_is_replaced_at_once_or_not_at_all_and_a_link_stays_one(tmp_path)
     with replace_file(link) as part:
         part.write_text("new")
     assert path.read_text() == "new"
+    replace_text(link, "“newer”")
+    assert path.read_text("utf-8") == "“newer”"
     assert link.is_symlink()
     assert {file.name for file in tmp_path.iterdir()} == {"a.jsonl", "link.jsonl"}
 

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from helpers.jupyter import Notebook, jupyterlab, write_notebook
+from helpers.jupyter import Notebook, write_notebook
 from playwright.sync_api import Page, expect
 
 import thread_kit as tk
@@ -128,12 +128,10 @@ player"""
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("notebooks")
-    shutil.copy(resource("notebooks/00_explore.ipynb"), folder)
-    write_notebook(folder / "player.ipynb", [SESSION])
-    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
-        yield address
+def lab(lab):
+    shutil.copy(resource("notebooks/00_explore.ipynb"), lab.folder)
+    write_notebook(lab.folder / "player.ipynb", [SESSION])
+    return lab
 
 
 @pytest.mark.browser

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
-from helpers.jupyter import Notebook, jupyterlab, write_notebook
+from helpers.jupyter import Notebook, write_notebook
 from playwright.sync_api import Locator, expect
 
 from thread_kit.paths import resource
@@ -64,10 +65,9 @@ def keys(where: Locator, *pressed: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
+def lab(lab):
     """The panel's notebook, and of the player's the cells that ten minutes need."""
-    folder = tmp_path_factory.mktemp("notebooks")
-    shutil.copy(resource(f"notebooks/{PANEL}"), folder)
+    shutil.copy(resource(f"notebooks/{PANEL}"), lab.folder)
     code = read_cells(PLAYER, "code")
     cells = [
         cell
@@ -81,17 +81,20 @@ def lab(tmp_path_factory):
     ]
     person = re.search(r"`(tk\.watch\(tk\.Session\(tk\.HumanEngine[^`]*)`", texts())[1]
     model = next(cell for cell in code if "load_model" in cell).splitlines()[0]
-    write_notebook(folder / PLAYER, [*cells, f"{model}\n{person}"])
-    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
-        yield address, folder
+    write_notebook(lab.folder / PLAYER, [*cells, f"{model}\n{person}"])
+    return lab
+
+
+def open_and_run(browser, lab, name: str) -> Iterator[Notebook]:
+    notebook = Notebook(browser, lab, name)
+    notebook.run_all()
+    yield notebook
+    notebook.page.close()
 
 
 @pytest.fixture(scope="module")
 def explore(browser, lab):
-    notebook = Notebook(browser, lab[0], PANEL)
-    notebook.run_all()
-    yield notebook
-    notebook.page.close()
+    yield from open_and_run(browser, lab, PANEL)
 
 
 @pytest.fixture
@@ -103,10 +106,7 @@ def panel(explore) -> Locator:
 
 @pytest.fixture(scope="module")
 def notebook(browser, lab):
-    notebook = Notebook(browser, lab[0], PLAYER)
-    notebook.run_all()
-    yield notebook
-    notebook.page.close()
+    yield from open_and_run(browser, lab, PLAYER)
 
 
 def player_of(where, number: int = 0) -> Locator:
@@ -288,7 +288,7 @@ def test_be_the_model(notebook):
     expect(phase(player)).to_have_text("stopped")
 
 
-def test_export_a_page_that_replays_without_python_and_network(panel, browser, lab):
+def test_export_a_page_that_replays_without_python_and_network(panel, browser):
     open_saved(panel, *DEEP)
     press(panel, "Save page")
     note = panel.get_by_role("status").filter(has_text="the page is in")

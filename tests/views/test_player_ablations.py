@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from helpers.bare_page import show_player
 from helpers.episodes import Shed
-from helpers.jupyter import Notebook, jupyterlab, write_notebook
+from helpers.jupyter import Notebook, write_notebook
 from playwright.sync_api import expect
 
 import thread_kit as tk
@@ -86,16 +87,9 @@ def test_an_episode_of_a_task_is_played_on_the_same_task():
     assert [action.action for action in fork.threads[0].actions] == ["open shed"]
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("notebooks")
-    write_notebook(folder / "clerk.ipynb", [CLERK])
-    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
-        yield address
-
-
 @pytest.mark.browser
 def test_the_switches_by_keyboard_and_both_trees_with_their_difference(browser, lab):
+    write_notebook(lab.folder / "clerk.ipynb", [CLERK])
     notebook = Notebook(browser, lab, "clerk.ipynb")
     notebook.run_all()
     page = notebook.page
@@ -174,22 +168,13 @@ def test_a_page_shows_the_comparison_and_offers_no_switches(browser, tmp_path):
 
 
 @pytest.mark.browser
-def test_another_method_has_no_phi_and_psi_to_exchange(browser, lab, tmp_path):
+def test_another_method_has_no_phi_and_psi_to_exchange(browser):
     player = clerk_player()
     for track in player._tracks:
         track.recorder.episode.header["exchange"] = {}
     text = player.snapshot_json().replace('"offline": true', "")
     page = browser.new_page()
-    page.evaluate(
-        """async ([source, state]) => {
-            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
-            const model = { get: () => state, on: () => {}, send: () => {} };
-            const widget = (await import(url)).default();
-            widget.initialize({ model });
-            widget.render({ model, el: document.body });
-        }""",
-        [Player._esm, text],
-    )
+    show_player(page, text)
     page.get_by_role("button", name="Ablations").click()
     expect(page.get_by_role("alert")).to_contain_text("no phi and psi to exchange")
     page.close()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from helpers.bare_page import call_module, show_player
 from helpers.frames import strip_details, view_as_json
-from helpers.jupyter import CONTRAST, Notebook, jupyterlab, write_notebook
+from helpers.jupyter import CONTRAST, Notebook, write_notebook
 from playwright.sync_api import expect
 
 from thread_kit.dialect import ASYNC
@@ -13,7 +14,7 @@ from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.trace.events import Token, Waiting
 from thread_kit.views.player.frames import FrameRecorder
-from thread_kit.views.player.widget import MODULE, watch
+from thread_kit.views.player.widget import watch
 
 pytestmark = pytest.mark.browser
 
@@ -82,14 +83,16 @@ player"""
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("notebooks")
-    write_notebook(folder / "watch.ipynb", [SESSION, "player.wait(60)", "player", "print(player)"])
-    write_notebook(folder / "busy.ipynb", [BUSY])
-    write_notebook(folder / "endless.ipynb", [ENDLESS])
-    write_notebook(folder / "waiting.ipynb", [ENDLESS, "print(player.wait().status)"])
-    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
-        yield address, folder
+def lab(lab):
+    notebooks = {
+        "watch": [SESSION, "player.wait(60)", "player", "print(player)"],
+        "busy": [BUSY],
+        "endless": [ENDLESS],
+        "waiting": [ENDLESS, "print(player.wait().status)"],
+    }
+    for name, cells in notebooks.items():
+        write_notebook(lab.folder / f"{name}.ipynb", cells)
+    return lab
 
 
 def row(notebook: Notebook, thread: int, output: int = 0):
@@ -101,7 +104,7 @@ def pane(notebook: Notebook, output: int = 0) -> str:
 
 
 def test_an_episode_in_jupyterlab(browser, lab, tmp_path):
-    notebook = Notebook(browser, lab[0], "watch.ipynb")
+    notebook = Notebook(browser, lab, "watch.ipynb")
     notebook.run_all()
     page = notebook.page
     player = page.locator(".tk-player").first
@@ -155,7 +158,7 @@ def test_an_episode_in_jupyterlab(browser, lab, tmp_path):
 
 
 def test_a_page_that_is_opened_again_shows_the_whole_episode(browser, lab):
-    notebook = Notebook(browser, lab[0], "watch.ipynb")
+    notebook = Notebook(browser, lab, "watch.ipynb")
     notebook.run_all()
     notebook.page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
     notebook.reload()
@@ -166,8 +169,7 @@ def test_a_page_that_is_opened_again_shows_the_whole_episode(browser, lab):
 
 
 def test_a_busy_kernel_shows_each_token_and_the_page_can_be_used(browser, lab):
-    address, folder = lab
-    notebook = Notebook(browser, address, "busy.ipynb")
+    notebook = Notebook(browser, lab, "busy.ipynb")
     notebook.start()
     page = notebook.page
     page.locator(".tk-pane", has_text="I am writing this w").wait_for()
@@ -176,7 +178,7 @@ def test_a_busy_kernel_shows_each_token_and_the_page_can_be_used(browser, lab):
     row(notebook, 0).click()
     assert "First, I need to find it. =>" in pane(notebook)
     row(notebook, 1).click()
-    (folder / "go").touch()
+    (lab.folder / "go").touch()
     notebook.wait_until_run()
     assert "while the kernel is busy." in pane(notebook)
     assert notebook.errors == []
@@ -184,7 +186,7 @@ def test_a_busy_kernel_shows_each_token_and_the_page_can_be_used(browser, lab):
 
 
 def test_the_buttons_pause_and_stop(browser, lab):
-    notebook = Notebook(browser, lab[0], "endless.ipynb")
+    notebook = Notebook(browser, lab, "endless.ipynb")
     notebook.run_all()
     page = notebook.page
     page.locator(".tk-pane", has_text="on and on").wait_for()
@@ -208,7 +210,7 @@ def test_the_buttons_pause_and_stop(browser, lab):
 
 
 def test_pause_step_fork_and_stop_are_done_while_the_next_cell_waits(browser, lab):
-    notebook = Notebook(browser, lab[0], "waiting.ipynb")
+    notebook = Notebook(browser, lab, "waiting.ipynb")
     notebook.start()
     page = notebook.page
     waits = page.locator(".jp-InputPrompt", has_text="[*]")
@@ -234,7 +236,7 @@ def test_pause_step_fork_and_stop_are_done_while_the_next_cell_waits(browser, la
 
 
 def test_after_a_restart_of_the_kernel_the_page_says_so_and_replays(browser, lab):
-    notebook = Notebook(browser, lab[0], "endless.ipynb")
+    notebook = Notebook(browser, lab, "endless.ipynb")
     notebook.run_all()
     page = notebook.page
     page.locator(".tk-pane", has_text="on and on").wait_for()
@@ -253,10 +255,9 @@ def test_the_page_folds_frames_as_python_does(browser):
     episode = Session(engine, context="start =>").run(progress=False)
     recorder = FrameRecorder(episode)
     page = browser.new_page()
-    after = page.evaluate(
-        """async ([source, about, frames]) => {
-            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
-            const { Recording } = await import(url);
+    after = call_module(
+        page,
+        """({ Recording }, about, frames) => {
             const recording = new Recording(about, frames);
             const last = JSON.stringify(recording.at(recording.length));
             for (let n = recording.length; n >= 0; n -= 7) recording.at(n);
@@ -264,7 +265,8 @@ def test_the_page_folds_frames_as_python_does(browser):
             if (again !== last) throw new Error("not the same");
             return JSON.parse(last);
         }""",
-        [MODULE, recorder.about, recorder.frames],
+        recorder.about,
+        recorder.frames,
     )
     page.close()
     assert strip_details(after) == view_as_json(episode)
@@ -288,29 +290,19 @@ def test_two_children_grow_at_once_and_the_pane_stays_with_the_one_that_it_follo
                 break
     session.close()
     page = browser.new_page()
-    shown = page.evaluate(
-        """async ([source, state, messages]) => {
-            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
-            const heard = {};
-            const model = { get: () => state, on: (name, f) => (heard[name] = f), send: () => {} };
-            const widget = (await import(url)).default();
-            widget.initialize({ model });
-            const el = document.body;
-            widget.render({ model, el });
-            const panes = [];
-            for (const message of messages) {
-                heard["msg:custom"](message);
-                panes.push(el.querySelector(".tk-pane").getAttribute("aria-label"));
-            }
-            const rows = [...el.querySelectorAll(".tk-row")].map((row) => row.textContent);
-            return { rows, panes };
-        }""",
-        [MODULE, before, messages],
+    show_player(page, before)
+    panes = page.evaluate(
+        """(messages) => messages.map((message) => {
+            hear(message);
+            return document.querySelector(".tk-pane").getAttribute("aria-label");
+        })""",
+        messages,
     )
+    rows = page.locator(".tk-row").all_text_contents()
     page.close()
     assert {one["tracks"]["0"]["frames"][0]["thread"] for one in messages} == {1, 2}
-    assert len(set(shown["panes"])) == 1
-    assert shown["panes"][0] in ("thread 1", "thread 2")
-    assert "waiting for 1" in shown["rows"][0]
-    assert "generating{t1} a" in shown["rows"][1]
-    assert "generating{t2} b" in shown["rows"][2]
+    assert len(set(panes)) == 1
+    assert panes[0] in ("thread 1", "thread 2")
+    assert "waiting for 1" in rows[0]
+    assert "generating{t1} a" in rows[1]
+    assert "generating{t2} b" in rows[2]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
+from helpers.bare_page import call_module, show_player
 from playwright.sync_api import Browser, Page, expect
 
 import thread_kit as tk
 from thread_kit.exchange import phi_full_sequence
 from thread_kit.trace.events import Spawned
 from thread_kit.views.export_html import save_page
-from thread_kit.views.player.widget import MODULE, Player, watch
+from thread_kit.views.player.widget import Player, watch
 
 pytestmark = pytest.mark.browser
 
@@ -74,15 +75,9 @@ def test_both_sides_are_at_their_ends_and_then_at_the_same_moment(page):
     expect(rows).to_have_count(1)
 
 
-BEGINNING = """async ([source, state, frames]) => {
-    const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
-    const heard = {};
-    const model = { get: () => state, on: (name, f) => (heard[name] = f), send: () => {} };
-    const widget = (await import(url)).default();
-    widget.initialize({ model });
-    widget.render({ model, el: document.body });
+BEGINNING = """(message) => {
     document.querySelectorAll("[role=tab]")[1].click();
-    heard["msg:custom"]({ n: JSON.parse(state).n + 1, tracks: { 1: { frames } } });
+    hear(message);
     return [...document.querySelectorAll(".tk-pane")].map((pane) => pane.ariaLabel);
 }"""
 
@@ -93,7 +88,9 @@ def test_beside_a_fork_that_has_just_begun_the_originals_main_thread_is_open(bro
     frames, fork["frames"] = fork["frames"][:3], []
     fork["now"]["phase"] = "running"
     page = browser.new_page()
-    panes = page.evaluate(BEGINNING, [MODULE, json.dumps(state), frames])
+    show_player(page, json.dumps(state))
+    message = {"n": state["n"] + 1, "tracks": {"1": {"frames": frames}}}
+    panes = page.evaluate(BEGINNING, message)
     page.close()
     assert [pane.startswith("thread 0") for pane in panes] == [True, True]
 
@@ -110,10 +107,9 @@ def test_the_columns_have_heads_and_stand_below_one_another(page):
 
 def test_what_a_side_has_not_done_yet_is_no_difference(browser):
     page = browser.new_page()
-    said = page.evaluate(
-        """async (source) => {
-            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
-            const { difference } = await import(url);
+    differences = call_module(
+        page,
+        """({ difference }) => {
             const thread = (text, status) =>
                 ({ context: { text: 'c' }, status, writing: '', sequence: [{ text }] });
             const [whole, half] = [thread('a b', 'ended'), thread('a', 'generating')];
@@ -125,10 +121,9 @@ def test_what_a_side_has_not_done_yet_is_no_difference(browser):
                 difference(half, half, [false, false]), difference(whole, half, [true, true]),
             ];
         }""",
-        MODULE,
     )
     page.close()
-    assert said == [
+    assert differences == [
         *("not yet in the fork", "not in the fork"),
         *("not yet in the original", "only in the fork"),
         *("not so far yet", "went otherwise"),

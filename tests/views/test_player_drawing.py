@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from helpers.bare_page import call_module
 from helpers.episodes import chain
-from helpers.jupyter import Notebook, jupyterlab, write_notebook
+from helpers.jupyter import Notebook, write_notebook
 from playwright.sync_api import Browser, Page, expect
 
 import thread_kit as tk
@@ -14,7 +15,6 @@ from thread_kit.bench.player import large_episode
 from thread_kit.trace.episode import Episode
 from thread_kit.views.export_html import save_page
 from thread_kit.views.player.frames import FrameRecorder
-from thread_kit.views.player.widget import MODULE
 from thread_kit.views.tree_layout import layout_boxes
 from thread_kit.views.view_model import view_episode
 
@@ -65,17 +65,16 @@ def node(page: Page, thread: object):
 
 def layout(page: Page, episode: Episode, options: str = "{ most: Infinity }") -> dict:
     recorder = FrameRecorder(episode)
-    return page.evaluate(
-        """async ([source, about, frames, options]) => {
-            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
-            const { Recording, layoutDrawing } = await import(url);
+    return call_module(
+        page,
+        """({ Recording, layoutDrawing }, about, frames, options) => {
             const recording = new Recording(about, frames);
             const { threads } = recording.at(recording.length);
             const { nodes, width, levels } = layoutDrawing(threads, eval(`(${options})`));
             const shown = nodes.map(({ id, x, level, hidden }) => [id, x, level, hidden]);
             return { nodes: shown, width, levels };
         }""",
-        [MODULE, recorder.about, recorder.frames, options],
+        *(recorder.about, recorder.frames, options),
     )
 
 
@@ -251,15 +250,8 @@ def test_the_plot_has_the_work_of_figure_3(open_page):
     expect(page.locator(".tk-pane h4")).to_contain_text("Thread 3")
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("notebooks")
-    write_notebook(folder / "live.ipynb", [LIVE])
-    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
-        yield address
-
-
 def test_both_grow_while_the_episode_runs(browser, lab):
+    write_notebook(lab.folder / "live.ipynb", [LIVE])
     notebook = Notebook(browser, lab, "live.ipynb")
     notebook.run_all()
     page = notebook.page

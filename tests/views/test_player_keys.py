@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from helpers.jupyter import Notebook, jupyterlab, write_notebook
+from helpers.jupyter import Notebook, write_notebook
 from playwright.sync_api import Locator, expect
 
 pytestmark = pytest.mark.browser
@@ -74,13 +74,11 @@ _CELLS = """() => jupyterapp.shell.currentWidget.content.widgets
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("notebooks")
+def lab(lab):
     cells = {"player": PLAYER, "boxes": BOXES, "person": PERSON, "shop": SHOP}
     for name, cell in cells.items():
-        write_notebook(folder / f"{name}.ipynb", ["before = 1", cell, "after = 1"])
-    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
-        yield address
+        write_notebook(lab.folder / f"{name}.ipynb", ["before = 1", cell, "after = 1"])
+    return lab
 
 
 def press_all_keys_in_all_parts(

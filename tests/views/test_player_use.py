@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from helpers.jupyter import CONTRAST, Notebook, jupyterlab, write_notebook
+from helpers.jupyter import CONTRAST, Notebook, write_notebook
 from playwright.sync_api import expect
 
 from thread_kit.bench.player import large_episode
@@ -44,13 +44,10 @@ player"""
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("notebooks")
-    write_notebook(folder / "stepped.ipynb", [STEPPED])
-    write_notebook(folder / "lens.ipynb", [LENS])
-    write_notebook(folder / "person.ipynb", [PERSON])
-    with jupyterlab(folder, tmp_path_factory.mktemp("jupyter")) as address:
-        yield address
+def lab(lab):
+    for name, cell in {"stepped": STEPPED, "lens": LENS, "person": PERSON}.items():
+        write_notebook(lab.folder / f"{name}.ipynb", [cell])
+    return lab
 
 
 def test_step_rewind_fork_and_a_kernel_that_is_killed(browser, lab):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from helpers.jupyter import Notebook, jupyterlab, write_notebook
+from helpers.jupyter import Notebook, write_notebook
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from playwright.sync_api import expect
@@ -178,60 +178,56 @@ place_beside(shop)"""
 
 
 @pytest.mark.browser
-def test_a_purchase_by_mouse_and_keyboard(browser, tmp_path):
-    folder = tmp_path / "notebooks"
-    folder.mkdir()
-    write_notebook(folder / "shop.ipynb", ["before = 1", CELL.format(hostile=HOSTILE), "after = 1"])
-    with jupyterlab(folder, tmp_path / "jupyter") as address:
-        notebook = Notebook(browser, address, "shop.ipynb")
-        page = notebook.page
-        page.set_viewport_size({"width": 1000, "height": 900})
-        notebook.run_all()
-        shop = page.locator(".tk-shop")
-        cells = page.locator(".jp-Cell").count()
+def test_a_purchase_by_mouse_and_keyboard(browser, lab):
+    cells = ["before = 1", CELL.format(hostile=HOSTILE), "after = 1"]
+    write_notebook(lab.folder / "shop.ipynb", cells)
+    notebook = Notebook(browser, lab, "shop.ipynb")
+    page = notebook.page
+    page.set_viewport_size({"width": 1000, "height": 900})
+    notebook.run_all()
+    shop = page.locator(".tk-shop")
+    cells = page.locator(".jp-Cell").count()
 
-        # The keyboard: letters are letters, and Enter searches.
-        shop.get_by_role("searchbox").click()
-        page.keyboard.type("xx dd bold running shoes")
-        page.keyboard.press("Enter")
-        first = shop.locator("ul button").first
-        expect(first).to_be_focused()
-        expect(shop.locator("ul li").first).to_contain_text("<b>bold</b>")
-        for key in "xdd00abmy":
-            page.keyboard.press(key)
-        page.keyboard.press("Enter")
+    # The keyboard: letters are letters, and Enter searches.
+    shop.get_by_role("searchbox").click()
+    page.keyboard.type("xx dd bold running shoes")
+    page.keyboard.press("Enter")
+    first = shop.locator("ul button").first
+    expect(first).to_be_focused()
+    expect(shop.locator("ul li").first).to_contain_text("<b>bold</b>")
+    for key in "xdd00abmy":
+        page.keyboard.press(key)
+    page.keyboard.press("Enter")
 
-        # The mouse: a page behind the product's, and back; an option.
-        shop.get_by_role("button", name="Features").click()
-        expect(shop.locator(".tk-shop-page")).to_contain_text("<img src=x")
-        shop.get_by_role("button", name=PREVIOUS).click()
-        option = shop.get_by_role("button", name="two", exact=True)
-        option.click()
-        expect(option).to_have_attribute("aria-pressed", "true")
-        expect(option).to_be_focused()
-        shop.locator("summary").click()
-        expect(shop.locator("pre")).to_have_text("You have clicked two.")
+    # The mouse: a page behind the product's, and back; an option.
+    shop.get_by_role("button", name="Features").click()
+    expect(shop.locator(".tk-shop-page")).to_contain_text("<img src=x")
+    shop.get_by_role("button", name=PREVIOUS).click()
+    option = shop.get_by_role("button", name="two", exact=True)
+    option.click()
+    expect(option).to_have_attribute("aria-pressed", "true")
+    expect(option).to_be_focused()
+    shop.locator("summary").click()
+    expect(shop.locator("pre")).to_have_text("You have clicked two.")
 
-        buy = shop.get_by_role("button", name=BUY)
-        buy.focus()
-        page.keyboard.press("Space")
-        expect(shop.locator(".tk-shop-reward")).to_contain_text("Reward")
-        kinds = shop.locator("td:nth-child(2)").all_inner_texts()
-        assert [kind for kind in kinds if kind in ("price", "type")] == ["price", "type"]
-        assert page.title() != "hit"
-        assert page.locator(".tk-shop img, .tk-shop h4 b").count() == 0
-        assert page.locator(".jp-Cell").count() == cells
-        assert page.evaluate("() => document.querySelector('.tk-shop').scrollWidth <= 1000")
+    buy = shop.get_by_role("button", name=BUY)
+    buy.focus()
+    page.keyboard.press("Space")
+    expect(shop.locator(".tk-shop-reward")).to_contain_text("Reward")
+    kinds = shop.locator("td:nth-child(2)").all_inner_texts()
+    assert [kind for kind in kinds if kind in ("price", "type")] == ["price", "type"]
+    assert page.title() != "hit"
+    assert page.locator(".tk-shop img, .tk-shop h4 b").count() == 0
+    assert page.locator(".jp-Cell").count() == cells
+    assert page.evaluate("() => document.querySelector('.tk-shop').scrollWidth <= 1000")
 
-        shop.get_by_role("button", name="Start again").click()
-        expect(shop.get_by_role("searchbox")).to_be_visible()
+    shop.get_by_role("button", name="Start again").click()
+    expect(shop.get_by_role("searchbox")).to_be_visible()
 
-        # The kernel is restarted: the page says so, and stays as it is.
-        page.evaluate(
-            "() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
-        )
-        expect(shop.get_by_role("status")).to_contain_text("run the cell again")
-        shop.get_by_role("button", name="Search").click()
-        expect(shop.get_by_role("status")).to_contain_text("run the cell again")
-        assert not notebook.outside
-        page.close()
+    # The kernel is restarted: the page says so, and stays as it is.
+    page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    expect(shop.get_by_role("status")).to_contain_text("run the cell again")
+    shop.get_by_role("button", name="Search").click()
+    expect(shop.get_by_role("status")).to_contain_text("run the cell again")
+    assert not notebook.outside
+    page.close()

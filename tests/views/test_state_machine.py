@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 from helpers.frames import fold, strip_details, view_as_json
-from helpers.jupyter import Notebook, jupyterlab, write_notebook
+from helpers.jupyter import Notebook, write_notebook
 from playwright.sync_api import expect
 
 import thread_kit as tk
@@ -258,9 +258,7 @@ player"""
 
 
 @pytest.mark.browser
-def test_the_state_follows_the_moment_that_is_shown(browser, tmp_path):
-    folder = tmp_path / "notebooks"
-    folder.mkdir()
+def test_the_state_follows_the_moment_that_is_shown(browser, lab):
     hostile = [f"think: {HOSTILE}\n> DESC bok =>", *WORDS[1:]]
     cells = [
         WATCH.format(words=hostile, method="stateflow"),
@@ -268,47 +266,46 @@ def test_the_state_follows_the_moment_that_is_shown(browser, tmp_path):
         WATCH.format(words=[*WORDS[1:]], method="stateflow, no_verify"),
         "player.wait()",
     ]
-    write_notebook(folder / "watch.ipynb", cells)
-    with jupyterlab(folder, tmp_path / "jupyter") as address:
-        notebook = Notebook(browser, address, "watch.ipynb")
-        notebook.run_all()
-        page = notebook.page
-        player = page.locator(".tk-player").first
-        player.locator(".tk-bar .tk-ended").wait_for()
-        now = player.locator(".tk-state.tk-now")
-        expect(now).to_have_attribute("data-state", "End")
+    write_notebook(lab.folder / "watch.ipynb", cells)
+    notebook = Notebook(browser, lab, "watch.ipynb")
+    notebook.run_all()
+    page = notebook.page
+    player = page.locator(".tk-player").first
+    player.locator(".tk-bar .tk-ended").wait_for()
+    now = player.locator(".tk-state.tk-now")
+    expect(now).to_have_attribute("data-state", "End")
 
-        # The keyboard: from the start to the end by events, and back.
-        player.focus()
-        page.keyboard.press("0")
-        expect(now).to_have_count(0)
-        caption, seen = player.locator(".tk-machine-caption"), []
-        timeline = player.get_by_label("timeline")
-        while timeline.input_value() != timeline.get_attribute("max"):
-            page.keyboard.press("e")
-            seen.append(now.get_attribute("data-state") if now.count() else None)
-        assert list(dict.fromkeys(seen)) == [None, *WAY]
-        expect(caption).to_have_text("state 6: Verify → End (the task is over)")
-        back = []
-        while timeline.input_value() != "0":
-            page.keyboard.press("Shift+E")
-            back.append(now.get_attribute("data-state") if now.count() else None)
-        assert list(dict.fromkeys(back)) == [*WAY[::-1], None][: len(set(back))]
+    # The keyboard: from the start to the end by events, and back.
+    player.focus()
+    page.keyboard.press("0")
+    expect(now).to_have_count(0)
+    caption, seen = player.locator(".tk-machine-caption"), []
+    timeline = player.get_by_label("timeline")
+    while timeline.input_value() != timeline.get_attribute("max"):
+        page.keyboard.press("e")
+        seen.append(now.get_attribute("data-state") if now.count() else None)
+    assert list(dict.fromkeys(seen)) == [None, *WAY]
+    expect(caption).to_have_text("state 6: Verify → End (the task is over)")
+    back = []
+    while timeline.input_value() != "0":
+        page.keyboard.press("Shift+E")
+        back.append(now.get_attribute("data-state") if now.count() else None)
+    assert list(dict.fromkeys(back)) == [*WAY[::-1], None][: len(set(back))]
 
-        # The timeline, by hand.
-        timeline.evaluate("(e) => { e.value = e.max; e.dispatchEvent(new Event('input')); }")
-        expect(now).to_have_attribute("data-state", "End")
-        expect(player.locator(".tk-edge.tk-now")).to_have_attribute("data-from", "Verify")
-        assert page.title() != "hit"
-        assert page.locator(".tk-player img").count() == 0
+    # The timeline, by hand.
+    timeline.evaluate("(e) => { e.value = e.max; e.dispatchEvent(new Event('input')); }")
+    expect(now).to_have_attribute("data-state", "End")
+    expect(player.locator(".tk-edge.tk-now")).to_have_attribute("data-from", "Verify")
+    assert page.title() != "hit"
+    assert page.locator(".tk-player img").count() == 0
 
-        # A state that is left out is there, and never lit.
-        second = page.locator(".tk-player").nth(1)
-        expect(second.locator(".tk-state.tk-out")).to_have_attribute("data-state", "Verify")
-        expect(second.locator(".tk-state.tk-was.tk-out")).to_have_count(0)
-        assert not notebook.errors
-        assert not notebook.outside
-        page.close()
+    # A state that is left out is there, and never lit.
+    second = page.locator(".tk-player").nth(1)
+    expect(second.locator(".tk-state.tk-out")).to_have_attribute("data-state", "Verify")
+    expect(second.locator(".tk-state.tk-was.tk-out")).to_have_count(0)
+    assert not notebook.errors
+    assert not notebook.outside
+    page.close()
 
 
 @pytest.mark.parametrize(

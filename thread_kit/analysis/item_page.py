@@ -18,7 +18,7 @@ from thread_kit.analysis.item_tables import list_remarks, make_published_table, 
 from thread_kit.analysis.page_forms import to_html, to_markdown, to_text
 from thread_kit.analysis.paper_items import PaperItem, list_names
 from thread_kit.analysis.studies import keep_usable, make_outcome
-from thread_kit.trace.jsonl import replace_file
+from thread_kit.trace.jsonl import replace_text
 from thread_kit.views.figure_image import draw_svg
 
 SCRIPT = "plotly.min.js"
@@ -81,15 +81,15 @@ class ItemPage:
         path.parent.mkdir(parents=True, exist_ok=True)
         picture = path.with_suffix(".svg") if self.figure is not None else None
         if picture and self.figure is not None:
-            _write(picture, draw_svg(self.figure))
+            replace_text(picture, draw_svg(self.figure))
         name = picture.name if picture else ""
         if path.suffix != ".html":
-            _write(path, to_markdown(self.title, self.sections, name, path.parent))
+            replace_text(path, to_markdown(self.title, self.sections, name, path.parent))
             return path
         if picture:
-            _write(path.with_name(SCRIPT), get_plotlyjs())
+            replace_text(path.with_name(SCRIPT), get_plotlyjs())
         figure = self._draw_figure(name)
-        _write(path, to_html(self.title, self.sections, figure, path.parent))
+        replace_text(path, to_html(self.title, self.sections, figure, path.parent))
         return path
 
     def _draw_figure(self, picture: str = "") -> str:
@@ -114,11 +114,6 @@ class ItemPage:
 
     def _repr_markdown_(self) -> str:
         return self.markdown
-
-
-def _write(path: Path, text: str) -> None:
-    with replace_file(path) as part:
-        part.write_text(text, encoding="utf-8")
 
 
 def make_page(item: PaperItem, frame: pd.DataFrame) -> ItemPage:

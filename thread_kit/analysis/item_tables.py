@@ -45,9 +45,6 @@ MEASURES: dict[str, Callable[[pd.DataFrame], float]] = {
 among them: a model of one's own has no price. Depths count the main thread (`analysis/depths.py`).
 """
 
-OURS = ["n", "solved", "cut", "low", "high"]
-"""Of all tasks of a row of ours: episodes, those solved and cut, Wilson's interval in percent."""
-
 
 def select_rows(item: PaperItem, frame: pd.DataFrame) -> pd.DataFrame:
     """Of stored rows, those of the item: its benchmarks, split and methods."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from itertools import cycle
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from thread_kit.analysis.item_tables import name_benchmark
+from thread_kit.views.figure_image import write_svg
 from thread_kit.views.palette import SERIES
 
 if TYPE_CHECKING:
@@ -24,35 +24,31 @@ def draw_results(table: pd.DataFrame) -> str:
     table: of `summarize_rows`. Beside each rate stand the tasks solved of those played, and the
     tokens that an episode wrote (median). The same rows always give the same picture.
     """
-    import matplotlib
     from matplotlib.figure import Figure
 
     groups = list(table.groupby(["environment", "model"], sort=False))
     lines = len(table) + 1.6 * len(groups)
     models = dict.fromkeys(map(str, table["model"]))
     colours = {model: colour for model, (colour, _, _) in zip(models, cycle(SERIES))}
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "thread-kit"}):
-        height = ROW * lines + 0.7
-        picture = Figure(figsize=(WIDTH, height), facecolor="white")
-        axes = picture.add_axes((0.24, 0.45 / height, 0.42, 1 - 0.5 / height))
-        top = 0.0
-        for (environment, model), rows in groups:
-            title = f"{name_benchmark(str(environment))} · {model}"
-            axes.text(-57, top + 0.1, title, fontsize=9, fontweight="bold", clip_on=False)
-            axes.axhline(top - 0.6, -0.57, 1.8, color="#dddddd", linewidth=0.8, clip_on=False)
-            colour = colours[str(model)]
-            for place, row in enumerate(rows.to_dict("records"), start=1):
-                _draw_row(axes, top + place, row, colour)
-            top += len(rows) + 1.6
-        axes.set(xlim=(0, 100), ylim=(lines - 0.4, -0.7), yticks=[])
-        axes.set_xlabel("solved (%), with Wilson's interval, 95%", fontsize=8)
-        axes.grid(axis="x", color="#dddddd", linewidth=0.8)
-        axes.tick_params(labelsize=8, length=0)
-        axes.set_axisbelow(True)
-        axes.spines[:].set_visible(False)
-        out = io.StringIO()
-        picture.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return out.getvalue()
+    height = ROW * lines + 0.7
+    picture = Figure(figsize=(WIDTH, height), facecolor="white")
+    axes = picture.add_axes((0.24, 0.45 / height, 0.42, 1 - 0.5 / height))
+    top = 0.0
+    for (environment, model), rows in groups:
+        title = f"{name_benchmark(str(environment))} · {model}"
+        axes.text(-57, top + 0.1, title, fontsize=9, fontweight="bold", clip_on=False)
+        axes.axhline(top - 0.6, -0.57, 1.8, color="#dddddd", linewidth=0.8, clip_on=False)
+        colour = colours[str(model)]
+        for place, row in enumerate(rows.to_dict("records"), start=1):
+            _draw_row(axes, top + place, row, colour)
+        top += len(rows) + 1.6
+    axes.set(xlim=(0, 100), ylim=(lines - 0.4, -0.7), yticks=[])
+    axes.set_xlabel("solved (%), with Wilson's interval, 95%", fontsize=8)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.8)
+    axes.tick_params(labelsize=8, length=0)
+    axes.set_axisbelow(True)
+    axes.spines[:].set_visible(False)
+    return write_svg(picture)
 
 
 def _draw_row(axes: Axes, y: float, row: dict[str, float], colour: str) -> None:

@@ -17,14 +17,20 @@ from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from thread_kit.bench.server import llama_server
-from thread_kit.bench.workload import Contender, Forced, Measurement, Weights, Workload, peak_memory
+from thread_kit.bench.workload import (
+    WARM_UP,
+    Contender,
+    Forced,
+    Measurement,
+    Weights,
+    Workload,
+    peak_memory,
+)
 from thread_kit.engines.engine import Completion, ThreadKey
 from thread_kit.engines.llama import LlamaEngine
 
 W = TypeVar("W")
 R = TypeVar("R")
-
-WARM_UP = 64  # tokens evaluated before the clock starts
 
 
 class ForcedEngine(LlamaEngine):
@@ -67,7 +73,7 @@ def _in_process(
     evaluated = same = 0
     fresh_keys = itertools.count(10**9)
     with weights.load(ForcedEngine) as engine:
-        engine.play((0, Forced(0, (1,) * WARM_UP, (1,))))
+        engine.play((0, WARM_UP))
         engine.release(0)
         begun = time.perf_counter()
         for step in work.steps:
@@ -140,7 +146,7 @@ def forced_llama(weights: Weights, lookup: int = 0) -> Any:
         draft_model=LlamaPromptLookupDecoding(num_pred_tokens=lookup) if lookup else None,
         verbose=False,
     )
-    llama.eval([1] * WARM_UP)
+    llama.eval(list(WARM_UP.seen))
     llama.reset()
     llama.evaluated, llama.passes, llama.computing = 0, 0, 0.0
     return llama

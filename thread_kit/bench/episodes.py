@@ -16,12 +16,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import httpx
-import llama_cpp
 from tqdm import tqdm
 
 from thread_kit.bench.contenders import ForcedEngine, forced_llama, run_in_process
 from thread_kit.bench.server import PATIENCE, ask_server, run_server
-from thread_kit.bench.workload import Forced, Weights, Workload
+from thread_kit.bench.timed_engine import TimedEngine
+from thread_kit.bench.workload import WARM_UP, Weights, Workload
 from thread_kit.engines.engine import Completion
 
 DRAFT = 10
@@ -46,21 +46,8 @@ class Together(NamedTuple):
     outside: float | None
 
 
-class _TimedEngine(ForcedEngine):
-    """Knows how long llama.cpp itself has worked (seconds), and counts passes that write."""
-
-    computing = 0.0
-    passes = 0
-
-    def _evaluate(self, plan: list) -> bool:
-        begun = time.perf_counter()
-        done = super()._evaluate(plan)
-        llama_cpp.llama_synchronize(
-            self._model.context
-        )  # on a GPU, decode returns before it is done
-        self.computing += time.perf_counter() - begun
-        self.passes += any(chunk.is_last for chunk in plan)
-        return done
+class _TimedForcedEngine(TimedEngine, ForcedEngine):
+    """Writes the recorded tokens, and knows how long that took."""
 
 
 def play_threads(
@@ -73,7 +60,7 @@ def play_threads(
     fresh = itertools.count()
     same = 0
 
-    with weights.load(_TimedEngine, draft=draft) as engine:
+    with weights.load(_TimedForcedEngine, draft=draft) as engine:
 
         def go_on(episode: int) -> None:
             for step in steps[episode]:
@@ -85,7 +72,7 @@ def play_threads(
                 running[key] = episode
                 return
 
-        engine.play(("warm", Forced(0, (1,) * 64, (1,))))
+        engine.play(("warm", WARM_UP))
         engine.release("warm")
         engine.passes, engine.computing = 0, 0.0
         begun = time.perf_counter()
@@ -142,7 +129,7 @@ def play_server(
 
     with run_server(weights, slots, speculative=speculative, binary=binary) as (_, address):
         with httpx.Client(timeout=PATIENCE) as client:
-            ask_server(client, address, Forced(0, (1,) * 64, (1,)))
+            ask_server(client, address, WARM_UP)
         begun = time.perf_counter()
         with ThreadPoolExecutor(len(works)) as pool:
             calls = [call for played in pool.map(play, works) for call in played]

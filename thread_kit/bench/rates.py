@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any, NamedTuple
 
-import llama_cpp
-
 from thread_kit.bench.bare_loop import BareLoop
+from thread_kit.bench.timed_engine import TimedEngine
 from thread_kit.bench.workload import Weights
 from thread_kit.dialect import Dialect
 from thread_kit.engines.llama import LlamaEngine
@@ -47,19 +46,8 @@ class Rate(NamedTuple):
     outside: float
 
 
-class TimedEngine(LlamaEngine):
-    """A LlamaEngine that knows how long llama.cpp itself has worked (seconds), and never stops."""
-
-    computing = 0.0
-
-    def _evaluate(self, work: Any) -> bool:
-        begun = time.perf_counter()
-        done = super()._evaluate(work)
-        llama_cpp.llama_synchronize(
-            self._model.context
-        )  # on a GPU, decode returns before it is done
-        self.computing += time.perf_counter() - begun
-        return done
+class EndlessEngine(TimedEngine):
+    """A TimedEngine that never stops."""
 
     def _sample(self, row: int, call: Any) -> int:
         token = super()._sample(row, call)
@@ -71,7 +59,7 @@ def rate(weights: Weights, at_once: int, *, turns: int = 12, tokens: int = 24) -
     """Let sessions and the bare loop write in turns: `tokens` for each sequence, `turns` times."""
     loop = BareLoop(weights, at_once)
     try:
-        with weights.load(TimedEngine) as engine:
+        with weights.load(EndlessEngine) as engine:
             contexts = [f"{number}. {TEXT}" for number in range(at_once)]
             for number, context in enumerate(contexts):
                 loop.read(number, engine.tokenize(NEVER.context(context), first=True))
@@ -97,7 +85,7 @@ def rate_beside_cells(weights: Weights, cells: int, *, turns: int = 12, tokens: 
     as a share of its rate without them; the median over turns.
     """
     shares = []
-    with weights.load(TimedEngine) as full, weights.load(TimedEngine) as empty:
+    with weights.load(EndlessEngine) as full, weights.load(EndlessEngine) as empty:
         tokens_kept = [*itertools.islice(itertools.cycle(full.tokenize(TEXT)), cells)]
         full.begin(KEY, tokens_kept, stops={}, max_tokens=1)
         while full.step():

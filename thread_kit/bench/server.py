@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import httpx
 
-from thread_kit.bench.workload import Forced, Measurement, Weights, Workload, peak_memory
+from thread_kit.bench.workload import WARM_UP, Forced, Measurement, Weights, Workload, peak_memory
 
 PATIENCE = 600  # seconds for a start or for one call
 
@@ -51,7 +51,7 @@ def llama_server(weights: Weights, work: Workload) -> Measurement:
         run_server(weights, work.threads) as (process, address),
         httpx.Client(timeout=PATIENCE) as client,
     ):
-        ask_server(client, address, Forced(0, (1,) * 64, (1,)))
+        ask_server(client, address, WARM_UP)
         begun = time.perf_counter()
         replies = [ask_server(client, address, call) for call in work.calls]
         seconds = time.perf_counter() - begun

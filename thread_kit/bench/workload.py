@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.llama import LlamaEngine
-from thread_kit.engines.models import MODELS, find_adapter, find_file, given_file
+from thread_kit.engines.models import find_adapter, find_weights
 from thread_kit.engines.quantize import quantize_file
 from thread_kit.sequence import Span
 from thread_kit.trace.episode import Episode
@@ -42,7 +42,7 @@ class Weights:
 
         Raises ModelError for what is not there.
         """
-        path = find_file(MODELS[model]) if model in MODELS else given_file(Path(model).expanduser())
+        path = find_weights(model)
         path = quantize_file(path, quantize) if quantize else path
         return cls(path, find_adapter(adapter) if adapter else None, **options)
 
@@ -70,6 +70,10 @@ class Forced:
     thread: int
     seen: tuple[int, ...]
     written: tuple[int, ...]
+
+
+WARM_UP = Forced(0, (1,) * 64, (1,))
+"""What an engine is given before the clock starts."""
 
 
 @dataclass(frozen=True, slots=True)

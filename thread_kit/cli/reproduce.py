@@ -18,7 +18,7 @@ from thread_kit.cli.arguments import (
     load_engine,
     open_place,
 )
-from thread_kit.engines.models import ModelError
+from thread_kit.engines.models import ModelError, name_model
 from thread_kit.envs.registry import BENCHMARKS
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _reproduce(
     from thread_kit.experiments.reproduce import reproduce
 
     models, planners = (
-        {_name(name): partial(load_engine, name, None, options) for name in names or ()}
+        {name_model(name): partial(load_engine, name, None, options) for name in names or ()}
         for names in (options.model, options.planner_model and [options.planner_model])
     )
     return reproduce(
@@ -159,11 +159,6 @@ def _list_items(options: argparse.Namespace) -> Sequence[PaperItem]:
     if options.paper:
         check_paper(options.paper)
     return [item for item in load_items() if options.paper in (None, item.paper)]
-
-
-def _name(model: str) -> str:
-    """What tables call a model: of a file its name."""
-    return Path(model).stem if model.endswith(".gguf") else model
 
 
 def _print_plan(options: argparse.Namespace, folder: Path) -> None:

@@ -23,7 +23,7 @@ from thread_kit.cli.arguments import (
 from thread_kit.cli.methods import build_methods, describe_methods
 from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import Engine
-from thread_kit.engines.models import EMBEDDED
+from thread_kit.engines.models import EMBEDDED, name_model
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.budgets import apply_budget
 from thread_kit.experiments.method_builders import load_planners
@@ -132,7 +132,7 @@ def run(options: argparse.Namespace) -> None:
 def name_models(model: str, options: argparse.Namespace) -> str:
     """What tables call a model, and its planner where that is another one."""
     names = [model, options.planner_model] if options.planner_model else [model]
-    return ", planner ".join(Path(name).stem if name.endswith(".gguf") else name for name in names)
+    return ", planner ".join(map(name_model, names))
 
 
 def load_models(model: str, adapter: str | None, options: argparse.Namespace) -> Engine:

@@ -89,14 +89,18 @@ def load_model(
     EngineError if llama.cpp cannot load it.
     """
     model = MODELS.get(str(name_or_path))
-    path = find_file(model) if model else given_file(Path(name_or_path).expanduser())
-    _must_be_gguf(path)
+    path = find_weights(name_or_path)
     if adapter == DEFAULT:
         adapter = model.adapter if model else None
-    found = find_adapter(adapter) if adapter else None
+    lora = find_adapter(adapter) if adapter else None
     if quantize is not None:
         path = quantize_file(path, quantize)
-    return LlamaEngine(path, name=model.name if model else None, adapter=found, **options)
+    return LlamaEngine(path, name=model.name if model else None, adapter=lora, **options)
+
+
+def name_model(name_or_path: str) -> str:
+    """What tables call a model: of a file its name without the ending."""
+    return Path(name_or_path).stem if name_or_path.endswith(".gguf") else name_or_path
 
 
 def find_adapter(name_or_path: str | Path) -> Path:
@@ -111,6 +115,14 @@ def find_adapter(name_or_path: str | Path) -> Path:
                 f"{str(name_or_path)!r} is neither a file nor an adapter that thread-kit knows; "
                 f"known: {known}. Or give the path of a GGUF adapter, or adapter=None"
             )
+    _must_be_gguf(path)
+    return path
+
+
+def find_weights(name_or_path: str | Path) -> Path:
+    """The GGUF file of a model by name or path; raises what `load_model` raises of it."""
+    model = MODELS.get(str(name_or_path))
+    path = find_file(model) if model else _find_own_file(Path(name_or_path).expanduser())
     _must_be_gguf(path)
     return path
 
@@ -168,7 +180,7 @@ def _from_hub(model: Model, folder: Path) -> Path:
     return path
 
 
-def given_file(path: Path) -> Path:
+def _find_own_file(path: Path) -> Path:
     """A model's file that a person has named; raises ModelError if it is not there."""
     if path.is_dir():
         raise ModelError(f"{path} is a folder; give the path of a .gguf file in it")

@@ -36,7 +36,7 @@ from thread_kit.experiments.explore_controls import (
 )
 from thread_kit.experiments.explore_form import SetupForm
 from thread_kit.experiments.explore_setup import Setup
-from thread_kit.experiments.explore_traces import list_shipped, list_traces, name_of, shorten
+from thread_kit.experiments.explore_traces import clip_name, list_shipped, list_traces, name_of
 from thread_kit.experiments.method import VisibleRewardMethod
 from thread_kit.experiments.method_registry import method_slug
 from thread_kit.experiments.recorded_method import find_recorded_method
@@ -305,4 +305,4 @@ class _Guard(KeyGuard):
 
 def name_shown(name: str, fork: int) -> str:
     """What an episode or its fork is called; fork: 0 is the original."""
-    return shorten(name) + (f", fork {fork}" if fork else "")
+    return clip_name(name) + (f", fork {fork}" if fork else "")

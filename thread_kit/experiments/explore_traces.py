@@ -8,8 +8,8 @@ from typing import Any
 
 from thread_kit.paths import resource
 from thread_kit.trace.jsonl import MALFORMED, parse_line
-from thread_kit.trace.printable import sanitize
 from thread_kit.trace.shipped import FOLDER, list_episodes
+from thread_kit.views.formatting import clip, sanitize
 
 LISTED = 100
 """Of a folder so many are listed, the newest."""
@@ -67,10 +67,10 @@ def describe_header(header: dict[str, Any], path: Path) -> str:
     parts = task.values() if isinstance(task, dict) else ["" if task is None else task]
     words = " ".join(map(str, [header.get("environment") or "question", *parts]))
     name = model.get("name", "") if isinstance(model, dict) else ""
-    return ", ".join(filter(None, (shorten(words), shorten(str(name)), shorten(name_of(path)))))
+    names = map(clip_name, (words, str(name), name_of(path)))
+    return ", ".join(filter(None, names))
 
 
-def shorten(text: str) -> str:
+def clip_name(text: str) -> str:
     """A name of at most `SHOWN` characters."""
-    text = sanitize(text)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+    return clip(sanitize(text), SHOWN)

@@ -26,8 +26,9 @@ from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.env import Env
 from thread_kit.envs.registry import find_benchmark
+from thread_kit.experiments.memory_builders import load_guides, make_adaplanner
 from thread_kit.experiments.method import SessionMethod
-from thread_kit.experiments.method_builders import load_guides, make_adaplanner, make_react
+from thread_kit.experiments.method_builders import make_react
 from thread_kit.methods.autoguide import extract_guideline
 from thread_kit.methods.memory import Guideline, Log, write_records
 from thread_kit.paths import resource
@@ -111,13 +112,11 @@ def _plan(actions: list[str]) -> str:
 
 def _think(action: str, following: list[str], before: str) -> str:
     """The thought before an action of ALFWorld: that something is looked for, or what is done."""
-    if found := _THING.match(action):
-        verb, name, _, _ = found.groups()
-        return (
-            f"think: There is {name}. I {verb} it."
-            if verb in ("take", "use")
-            else (f"think: Now I {verb} {name}.")
-        )
+    if match := _THING.match(action):
+        verb, name, _, _ = match.groups()
+        if verb in ("take", "use"):
+            return f"think: There is {name}. I {verb} it."
+        return f"think: Now I {verb} {name}."
     ahead = next((match for text in following if (match := _THING.match(text))), None)
     begins = not before or bool(_THING.match(before))
     if begins and ahead and ahead[1] in ("take", "use"):
@@ -128,8 +127,8 @@ def _think(action: str, following: list[str], before: str) -> str:
 def read_steps(text: str, dialect: Dialect) -> tuple[tuple[str, str], ...]:
     """The actions of a thread's text, each with what was observed."""
     act = rf"^(> .+?) ?{re.escape(dialect.listen)}(.*?){re.escape(dialect.close)}$"
-    found = re.findall(act, text, re.MULTILINE | re.DOTALL)
-    return tuple((action, seen.strip()) for action, seen in found)
+    steps = re.findall(act, text, re.MULTILINE | re.DOTALL)
+    return tuple((action, seen.strip()) for action, seen in steps)
 
 
 def play_with(

@@ -3,7 +3,7 @@
     method = load_method("adapt", "textcraft")  # a Method, as a suite wants it
     method(engine, env, seed=0, path=None)      # a Session that plays it
 
-`experiments/method_builders.py` puts each together.
+`method_builders.py`, `stateflow_builders.py` and `memory_builders.py` put each together.
 """
 
 from __future__ import annotations
@@ -22,33 +22,26 @@ from thread_kit.experiments.ablations import (
     load_ablation,
     make_taught_ablation,
 )
+from thread_kit.experiments.memory_builders import make_adaplanner, make_autoguide, make_rap
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_builders import (
     ATOMIC,
     BY_TYPE,
     GOLD_ANSWER,
-    TEN,
     Builder,
-    make_adaplanner,
     make_adapt,
-    make_alfchat,
-    make_autoguide,
     make_decomp,
     make_lats,
     make_nlep,
     make_nlep_react,
     make_plan_and_execute,
     make_plan_and_solve,
-    make_rap,
     make_react,
     make_react_alone,
     make_react_refined,
     make_react_reflexion,
     make_reflexion,
     make_reflexion_by_gold_answer,
-    make_sf_chat,
-    make_stateflow,
-    make_stateflow_reflexion,
     make_taught_react,
     make_tdag,
     make_thread,
@@ -58,6 +51,13 @@ from thread_kit.experiments.method_builders import (
     make_thread_reflexion,
     make_try_again,
     make_try_again_rewarded,
+)
+from thread_kit.experiments.stateflow_builders import (
+    TEN,
+    make_alfchat,
+    make_sf_chat,
+    make_stateflow,
+    make_stateflow_reflexion,
 )
 
 BUILDERS: dict[str, Builder] = {

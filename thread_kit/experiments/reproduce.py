@@ -22,7 +22,7 @@ from thread_kit.analysis.paper_items import PaperItem, find_item
 from thread_kit.analysis.stored_rows import OWN, load_stored_rows, record_command
 from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import Engine
-from thread_kit.engines.models import load_model
+from thread_kit.engines.models import load_model, name_model
 from thread_kit.engines.server import ServerEngine
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.budgets import budget_of
@@ -120,8 +120,7 @@ def _name_models(
         return model
     if server is not None:
         return {model: partial(ServerEngine, server, model)}
-    name = Path(model).stem if model.endswith(".gguf") else model
-    return {name: partial(load_model, model, adapter=None)}
+    return {name_model(model): partial(load_model, model, adapter=None)}
 
 
 def _make_suites(

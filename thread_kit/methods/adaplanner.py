@@ -176,8 +176,8 @@ def adaplanner(
                 thread, running.Y, "ask", question, program=write_reply, prompt=questions
             )
             running.Y, reply, _ = yield from answered
-            found = re.search(r"\d{1,3}", reply)
-            start = int(found[0]) if found else 1
+            match = re.search(r"\d{1,3}", reply)
+            start = int(match[0]) if match else 1
         plan = revised
     won = running.observation.won if running.observation is not None else False
     return Finished(running.Y, Status.ENDED, {"plan": plan}, verdict(bool(won)))

@@ -20,12 +20,11 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from collections.abc import Sequence as Items
-from functools import partial
 from typing import Any
 
 from thread_kit.methods.common import Answer, ask, write_reply
 from thread_kit.methods.memory import GuidelineMemory
-from thread_kit.methods.rap import begin, take_step
+from thread_kit.methods.steps import ask_step, begin, write_steps
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, NewThread, Request, Status, Steps
 from thread_kit.sequence import Sequence
@@ -72,13 +71,10 @@ def autoguide(
             guidelines = choose(guidelines, reply, k)
         # Y = Y + LLM(q + G + T + Y), and what the environment says to it
         guided = with_guidelines(thread.context, guidelines)
-        program = partial(take_step, begun=begun)
-        Y, _, child = yield from ask(thread, Y, "step", guided, program=program)
+        Y, child, end = yield from ask_step(thread, Y, guided, begun)
+        if end:
+            return end
         begun = child.sequence
-        if not child.status.is_end:
-            return Finished(Y, child.status, {})
-        if child.variables.get("over", True):
-            return Finished(Y, Status.ENDED, {}, child.printed)
     return Finished(Y, Status.OUT_OF_CALLS, {})
 
 
@@ -98,18 +94,13 @@ def extract_guideline(
     `context` and `guideline`.
     """
     # t = the first step in which they differ
-    before = write_steps(thread, won[: deviate(won, lost)])
+    before = write_steps(thread.dialect, won[: deviate(won, lost)])
     # c = LLM(the steps before t), or the known context that it matches
     text = f"{thread.context}\n{before}".rstrip()
     Y, context = yield from find_context(thread, Sequence(), text, known, identify, match)
     # guidelines[c] += LLM(both trajectories, c)
-    pair = "\n".join(
-        [
-            thread.context,
-            f"Failed:\n{write_steps(thread, lost)}Successful:\n{write_steps(thread, won)}"
-            f"Context: {context}",
-        ]
-    )
+    failed, successful = (write_steps(thread.dialect, steps) for steps in (lost, won))
+    pair = f"{thread.context}\nFailed:\n{failed}Successful:\n{successful}Context: {context}"
     Y, guideline, _ = yield from ask(
         thread, Y, "guideline", pair, program=write_reply, prompt=extract
     )
@@ -124,12 +115,6 @@ def deviate(won: Trajectory, lost: Trajectory) -> int:
     return next(
         (number for number, equal in enumerate(same) if not equal), min(len(won), len(lost))
     )
-
-
-def write_steps(thread: NewThread, steps: Trajectory) -> str:
-    """Steps as they stand in a sequence."""
-    dialect = thread.dialect
-    return "".join(f"{action} {dialect.listen}{dialect.observed(seen)}" for action, seen in steps)
 
 
 def find_context(

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from thread_kit.trace.jsonl import replace_file, take_lines, to_line
+from thread_kit.trace.jsonl import replace_text, take_lines, to_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,7 @@ def write_records(path: Path, records: Iterable[Any]) -> None:
     """Write logs or guidelines, or dictionaries, one a line."""
     rows = [record if isinstance(record, dict) else asdict(record) for record in records]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replace_file(path) as part:  # a model has written some of it: ASCII takes every text
-        part.write_text("".join(to_line(row) + "\n" for row in rows), encoding="ascii")
+    replace_text(path, "".join(to_line(row) + "\n" for row in rows))
 
 
 class Index:

@@ -19,34 +19,15 @@ call for the plan, one for each step and one for the key of each thought.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain
-from typing import Any
 
 from thread_kit.dialect import Dialect
-from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.common import ask, completed, own_text, until_verdict, verdict, write_reply
+from thread_kit.methods.common import ask, write_reply
 from thread_kit.methods.memory import Log, LogMemory
-from thread_kit.methods.react import NO_ACTION
+from thread_kit.methods.steps import ask_step, begin, write_steps
 from thread_kit.prompts import Prompt
-from thread_kit.requests import (
-    ENDS,
-    Act,
-    Finished,
-    Generate,
-    Generated,
-    NewThread,
-    Observation,
-    Request,
-    Status,
-    Steps,
-)
-from thread_kit.sequence import Provenance, Sequence, Span
-
-THOUGHT = "think"
-"""How a thought begins; what comes back to it is "OK."."""
+from thread_kit.requests import Finished, NewThread, Status, Steps
+from thread_kit.sequence import Sequence
 
 LOGS = 4
 SEARCH_LOGS = 8
@@ -98,26 +79,23 @@ def rap(
             (_task(log), cut(log, place, window, thread.dialect)) for log, place in retrieved
         ]
         context = with_examples(thread.dialect, examples, asked)
-        program = partial(take_step, begun=begun)
-        Y, _, child = yield from ask(thread, Y, "step", context, program=program)
+        Y, child, end = yield from ask_step(thread, Y, context, begun)
+        if end:
+            return end
         begun = child.sequence
-        if not child.status.is_end:
-            return Finished(Y, child.status, {})
-        if child.variables.get("over", True):
-            return Finished(Y, Status.ENDED, {}, child.printed)
         # key = LLM(thought)
         thought, seen = child.variables.get("thought", ""), child.variables.get("seen", "")
-        found = Key(thought, "" if thought else seen)
+        wanted = Key(thought, "" if thought else seen)
         if key:
             if not thought:
                 continue
             Y, reply, _ = yield from ask(thread, Y, "key", thought, program=write_reply, prompt=key)
-            found = parse_key(reply)
+            wanted = parse_key(reply)
         # logs = those most like T, p and key
-        searches = bool(key and found.seen)
+        searches = bool(key and wanted.seen)
         window = SEARCH_WINDOW if searches or not key else WINDOW
         k = SEARCH_LOGS if searches else LOGS
-        retrieved = memory.find(task, kind, plan, action=found.action, seen=found.seen, k=k)
+        retrieved = memory.find(task, kind, plan, action=wanted.action, seen=wanted.seen, k=k)
     return Finished(Y, Status.OUT_OF_CALLS, {})
 
 
@@ -140,7 +118,7 @@ def _task(log: Log) -> str:
 def cut(log: Log, place: int, window: int, dialect: Dialect) -> str:
     """The steps of a log around one of them, as they stand in a sequence."""
     steps = log.steps[max(0, place - window) : place + window]
-    return "".join(f"{action} {dialect.listen}{dialect.observed(seen)}" for action, seen in steps)
+    return write_steps(dialect, steps)
 
 
 def with_examples(dialect: Dialect, examples: list[tuple[str, str]], context: str) -> str:
@@ -148,46 +126,3 @@ def with_examples(dialect: Dialect, examples: list[tuple[str, str]], context: st
     texts = [dialect.example(asked, f"{text}{dialect.end}") for asked, text in examples]
     head = dialect.context("").partition("\n")[0] + "\n"
     return "".join([*texts, head, context]).removeprefix(head)
-
-
-def begin(thread: NewThread, start: tuple[str, ...]) -> Generator[Request, Any, Sequence]:
-    """What the actions before the first call came to."""
-    Y = Sequence()
-    for action in start:
-        Y += thread.instruction(f"> {action} {thread.dialect.listen}")
-        Y += thread.observed((yield Act(action)).strip())
-    return Y
-
-
-def take_step(thread: NewThread, *, begun: Sequence) -> Steps:
-    """One thought or action behind what there is already.
-
-    The variables of what it returns: `thought`, or `seen` of an action; `over`: whether the
-    environment, or the model, is done.
-    """
-    dialect = thread.dialect
-    tokens = tuple(chain.from_iterable(span.tokens for span in begun))
-    Y = Sequence((Span(Provenance.INSTRUCTION, begun.text, tokens),)) if tokens else begun
-    generated: Generated = yield Generate(Y)
-    Y += generated.span
-    written = dialect.bare(generated.span.text.removesuffix(dialect.end))
-    judged = until_verdict(written)
-    if judged or generated.stop in ENDS:
-        words = judged or own_text(Sequence((generated.span,)), dialect)
-        status = Status.ENDED if judged else ENDS[generated.stop]
-        return Finished(Y, status, {"over": True}, verdict(completed(words)))
-    line = dialect.bare(Y.last_line).strip()
-    if line.removeprefix("> ").startswith(THOUGHT):
-        Y += thread.observed("OK.")
-        return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)
-    if not (Y.last_line_is_own and dialect.is_action(Y.last_line)):
-        Y += thread.instruction(dialect.closed(NO_ACTION))
-        return Finished(Y, Status.ENDED, {"over": False}, NO_ACTION)
-    action = xi_after_mark(Y, {}, dialect)
-    observation: Observation = yield Act(action)
-    Y += thread.observed(observation.strip())
-    if observation.is_over:
-        # What only ends (WebShop, InterCode) does not say whether the task is solved.
-        words = verdict(observation.won is not False)
-        return Finished(Y, Status.ENDED, {"over": True}, words)
-    return Finished(Y, Status.ENDED, {"seen": observation.strip(), "over": False}, action)

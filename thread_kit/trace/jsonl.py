@@ -118,6 +118,12 @@ def mend_last_line(path: Path) -> None:
             file.truncate(end)
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Write a whole text file, as UTF-8, as `replace_file` does. Raises OSError."""
+    with replace_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
     """Another name, to write to: what is there at the end takes the place of `path` at once.

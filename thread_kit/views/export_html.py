@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.jsonl import replace_file
+from thread_kit.trace.jsonl import replace_text
 from thread_kit.views.player.widget import CSS, MODULE, Player
 
 _START = """
@@ -50,6 +50,5 @@ def save_page(source: Episode | Player, path: str | Path) -> Path:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replace_file(path) as part:
-        part.write_text(render_page(source), encoding="utf-8")
+    replace_text(path, render_page(source))
     return path

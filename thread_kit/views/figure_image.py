@@ -16,6 +16,7 @@ from thread_kit.views.palette import NEUTRAL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SIZE = (9.0, 4.6)
 """Inches."""
@@ -25,15 +26,14 @@ DASHES = {"dash": "--", "dot": ":", "dashdot": "-.", "longdash": (0, (8, 3))}
 
 
 def draw_svg(figure: go.Figure) -> str:
-    """The figure as SVG, on no background; text stays text, and the same figure is the same file.
+    """The figure as SVG (`write_svg`), on no background.
 
     Raises ValueError for a trace that is neither bar nor scatter.
     """
     import matplotlib
     from matplotlib.figure import Figure
 
-    style: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "thread-kit"}
-    with matplotlib.rc_context(style | {"hatch.linewidth": 0.8}):
+    with matplotlib.rc_context({"hatch.linewidth": 0.8}):
         picture = Figure(figsize=SIZE, layout="constrained")
         axes = picture.add_subplot()
         _dress(axes, figure)
@@ -49,10 +49,17 @@ def draw_svg(figure: go.Figure) -> str:
             picture.legend(
                 loc="outside lower left", ncols=2, frameon=False, fontsize=8, labelcolor=NEUTRAL
             )
-        out = io.StringIO()
-        picture.savefig(
-            out, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
-        )
+        return write_svg(picture, transparent=True)
+
+
+def write_svg(picture: Figure, *, transparent: bool = False) -> str:
+    """A matplotlib figure as SVG: text stays text, and the same figure is the same file."""
+    import matplotlib
+
+    out = io.StringIO()
+    stamp = {"Date": None, "Creator": None}
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "thread-kit"}):
+        picture.savefig(out, format="svg", transparent=transparent, metadata=stamp)
     return out.getvalue()
 
 

@@ -15,6 +15,11 @@ def shorten(text: str, limit: int) -> str:
     return text if cut <= 0 else f"{text[:limit]} … ({cut:,} more characters)"
 
 
+def clip(text: str, limit: int) -> str:
+    """At most `limit` characters; "…" is the last of them where there were more."""
+    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
+
+
 def describe_origin(provenance: Provenance, child: int | None) -> str:
     """Where a piece comes from: "returned by thread 2", "reference to thread 2"."""
     if child is None:

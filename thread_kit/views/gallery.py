@@ -12,7 +12,7 @@ from pathlib import Path
 from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Ended, Spawned
-from thread_kit.trace.jsonl import replace_file
+from thread_kit.trace.jsonl import replace_text
 from thread_kit.trace.shipped import ShippedEpisode, list_episodes
 from thread_kit.views.export_html import render_page
 from thread_kit.views.formatting import describe_reward, pluralize, sanitize
@@ -58,9 +58,9 @@ def write_gallery(
         items.append(_item(entry, episode))
         above = _head(entry, entries[max(at - 1, 0) : at], entries[at + 1 : at + 2])
         title = f"{entry.title} · thread-kit"
-        _write(folder / _page(entry), render_page(episode, title=title, above=above))
+        replace_text(folder / _page(entry), render_page(episode, title=title, above=above))
         tell(entry, folder / _page(entry))
-    _write(folder / INDEX, _index(items))
+    replace_text(folder / INDEX, _index(items))
     return folder / INDEX
 
 
@@ -148,8 +148,3 @@ def draw_bars(episode: Episode) -> str:
 
 def _page(entry: ShippedEpisode) -> str:
     return f"{entry.name}.html"
-
-
-def _write(path: Path, text: str) -> None:
-    with replace_file(path) as part:
-        part.write_text(text, encoding="utf-8")

@@ -4,17 +4,6 @@
 
 const NO_KERNEL = "The kernel was restarted or has ended: run the cell again to shop on.";
 
-function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null) element.setAttribute(name, value);
-  }
-  element.append(...children);
-  return element;
-}
-
 class ShopView {
   constructor(model, el) {
     this.model = model;
@@ -153,7 +142,7 @@ class ShopView {
     return make(
       "details",
       { open: this.unfolded, ontoggle },
-      make("summary", { "data-key": "as a model" }, `As a model has it: ${actions.length} action${actions.length === 1 ? "" : "s"}`),
+      make("summary", { "data-key": "as a model" }, `As a model has it: ${pluralize(actions.length, "action")}`),
       make("ol", {}, ...done),
       make("pre", {}, read),
     );

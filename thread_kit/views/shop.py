@@ -34,7 +34,9 @@ BESIDE = widgets.Layout(flex="1 1 560px", min_width="0")
 class Shop(anywidget.AnyWidget):
     """One purchase by a person. env: the task, which begins anew."""
 
-    _esm = KEEP_KEYS + (HERE / "shop.js").read_text(encoding="utf-8")
+    _esm = KEEP_KEYS + "\n".join(
+        (HERE / name).read_text(encoding="utf-8") for name in ("player/player_dom.js", "shop.js")
+    )
     _css = (HERE / "shop.css").read_text(encoding="utf-8")
 
     state = traitlets.Unicode().tag(sync=True)

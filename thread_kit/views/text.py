@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise, takewhile
 
 from thread_kit.trace.episode import Episode
-from thread_kit.views.formatting import column_widths, describe_usage, pluralize, sanitize
+from thread_kit.views.formatting import clip, column_widths, describe_usage, pluralize, sanitize
 from thread_kit.views.view_model import Action, Branch, EpisodeView, Piece, ThreadView, view_episode
 
 WIDTH = 92
@@ -31,8 +31,8 @@ def episode_text(episode: Episode, *, width: int = WIDTH) -> str:
     head, mark, costs = totals.partition(" · generated ")
     lines += [totals] if len(totals) <= width else [head, f"generated {costs}" if mark else ""]
     if view.detail:
-        lines.append(_clip(view.detail, width))
-    lines += [_clip(prompt.label, width) for prompt in view.prompts.values()]
+        lines.append(clip(view.detail, width))
+    lines += [clip(prompt.label, width) for prompt in view.prompts.values()]
     return "\n".join(lines)
 
 
@@ -158,17 +158,13 @@ def _flat(text: str | None) -> str:
     return (text or "").replace("\n", " ⏎ ").strip()
 
 
-def _clip(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
-
-
 def _fit(mark: str, text: str, shared: int, right: str, width: int) -> str:
     """A line: the text is cut at its end, and before that by words that a sibling has as well."""
     if not right:
-        return _clip(mark + text, width)
+        return clip(mark + text, width)
     room = max(width - len(right) - 2, 1)
     if shared and len(mark + text) > room:
         starts = accumulate(len(word) + 1 for word in text[:shared].split(" ")[:-1])
         fits = (start for start in starts if len(mark) + 2 + len(text) - start <= room)
         text = f"… {text[next(fits, shared) :]}"
-    return f"{_clip(mark + text, room):<{room}}  {right}"
+    return f"{clip(mark + text, room):<{room}}  {right}"

@@ -14,7 +14,7 @@ from typing import Any
 from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode, Thread
 from thread_kit.trace.events import Returned, Spawned
-from thread_kit.trace.jsonl import replace_file
+from thread_kit.trace.jsonl import replace_text
 from thread_kit.views.formatting import sanitize, shorten
 from thread_kit.views.palette import PROVENANCE, tint
 from thread_kit.views.view_model import header_part
@@ -63,8 +63,7 @@ def save_edge(episode: Episode, child: int, path: str | Path) -> Path:
         raise ValueError(f"{path.name!r}: the figure of an edge is an .svg")
     text = draw_edge(episode, child)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replace_file(path) as part:
-        part.write_text(text, encoding="utf-8")
+    replace_text(path, text)
     return path
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
-from thread_kit.views.formatting import pluralize
+from thread_kit.views.formatting import clip, pluralize
 from thread_kit.views.palette import CUT, ENDED, FAILED, LIVE, NEUTRAL, PROVENANCE, STOPPED
 from thread_kit.views.palette import status_colour as colour_of
 from thread_kit.views.tree_layout import layout_boxes
@@ -81,7 +81,7 @@ def list_actions(thread: ThreadView) -> list[str]:
     lines = []
     for text, same in groupby(" ".join(action.action.split()) for action in thread.actions):
         times = len(list(same))
-        text = text if len(text) <= ACTION else f"{text[: ACTION - 1]}…"
+        text = clip(text, ACTION)
         lines.append(f"{text}  ({times} times)" if times > 1 else text)
     return lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from thread_kit.trace.episode import Episode
-from thread_kit.views.formatting import column_widths, describe_usage
+from thread_kit.views.formatting import clip, column_widths, describe_usage
 from thread_kit.views.palette import NEUTRAL, status_colour
 from thread_kit.views.view_model import ThreadView, view_episode
 
@@ -73,5 +73,4 @@ def write(axes: Axes, x: float, y: float, text: str, *, right: bool = False) -> 
 def short_title(thread: ThreadView) -> str:
     """What a thread was to do, and how it ended where that was not by itself."""
     ended = "" if thread.status_text == "ended" else f" ({thread.status_text})"
-    label = thread.label if len(thread.label) <= TITLE else thread.label[: TITLE - 1] + "…"
-    return label + ended
+    return clip(thread.label, TITLE) + ended

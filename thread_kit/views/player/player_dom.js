@@ -2,6 +2,7 @@
 // and environments goes into the page as text, never as markup.
 
 const number = (n) => n.toLocaleString("en");
+const pluralize = (n, noun) => `${number(n)} ${noun}${n === 1 ? "" : "s"}`;
 const css = (name) => "tk-" + name.replaceAll(" ", "-");
 const badge = (text, status = text) => make("span", { class: `tk-badge ${css(status)}` }, text);
 const statusBadge = (thread) => badge(thread.status_text, thread.status);

@@ -21,6 +21,9 @@ function curve(from, to, aside, isAcross, isBack = false) {
   return `M${start}C${rest.join(" ")}`;
 }
 
+// What a node is kept under: its thread, or "+" and the thread that more are below.
+const keyOf = ({ id, up }) => id ?? `+${up.id}`;
+
 class Drawing {
   constructor(view, side, figure) {
     Object.assign(this, { view, side, figure });
@@ -28,7 +31,7 @@ class Drawing {
     this.all = false; // nothing is folded by itself
     this.isAcross = false; // from left to right, and not from top to bottom
     this.turned = null; // what a person said about that
-    this.items = new Map(); // by thread, or by "+" and the thread that more are below
+    this.items = new Map(); // by their keys
     this.at = "0"; // where the keyboard is
     this.most = 1;
     this.links = draw("g", { "aria-hidden": "true" });
@@ -121,7 +124,6 @@ class Drawing {
 
   arrange({ nodes, width, levels }) {
     this.turnTo(width, levels);
-    const keyOf = ({ id, up }) => id ?? `+${up.id}`;
     const old = this.items;
     this.items = new Map(nodes.map((node) => [keyOf(node), old.get(keyOf(node)) ?? this.add(keyOf(node), node)]));
     for (const [key, { element, link }] of old) {
@@ -201,7 +203,7 @@ class Drawing {
     if (hasChildren) element.setAttribute("aria-expanded", isExpanded);
     else element.removeAttribute("aria-expanded");
     // What is to be seen comes first: whoever speaks to the page says that.
-    const acts = actions.length ? `, ${actions.length} ${actions.length > 1 ? "actions" : "action"}` : "";
+    const acts = actions.length ? `, ${pluralize(actions.length, "action")}` : "";
     const tokens = `${number(thread.usage.generated)} tokens generated`;
     element.setAttribute("aria-label", `thread ${thread.id}${acts}, ${thread.status_text}, ${tokens}: ${thread.label}`);
     const body = thread.is_cut
@@ -331,7 +333,7 @@ class Drawing {
     const sum = generatedBy(thread.id, this.threads);
     const work = `${number(thread.usage.generated)} tokens generated, ${number(sum)} with all below`;
     const done = thread.actions.length;
-    const actions = done ? ` · ${done} action${done === 1 ? "" : "s"}` : "";
+    const actions = done ? ` · ${pluralize(done, "action")}` : "";
     this.figure.caption(
       this.stage.isBelowMiddle(item.py),
       ...(isLink ? [] : [make("div", {}, make("b", {}, `Thread ${thread.id} `), statusBadge(thread), ` ${work}${actions}`)]),
@@ -354,11 +356,10 @@ class Drawing {
     const item = this.items.get(this.at);
     if (!item) return;
     const { node } = item;
-    const keyOf = (other) => other && (other.id ?? `+${other.up.id}`);
     const level = [...this.items.values()].filter((other) => other.deep === item.deep);
     const place = level.indexOf(item);
     const go = (key) => key && this.moveTo(key);
-    const ways = [level[place - 1]?.key, level[place + 1]?.key, keyOf(node.up), keyOf(node.below[0])];
+    const ways = [level[place - 1]?.key, level[place + 1]?.key, node.up && keyOf(node.up), node.below[0] && keyOf(node.below[0])];
     const [left, right, up, down] = this.isAcross ? [2, 3, 0, 1] : [0, 1, 2, 3];
     const keys = {
       ArrowLeft: () => go(ways[left]),

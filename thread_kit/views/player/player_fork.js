@@ -1,24 +1,8 @@
 // The form in which a person says where to fork, and what to change first.
 
-class Forking {
+class Forking extends Form {
   constructor(view) {
-    this.view = view;
-    this.element = make("form", {
-      class: "tk-form tk-fork",
-      "aria-label": "fork",
-      onsubmit: (event) => {
-        event.preventDefault();
-        this.send();
-      },
-      onkeydown: (event) => event.key === "Escape" && this.close(),
-    });
-    this.element.hidden = true;
-  }
-
-  close() {
-    this.element.hidden = true;
-    this.element.replaceChildren();
-    this.view.element.focus();
+    super(view, "fork", "tk-fork");
   }
 
   // At the moment that is shown.
@@ -85,7 +69,8 @@ class Forking {
       value: String(sampling.temperature ?? 0),
     });
     this.before = { temperature: temperature.value, ...exchange, engine: choices.engine?.[0] };
-    this.element.replaceChildren(
+    this.open(
+      "Fork",
       make("b", {}, `Fork ${what}`),
       ...fields,
       make(
@@ -95,10 +80,7 @@ class Forking {
         ...more,
         make("label", {}, "temperature ", temperature),
       ),
-      make("span", { class: "tk-buttons" }, make("button", { type: "submit", class: "tk-main" }, "Fork"), button("Cancel", () => this.close())),
     );
-    this.element.hidden = false;
-    this.element.scrollIntoView({ block: "nearest" });
     (this.element.querySelector("textarea, [type=submit]") ?? this.element).focus();
   }
 

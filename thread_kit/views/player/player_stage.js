@@ -44,6 +44,11 @@ class Stage {
     svg.classList.toggle("tk-far", scale < LEGIBLE / 2);
   }
 
+  // What is free above it and at its left: it stands in the middle.
+  margins(scale = this.scale) {
+    return this.size.map((size, way) => Math.max((this.room[way] - size * scale) / 2, 0));
+  }
+
   fit() {
     this.zoom = null;
     this.scaleTo();
@@ -56,16 +61,16 @@ class Stage {
     this.zoom = Math.min(Math.max(before * factor, FARTHEST), NEAREST);
     this.scaleTo();
     const by = this.zoom / before;
-    const empty = this.size.map((size, way) => Math.max((this.room[way] - size * before) / 2, 0));
-    this.element.scrollLeft = (scrollLeft + x - empty[0]) * by - x;
-    this.element.scrollTop = (scrollTop + y - empty[1]) * by - y;
+    const [left, above] = this.margins(before);
+    this.element.scrollLeft = (scrollLeft + x - left) * by - x;
+    this.element.scrollTop = (scrollTop + y - above) * by - y;
   }
 
   // Where a node is seen; [] if it is not.
   placeOf(x, y) {
     const { scrollLeft, scrollTop } = this.element;
-    const above = this.size.map((size, way) => Math.max((this.room[way] - size * this.scale) / 2, 0));
-    const place = [x * this.scale + above[0] - scrollLeft, y * this.scale + above[1] - scrollTop];
+    const [left, above] = this.margins();
+    const place = [x * this.scale + left - scrollLeft, y * this.scale + above - scrollTop];
     return place.every((at, way) => at >= 0 && at <= this.room[way]) ? place : [];
   }
 
@@ -97,7 +102,6 @@ class Stage {
   }
 
   isBelowMiddle(y) {
-    const above = Math.max((this.room[1] - this.size[1] * this.scale) / 2, 0); // it stands in the middle
-    return y * this.scale + above - this.element.scrollTop > this.room[1] / 2;
+    return y * this.scale + this.margins()[1] - this.element.scrollTop > this.room[1] / 2;
   }
 }

@@ -3,25 +3,9 @@
 
 const WHOLE = { phi: "phi_full_sequence", psi: "psi_full_sequence" };
 
-class Switches {
+class Switches extends Form {
   constructor(view) {
-    this.view = view;
-    this.element = make("form", {
-      class: "tk-form tk-ablations",
-      "aria-label": "ablations",
-      onsubmit: (event) => {
-        event.preventDefault();
-        this.send();
-      },
-      onkeydown: (event) => event.key === "Escape" && this.close(),
-    });
-    this.element.hidden = true;
-  }
-
-  close() {
-    this.element.hidden = true;
-    this.element.replaceChildren();
-    this.view.element.focus();
+    super(view, "ablations", "tk-ablations");
   }
 
   toggle() {
@@ -47,7 +31,8 @@ class Switches {
     this.boxes = { phi, psi };
     variables.checked = variables.disabled = about.scope === "none";
     this.variables = variables;
-    this.element.replaceChildren(
+    this.open(
+      "Play beside it",
       make("b", {}, "Play it once more from its start, and compare"),
       make("span", { class: "tk-switches" }, noVariables, toChild, toParent),
       make(
@@ -55,11 +40,8 @@ class Switches {
         { class: "tk-switches" },
         ...Object.entries(this.menus).map(([kind, select]) => make("label", {}, `${kind} `, select)),
       ),
-      make("span", { class: "tk-buttons" }, make("button", { type: "submit", class: "tk-main" }, "Play beside it"), button("Cancel", () => this.close())),
     );
     this.agree();
-    this.element.hidden = false;
-    this.element.scrollIntoView({ block: "nearest" });
     variables.focus();
   }
 

@@ -28,7 +28,7 @@ export function workOf(threads, id, writing = 0) {
 class Work {
   constructor(view, side, figure) {
     Object.assign(this, { view, side, figure });
-    this.at = 0; // the bar that the keyboard is at
+    this.pointed = null; // the bar that the keyboard is at
     this.svg = draw("svg", {
       class: "tk-plot",
       role: "img",
@@ -80,7 +80,7 @@ class Work {
     this.token = (px) => ((px - LEFT) * (length + ghost * open.length)) / (right - LEFT);
     this.bars = [
       ...parts.filter(({ child }) => child !== null).map((part) => ({ ...part, stop: part.start + part.tokens })),
-      ...open.map((one, n) => ({ ...one, isOpen: true, start: this.data.length + n * ghost, stop: this.data.length + (n + 1) * ghost })),
+      ...open.map((part, n) => ({ ...part, isOpen: true, start: this.data.length + n * ghost, stop: this.data.length + (n + 1) * ghost })),
     ];
     const bars = this.bars.map(({ start, stop, work, child, isOpen }) =>
       draw("rect", {

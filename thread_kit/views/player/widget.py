@@ -47,6 +47,7 @@ PARTS: tuple[str, ...] = (
     "edge",
     "tree",
     "pane",
+    "form",
     "fork",
     "ask",
     "help",

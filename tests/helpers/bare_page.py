@@ -1,0 +1,39 @@
+"""The player's module in a bare page: no JupyterLab, no kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Page
+
+from thread_kit.views.player.widget import MODULE
+
+
+def call_module(page: Page, function: str, *arguments: Any) -> Any:
+    """What a function in JavaScript makes of the module's exports and of these arguments."""
+    return page.evaluate(
+        """async ([source, text, arguments_]) => {
+            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
+            return eval(text)(await import(url), ...arguments_);
+        }""",
+        [MODULE, function, arguments],
+    )
+
+
+def show_player(page: Page, state: str) -> None:
+    """Put a player into the page, whose messages from the kernel are `hear(message)` there.
+
+    state: its snapshot, as JSON.
+    """
+    call_module(
+        page,
+        """({ default: make }, state) => {
+            const heard = {};
+            const model = { get: () => state, on: (name, f) => (heard[name] = f), send: () => {} };
+            const widget = make();
+            widget.initialize({ model });
+            widget.render({ model, el: document.body });
+            window.hear = (message) => heard["msg:custom"](message);
+        }""",
+        state,
+    )

@@ -1,0 +1,99 @@
+"""Steps by children: one thought or action behind those before it (RAP, AutoGuide).
+
+A thread that wants another context for each step lets a child take it. The child is given all steps
+before as it would have them had it taken them itself, and ends behind its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from thread_kit.dialect import Dialect
+from thread_kit.exchange import xi_after_mark
+from thread_kit.methods.common import ask, completed, own_text, until_verdict, verdict
+from thread_kit.methods.react import NO_ACTION
+from thread_kit.requests import (
+    ENDS,
+    Act,
+    Finished,
+    Generate,
+    Generated,
+    NewThread,
+    Observation,
+    Request,
+    Status,
+    Steps,
+)
+from thread_kit.sequence import Provenance, Sequence, Span
+
+THOUGHT = "think"
+"""How a thought begins; what comes back to it is "OK."."""
+
+
+def begin(thread: NewThread, start: Iterable[str]) -> Generator[Request, Any, Sequence]:
+    """What the actions before the first call came to."""
+    Y = Sequence()
+    for action in start:
+        Y += thread.instruction(f"> {action} {thread.dialect.listen}")
+        Y += thread.observed((yield Act(action)).strip())
+    return Y
+
+
+def ask_step(
+    thread: NewThread, Y: Sequence, context: str, begun: Sequence
+) -> Generator[Request, Any, tuple[Sequence, Finished, Finished | None]]:
+    """One more step: Y, the child that took it, and how the thread ends where it was the last one.
+
+    begun: all steps before.
+    """
+    Y, _, child = yield from ask(
+        thread, Y, "step", context, program=partial(take_step, begun=begun)
+    )
+    end = None
+    if not child.status.is_end:
+        end = Finished(Y, child.status, {})
+    elif child.variables.get("over", True):
+        end = Finished(Y, Status.ENDED, {}, child.printed)
+    return Y, child, end
+
+
+def take_step(thread: NewThread, *, begun: Sequence) -> Steps:
+    """One thought or action behind what there is already.
+
+    The variables of what it returns: `thought`, or `seen` of an action; `over`: whether the
+    environment, or the model, is done.
+    """
+    dialect = thread.dialect
+    tokens = tuple(chain.from_iterable(span.tokens for span in begun))
+    Y = Sequence((Span(Provenance.INSTRUCTION, begun.text, tokens),)) if tokens else begun
+    generated: Generated = yield Generate(Y)
+    Y += generated.span
+    written = dialect.bare(generated.span.text.removesuffix(dialect.end))
+    judged = until_verdict(written)
+    if judged or generated.stop in ENDS:
+        words = judged or own_text(Sequence((generated.span,)), dialect)
+        status = Status.ENDED if judged else ENDS[generated.stop]
+        return Finished(Y, status, {"over": True}, verdict(completed(words)))
+    line = dialect.bare(Y.last_line).strip()
+    if line.removeprefix("> ").startswith(THOUGHT):
+        Y += thread.observed("OK.")
+        return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)
+    if not (Y.last_line_is_own and dialect.is_action(Y.last_line)):
+        Y += thread.instruction(dialect.closed(NO_ACTION))
+        return Finished(Y, Status.ENDED, {"over": False}, NO_ACTION)
+    action = xi_after_mark(Y, {}, dialect)
+    observation: Observation = yield Act(action)
+    Y += thread.observed(observation.strip())
+    if observation.is_over:
+        # What only ends (WebShop, InterCode) does not say whether the task is solved.
+        words = verdict(observation.won is not False)
+        return Finished(Y, Status.ENDED, {"over": True}, words)
+    return Finished(Y, Status.ENDED, {"seen": observation.strip(), "over": False}, action)
+
+
+def write_steps(dialect: Dialect, steps: Iterable[tuple[str, str]]) -> str:
+    """Steps, each with what was observed, as they stand in a sequence."""
+    return "".join(f"{action} {dialect.listen}{dialect.observed(seen)}" for action, seen in steps)
