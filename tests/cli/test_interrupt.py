@@ -52,7 +52,7 @@ def test_an_interrupt_while_a_model_loads_is_not_lost(monkeypatch, moment):
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("words", ["--prompt textcraft-small", "--adapter thread-textcraft-135m"])
+@pytest.mark.parametrize("words", ["--prompt textcraft-small", "--adapter thread-135m"])
 @pytest.mark.parametrize("passes", [1, 12])
 def test_an_interrupt_in_prefill_and_in_play_ends_the_run(monkeypatch, tmp_path, words, passes):
     """passes: through the model until then; the first reads the prompt, or else the task."""

@@ -13,7 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit.analysis.published import compare_with_published
+from thread_kit.distill import examples as module
+from thread_kit.distill import slips
 from thread_kit.distill.__main__ import main
+from thread_kit.distill.copying import copy_names, count_exact, draw_names
 from thread_kit.distill.evaluate import (
     TaskResult,
     by_group,
@@ -23,13 +26,29 @@ from thread_kit.distill.evaluate import (
     to_frame,
 )
 from thread_kit.distill.examples import Example, ExampleFile, examples, play
+from thread_kit.distill.slips import Slips, slip
 from thread_kit.distill.textcraft_tasks import (
     MAX_ACTIONS,
     generate_task,
     rename_items,
+    renamed_tasks,
     training_tasks,
 )
-from thread_kit.distill.textcraft_teacher import TeacherError, react_script, speak_thread
+from thread_kit.distill.textcraft_teacher import (
+    NO_RECIPE,
+    TRIES,
+    TeacherError,
+    react_script,
+    speak_thread,
+)
+from thread_kit.distill.words import (
+    LESSONS,
+    SHARES,
+    UNSEEN,
+    draw_word,
+    words_by_tokens,
+    words_of,
+)
 from thread_kit.engines.models import (
     EMBEDDED,
     MODELS,
@@ -41,7 +60,7 @@ from thread_kit.engines.models import (
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.envs.textcraft.env import TextCraft, tasks
-from thread_kit.envs.textcraft.planner import Recipe, is_member, solve
+from thread_kit.envs.textcraft.planner import TAGS, Recipe, is_member, solve
 from thread_kit.paths import resource
 from thread_kit.session.session import Session
 
@@ -150,8 +169,8 @@ def test_the_thread_teacher_speaks_the_form_that_it_documents():
     episode = play("thread", SIGN)
     texts = [thread.sequence.text for thread in episode.threads.values()]
     assert texts[0] == (
-        "made = {c.split(' using ')[0].split(' ', 2)[2]: c for c in commands}\n"
-        "recipe = made['oak sign']\n"
+        "made = {' ' + c.split(' using ')[0].split(' ', 2)[2]: c for c in commands}\n"
+        "recipe = made[' oak sign']\n"
         "First, I need to do 1 x {recipe} =>I have oak sign.<=\n#END#"
     )
     assert texts[1].startswith("n = 1 * 6\nFirst, I need {n} oak planks. =>I have oak planks.<=\n")
@@ -177,7 +196,125 @@ def test_what_is_not_of_the_form_is_refused(text):
         talk(text)
 
 
+def test_what_fails_is_tried_again_and_given_up_in_the_end():
+    def says(context, *returned):
+        text = f"Prompt:\n{context}\n\nResponse:\n#START#\n"
+        for back in returned:
+            text += f"{speak_thread(text)}{back}<=\n"
+        return speak_thread(text)
+
+    look_up = "recipe = made[' oak sign']"
+    assert says("Goal: craft oak sign.", NO_RECIPE) == (
+        f"{look_up}\nAgain, I need to do 1 x {{recipe}} =>"
+    )
+    assert says("Goal: craft oak sign.", *[NO_RECIPE] * TRIES) == "#END#"
+    assert says("I need to do 1 x {recipe} =>") == f"print({NO_RECIPE!r})\n#END#"
+    need, none = "I need 2 oak sign. =>", "Could not find oak sign"
+    assert says(need, none, NO_RECIPE) == "> get 2 oak sign =>"
+    assert says(need, none, NO_RECIPE, none).startswith(f"{look_up}\n")
+    assert says(need, none, "I have no oak sign.") == "print('I have no oak sign.')\n#END#"
+    do, had = "I need to do 2 x craft 1 b using 3 a =>", "I have a."
+    refused = "Could not find enough items to craft minecraft:b"
+    assert says(do, had, refused) == "n = 2 * 3\nAgain, I need {n} a. =>"
+    assert says(do, had, "Crafted 1 minecraft:b", refused) == "n = 1 * 3\nAgain, I need {n} a. =>"
+    assert says(do, had, refused, had) == "1 of 2\n> craft 1 b using 3 a =>"
+    assert says(do, *[had, refused] * TRIES) == "print('I have no b.')\n#END#"
+
+
+# Slips
+
+
+def test_a_slip_changes_one_name_or_number():
+    draw = random.Random(0)
+    for text, form in (
+        ("recipe = made[' oak sign']\n", r"recipe = made\[' (.+)'\]\n"),
+        ("n = 2 * 4\n", r"n = 2 \* (\d)\n"),
+        ("obj = ' pen'[1:]\n", r"obj = ' (\w+)'\[1:\]\n"),
+        ("one, other = '123', '456'\n", r"one, other = '(\d{3})', '456'\n"),
+    ):
+        wrong = [slip(text, draw) for _ in range(20)]
+        assert all(re.fullmatch(form, line) for line in wrong)
+        assert any(line != text for line in wrong)
+    assert slip("> go to {place} =>", draw) == "> go to {place} =>"
+
+
+def test_nobody_is_taught_to_slip_and_the_way_back_is_taught(monkeypatch):
+    monkeypatch.setattr(slips, "RATE", 0.3)
+    wrong: list[Slips] = []
+    monkeypatch.setattr(
+        module, "Slips", lambda *arguments: wrong.append(Slips(*arguments)) or wrong[-1]
+    )
+    made = examples("thread", training_tasks(1, 40), Letters(), tokens=30_000, slips=True)
+    texts = {text for teacher in wrong for text in teacher.texts}
+    assert texts
+    learnt = [
+        "".join(chr(t) for t, counts in zip(e.tokens, e.loss_mask, strict=True) if counts)
+        for e in made
+    ]
+    slipped = ["".join(map(chr, example.tokens)) for example in made]
+    assert any(text in whole for text in texts for whole in slipped)
+    assert any("Again, I need" in text for text in learnt)
+    # Where it stands in a thread, it is not learnt.
+    for whole, taught in zip(slipped, learnt, strict=True):
+        for text in texts:
+            assert taught.count(text) < max(1, whole.count(text)) or text not in whole
+
+
+# Words, and how they are copied
+
+
+def test_words_are_of_one_part_and_counted_by_their_tokens():
+    lessons, unseen = words_by_tokens(LESSONS), words_by_tokens(UNSEEN)
+    assert not {w for words in lessons.values() for w in words} & {
+        w for words in unseen.values() for w in words
+    }
+    with load_model(adapter=None, context=256) as engine:
+        for count, words in unseen.items():
+            for word in words[:50]:
+                spelt = len(engine.tokenize(f" {word}"))
+                assert spelt == count or spelt > count == max(SHARES)
+    draw = random.Random(0)
+    drawn = [draw_word(draw) for _ in range(300)]
+    assert len(set(drawn)) > 250
+    assert set(drawn) <= {word for words in lessons.values() for word in words}
+
+
+def test_no_word_of_a_held_out_task_is_drawn_that_training_tasks_lack():
+    held_out = {*words_of("test"), *words_of("dev")} - set(words_of("train"))
+    assert "carved" in held_out
+    for part in (LESSONS, UNSEEN):
+        assert not held_out & {w for words in words_by_tokens(part).values() for w in words}
+
+
+def test_copies_are_counted_by_the_tokens_of_a_name():
+    names = draw_names(8)
+    assert [tokens for _, tokens in names] == [1, 2, 3, 4] * 2
+    right, wrong = names[:4], names[4:]
+    spoken = iter([*(name for name, _ in right), *("x" + name for name, _ in wrong)])
+    engine = ScriptedEngine(lambda text: f" {next(spoken)}']")
+    table = count_exact(copy_names(engine, names))
+    assert list(table["exact"]) == [1, 1, 1, 1, 4]
+    assert list(table["names"]) == [2, 2, 2, 2, 8]
+    assert all(text.endswith("\nrecipe = made['") for text in engine.seen)
+    assert all(
+        f"Goal: craft {name}." in text for (name, _), text in zip(names, engine.seen, strict=True)
+    )
+
+
 # Synthetic tasks
+
+
+def test_a_renamed_task_has_no_word_of_the_lessons(tmp_path):
+    for task, renamed in zip(tasks("dev")[:20], renamed_tasks("dev"), strict=False):
+        words = {w for command in renamed.commands for w in re.findall(r"[a-z]+", command)}
+        allowed = {w for found in words_by_tokens(UNSEEN).values() for w in found}
+        assert words <= {*allowed, "craft", "using", "planks", "wool"} | set(" ".join(TAGS).split())
+        assert len(solve(renamed.goal, renamed.commands)) == len(solve(task.goal, task.commands))
+    chosen = renamed_tasks("dev")[:2]
+    engine = ScriptedEngine(speak_thread)
+    results = evaluate("thread", engine, chosen, tmp_path, renamed=True)
+    assert [result.solved for result in results] == [True, True]
+    assert [result.goal for result in results] == [task.goal for task in chosen]
 
 
 @given(st.integers(0, 10**6), st.integers(1, 4))
@@ -288,7 +425,7 @@ class Mistaken:
 @pytest.mark.parametrize(
     ("right", "wrong", "cause", "said"),
     [
-        ("get 9 emerald", "get 8 emerald", "a wrong number", "> get 8 emerald =>"),
+        ("get 9 emerald", "get 1 emerald", "a wrong number", "> get 1 emerald =>"),
         ("get 9 emerald", "get 9 diamond", "a wrong name", "> get 9 diamond =>"),
         ("1 of 1\n", "", "another step", "> craft 1 emerald block using 9 emerald =>"),
     ],
@@ -551,7 +688,7 @@ def test_an_exported_adapter_comes_back_as_it_was(fresh, tmp_path):
 
 
 def test_the_adapter_is_small_and_has_a_card():
-    path = find_adapter("thread-textcraft-135m")
+    path = find_adapter("thread-135m")
     assert path.stat().st_size <= 12_000_000
     card = resource("data/adapters/README.md").read_text("utf-8")
     for word in ("distilled", "Wilson", "python -m thread_kit.distill train thread", "seed"):
@@ -559,7 +696,7 @@ def test_the_adapter_is_small_and_has_a_card():
 
 
 def test_an_adapter_that_nobody_knows_is_refused(tmp_path):
-    with pytest.raises(ModelError, match=r"known: .*thread-textcraft-135m"):
+    with pytest.raises(ModelError, match=r"known: .*thread-135m"):
         find_adapter("thread-chess")
     (tmp_path / "a.gguf").write_text("no")
     with pytest.raises(ModelError, match="no GGUF file"):
@@ -577,7 +714,7 @@ def test_an_adapter_for_another_model_is_refused(tmp_path):
 @model
 def test_the_embedded_model_solves_tasks_as_it_comes():
     with load_model(cpu_threads=1, context=2048) as engine:
-        assert engine.describe()["adapter"]["file"] == "thread-textcraft-135m.gguf"
+        assert engine.describe()["adapter"]["file"] == "thread-135m.gguf"
         for number in (0, 10, 47):
             with Session(engine, TextCraft("dev", number)) as session:
                 assert session.run(progress=False).reward == 1
@@ -596,7 +733,7 @@ def test_torch_and_llama_cpp_say_the_same_with_the_adapter(fresh):
     from thread_kit.sequence import Provenance
 
     adapted = fresh()
-    load_adapter(adapted, find_adapter("thread-textcraft-135m"))
+    load_adapter(adapted, find_adapter("thread-135m"))
     task = next(task for task in tasks("dev") if task.depth == 2)
     episode = play("thread", (task.goal, task.commands))
     compared = 0
@@ -624,6 +761,6 @@ def test_committed_outcomes_stand_beside_the_published_ones():
     assert (outcomes[12].task, outcomes[12].group) == ({"split": "test", "number": 12}, "depth 3")
     table = compare_with_published(to_frame(outcomes, method="thread", model="taught"))
     ours = table[table["kind"] == "own run"].iloc[0]
-    assert (ours["n"], ours["success"]) == (200, 94.5)
+    assert (ours["n"], ours["success"]) == (200, 99.5)
     assert not (table["kind"] == "reproduction").any()
     assert {"ReAct", "DecomP", "ADaPT", "TDAG", "THREAD"} <= set(table["method"])

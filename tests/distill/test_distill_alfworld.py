@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import random
 import re
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -12,15 +14,31 @@ from helpers.episodes import least_lead
 from thread_kit.analysis.published import by_type
 from thread_kit.distill import __main__ as command
 from thread_kit.distill import alfworld_tasks as alfworld_games
-from thread_kit.distill.alfworld_tasks import FIRST, FLOOR_PLANS, count_places, training_games
-from thread_kit.distill.alfworld_teacher import OPEN_FIRST, speak_alfworld
+from thread_kit.distill.alfworld_tasks import (
+    FIRST,
+    FLOOR_PLANS,
+    KEPT,
+    count_places,
+    rename_kinds,
+    training_games,
+)
+from thread_kit.distill.alfworld_teacher import (
+    NOT_PUT,
+    NOWHERE,
+    OPEN_FIRST,
+    THE_END,
+    TRIES,
+    speak_alfworld,
+)
 from thread_kit.distill.evaluate import by_group, evaluate, evaluate_episode, load_results, to_frame
 from thread_kit.distill.examples import examples, play
 from thread_kit.distill.textcraft_teacher import TeacherError
+from thread_kit.distill.words import UNSEEN, words_by_tokens
 from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import AlfWorld, Task
 from thread_kit.envs.alfworld.generator import KINDS
+from thread_kit.envs.alfworld.process import GameProcess
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.session.session import Session
 
@@ -37,8 +55,8 @@ def says(context, *returned):
 
 
 MADE = (
-    "obj = 'lettuce'\n"
-    "target = 'diningtable 1'\n"
+    "obj = ' lettuce'[1:]\n"
+    "target = ' diningtable'[1:] + ' 1'\n"
     f"spots = places\n{OPEN_FIRST}"
     "First, I need to find a {obj}. =>I took the {item} from the {place}.<=\n"
     "Then, I need to cool the {item}. =>The {item} is cool.<=\n"
@@ -63,7 +81,7 @@ def test_two_things_are_brought_one_after_the_other():
     back = ["I took the {item} from the {place}.", "The {item} is in the {target}."] * 2
     said = says("Your task is to: find two pillow and put them in sofa.", *back)
     assert said.splitlines()[2:] == [
-        "spots = [p for p in places if p.split()[0] != 'sofa']",
+        "spots = [p for p in places if p.split()[0] != target.split()[0]]",
         *OPEN_FIRST.splitlines(),
         "First, I need to find a {obj}. =>I took the {item} from the {place}.<=",
         "Then, I need to put the {item} in the {target}. =>The {item} is in the {target}.<=",
@@ -77,15 +95,15 @@ def test_two_things_are_brought_one_after_the_other():
 def test_a_toilet_is_no_toiletpaperhanger():
     said = says("Your task is to: put some toiletpaperroll on toiletpaperhanger.")
     names = {"places": ["toilet 1", "toiletpaperhanger 1", "shelf 1"]}
-    exec("\n".join(said.splitlines()[:5]), names)
-    assert names["spots"] == ["toilet 1", "shelf 1"]
+    exec("\n".join(said.splitlines()[:6]), names)
+    assert names["spots"] == ["toilet 1", "shelf 1", "end"]
 
 
 def test_places_that_stand_open_come_first():
     names = {"places": ["drawer 2", "drawer 1", "fridge 1", "shelf 2", "shelf 1"]}
     said = says("Your task is to: put a hot egg in fridge.")
-    exec("\n".join(said.splitlines()[:5]), names)
-    assert names["spots"] == ["shelf 2", "shelf 1", "drawer 2", "drawer 1", "fridge 1"]
+    exec("\n".join(said.splitlines()[:6]), names)
+    assert names["spots"] == ["shelf 2", "shelf 1", "drawer 2", "drawer 1", "fridge 1", "end"]
 
 
 def test_a_lamp_is_looked_for_first_where_the_thing_was():
@@ -93,11 +111,63 @@ def test_a_lamp_is_looked_for_first_where_the_thing_was():
     said = says("Your task is to: look at bowl under the desklamp.", *back)
     assert said.splitlines()[-5:] == [
         "First, I need to find a {obj}. =>I took the {item} from the {place}.<=",
-        "obj = 'desklamp'",
+        "obj = ' desklamp'[1:]",
         "spots = [place] + spots",
         "Then, I need to find a {obj} and turn it on. =>I turned on the {item}.<=",
         "#END#",
     ]
+
+
+def test_what_is_nowhere_is_read_once_more_from_the_task():
+    found = "I took the {item} from the {place}."
+    said = says("Your task is to: put some pen on desk.", NOWHERE, found, "The {item} is in it.")
+    assert said.count("obj = ' pen'[1:]\n") == 2
+    assert said.count("First, I need to find a {obj}. =>") == 2
+    said = says("Your task is to: put some pen on desk.", *[NOWHERE] * (TRIES + 1))
+    assert said.endswith(f"{NOWHERE}<=\n#END#")
+    assert says("I need to find a pen.", "It is not there.", THE_END).endswith(
+        f"place = spots[1]\nSo, I need to check the {{place}} for a {{obj}}. =>{THE_END}<=\n"
+        f"print({NOWHERE!r})\n#END#"
+    )
+    assert says("I need to check the end for a pen.") == f"print({THE_END!r})\n#END#"
+
+
+def test_a_place_that_is_none_is_read_once_more_from_the_task():
+    nothing = ["Nothing happens."] * (TRIES + 1)
+    assert says("I need to put the pen 1 in the dexk 1.", *nothing).endswith(
+        f"print({NOT_PUT!r})\n#END#"
+    )
+    back = ["I took the {item} from the {place}.", NOT_PUT, "The {item} is in the {target}."]
+    said = says("Your task is to: put some pen on desk.", *back)
+    assert said.endswith(
+        f"{NOT_PUT}<=\ntarget = ' desk'[1:] + ' 1'\n"
+        "Finally, I need to put the {item} in the {target}. =>The {item} is in the {target}.<=\n"
+        "#END#"
+    )
+
+
+def test_what_cannot_be_taken_is_looked_at_once_more():
+    back = ["On the {place}, you see a {obj} 2.", "Nothing happens.", "You see a {obj} 3."]
+    said = says("I need to check the shelf 1 for a pen.", *back, "You pick up the {item}.")
+    assert said.splitlines()[2:6] == [
+        "> take {item} from {place} =>Nothing happens.<=",
+        "> examine {place} =>You see a {obj} 3.<=",
+        "item = f'{obj} 3'",
+        "> take {item} from {place} =>You pick up the {item}.<=",
+    ]
+
+
+@needs_engine
+def test_a_renamed_game_is_the_same_game_with_other_words(one_process):
+    game = GameProcess().ask(do="invent", kind="heat", seed=3)["game"]
+    renamed = rename_kinds(game, random.Random(1), UNSEEN)
+    places, new = Counter(dict(count_places(game))), Counter(dict(count_places(renamed)))
+    assert sorted(places.values()) == sorted(new.values())
+    assert not (set(places) - set(KEPT)) & set(new)
+    assert (set(places) & set(KEPT)) <= set(new)
+    unseen = {word for words in words_by_tokens(UNSEEN).values() for word in words}
+    assert {kind.lower() for kind in set(new) - set(KEPT)} <= unseen
+    assert play("thread", renamed).reward == 1
 
 
 def test_a_thread_looks_at_one_place_after_the_other():
@@ -185,6 +255,7 @@ def test_the_lessons_are_what_the_threads_wrote_themselves(one_process):
 
 @needs_engine
 def test_a_floor_plan_of_the_official_games_is_never_trained_on(one_process, monkeypatch):
+    monkeypatch.setattr(alfworld_games, "rename_kinds", lambda game, draw: game)
     first, second = itertools.islice(training_games(3), 2)
     plan = ", ".join(f"{kind} {count}" for kind, count in count_places(first))
     monkeypatch.setitem(alfworld_games.FLOOR_PLANS, 0, plan)
@@ -257,7 +328,7 @@ def test_games_are_played_to_a_report_that_goes_on_where_it_was_interrupted(
 @pytest.mark.parametrize(
     ("right", "wrong", "cause", "said"),
     [
-        ("obj = 'bowl'", "obj = 'box'", "a wrong name", "obj = 'box'"),
+        ("obj = ' bowl'[1:]", "obj = ' box'[1:]", "a wrong name", "obj = ' box'[1:]"),
         ("spots[0]", "spots[90]", "a wrong number", "place = spots[90]"),
         ("> use {item} =>", "> look =>", "another step", "> look =>"),
     ],
@@ -298,7 +369,7 @@ def test_the_command_line_prints_rates_by_type_and_explains_each_miss(
     listed = replace(BENCHMARKS["alfworld"], tasks=lambda split: [LOOK, PICK])
     monkeypatch.setitem(BENCHMARKS, "alfworld", listed)
     asked = ["evaluate", "thread", "--env", "alfworld", "--split", "generated", "--every", "2"]
-    asked += ["--adapter", "thread-textcraft-135m", "--out", str(tmp_path)]
+    asked += ["--adapter", "thread-135m", "--out", str(tmp_path)]
     assert command.main(asked) == 0
     out = capsys.readouterr().out.splitlines()
     assert [line.split()[:4] for line in out[:2]] == [

@@ -16,7 +16,7 @@ from thread_kit.distill.question_tasks import (
     SyntheticStays,
     training_questions,
 )
-from thread_kit.distill.questions_teacher import QuestionsTeacher
+from thread_kit.distill.questions_teacher import TRIES, QuestionsTeacher
 from thread_kit.distill.textcraft_teacher import TeacherError
 from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
@@ -92,6 +92,20 @@ def test_the_teacher_answers_with_the_sandboxs_own_figures_about_patients(name):
 def test_another_form_is_refused(context):
     with pytest.raises(TeacherError, match="not a "):
         QuestionsTeacher().write(context.removesuffix(" =>"), "")
+
+
+def test_what_ends_in_an_error_is_asked_once_more():
+    teacher = QuestionsTeacher()
+    asked = "Patient: the average of the heart rate from hour 0 to hour 48 of patient 12 is"
+    first = teacher.write(asked, "")
+    error = "# > print(len(table)) =>NameError: name 'table' is not defined<="
+    again = teacher.write(asked, error)
+    assert (again[0], again[1], again[2]) == (first[0], f"\n{first[0]}", first[1])
+    assert teacher.write(asked, f"{error} =>12<=") == again
+    assert len(teacher.write(asked, error * (TRIES + 1))) == 2 + TRIES
+    question = "Question: Was the maximum of the pH higher for patient 1 or for patient 2?"
+    whole = teacher.write(question, "=>{figure}<= =>LookupError: There is no patient '3'.<=")
+    assert whole[2] == "\none, other = '1', '2'\n" + whole[1].removeprefix("\nfirst = figure\n")
 
 
 def test_only_threads_are_taught_about_questions():

@@ -142,7 +142,7 @@ def test_two_real_models_play_one_episode():
     """The embedded model under two adapters: one writes the executors' texts, one the plan."""
     load = partial(load_model, "smollm2-135m", context=4096, cpu_threads=1)
     with EngineByPrompt(
-        load(adapter="react-textcraft-135m"), {PLANNER: load(adapter="thread-textcraft-135m")}
+        load(adapter="react-textcraft-135m"), {PLANNER: load(adapter="thread-135m")}
     ) as engine:
         options = {**GIVEN, "calls": 4, "new_tokens": 12}
         episode = Session(engine, Lock(), **options).run(progress=False)
@@ -151,7 +151,7 @@ def test_two_real_models_play_one_episode():
         facts["adapter"]["file"]
         for facts in (episode.header["model"], prompts[PLANNER.sha256]["model"])
     )
-    assert (first, second) == ("react-textcraft-135m.gguf", "thread-textcraft-135m.gguf")
+    assert (first, second) == ("react-textcraft-135m.gguf", "thread-135m.gguf")
     assert episode.usage.calls >= 1
     again = Session(ReplayEngine(episode), Lock(), **options).run(progress=False)
     assert again.events[:-1] == episode.events[:-1]

@@ -425,7 +425,7 @@ def test_a_batch_of_episodes_is_the_same_with_drafts():
     numbers = (3, 26)
     played = []
     for draft in (0, 5):
-        with load(draft, adapter="thread-textcraft-135m", context=4096) as engine:
+        with load(draft, adapter="thread-135m", context=4096) as engine:
             sessions = [
                 Session(engine, tk.TextCraft("dev", number), new_tokens=200, calls=12)
                 for number in numbers
@@ -436,7 +436,7 @@ def test_a_batch_of_episodes_is_the_same_with_drafts():
             if draft:
                 assert sum(session.usage.accepted for session in played[-1]) > 50
                 must_be_consistent(engine)
-    with load(0, adapter="thread-textcraft-135m", context=4096) as engine:
+    with load(0, adapter="thread-135m", context=4096) as engine:
         for plain, drafted in zip(*played, strict=True):
             must_say_the_same(plain, drafted, engine)
 

@@ -183,7 +183,7 @@ def test_it_can_be_switched_off_and_an_adapter_has_prompts_of_its_own():
     assert not PromptCache().folder.exists()
     run()
     assert run(keep_prompts=False)[0].evaluated > 0
-    assert run(adapter="thread-textcraft-135m")[0].evaluated > 0
+    assert run(adapter="thread-135m")[0].evaluated > 0
     assert len(list(PromptCache().folder.iterdir())) == 2
 
 

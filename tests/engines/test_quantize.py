@@ -30,7 +30,7 @@ def test_it_is_made_once_and_says_so_in_the_header(file):
     assert made.name == about["file"] == "SmolLM2-135M-Instruct.Q4_1.Q8_0.gguf"
     assert made.parent.name == sha256_of(file)
     assert about["sha256"] == sha256_of(made) == sha256_of(quick_weights()), "twice the same bytes"
-    assert about["adapter"]["file"] == "thread-textcraft-135m.gguf"
+    assert about["adapter"]["file"] == "thread-135m.gguf"
     before = made.stat().st_mtime_ns
     assert quantize_file(file, "Q8_0") == made
     assert made.stat().st_mtime_ns == before

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 from helpers.episodes import PROMPT, REPLIES, Shed
-from helpers.kitchen import LIMITS, Kitchen
 from helpers.random_episodes import play as play_at_random
 from helpers.random_episodes import speaker
 from hypothesis import given, settings
@@ -19,6 +18,7 @@ from thread_kit.dialect import ASYNC, Dialect
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.replay import ReplayEngine, ReplayError
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.exchange import phi_full_sequence
 from thread_kit.prompts import EMPTY
 from thread_kit.requests import Status
@@ -184,9 +184,13 @@ def test_children_that_run_side_by_side_are_replayed():
 def test_an_episode_of_the_embedded_model_replays_without_it(tmp_path):
     path = tmp_path / "t.jsonl"
     with tk.load_model(cpu_threads=1, context=1024) as engine:
-        recorded = Session(engine, Kitchen(), path=path, **LIMITS).run(progress=False)
+        recorded = Session(engine, TextCraft("dev", 47), path=path, calls=20, new_tokens=80).run(
+            progress=False
+        )
     assert recorded.depth >= 2
-    again = Session(ReplayEngine(Episode.load(path)), Kitchen(), **LIMITS).run(progress=False)
+    again = Session(
+        ReplayEngine(Episode.load(path)), TextCraft("dev", 47), calls=20, new_tokens=80
+    ).run(progress=False)
     assert timeless(again) == timeless(recorded)
 
 

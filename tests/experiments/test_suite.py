@@ -652,10 +652,10 @@ def test_the_embedded_model_side_by_side(tmp_path):
     )
     results = one.run(at_once=3, progress=False)
     assert [row["solved"] for row in results] == [True] * 3
-    assert results.rows[0]["engine"]["adapter"]["file"] == "thread-textcraft-135m.gguf"
+    assert results.rows[0]["engine"]["adapter"]["file"] == "thread-135m.gguf"
     assert one.run(progress=False).rows == results.rows
     before = {row["settings"] for row in results}
-    renamed = shutil.copy(find_adapter("thread-textcraft-135m"), tmp_path / "renamed.gguf")
+    renamed = shutil.copy(find_adapter("thread-135m"), tmp_path / "renamed.gguf")
     one.models = {EMBEDDED: partial(load_model, adapter=renamed, cpu_threads=1)}
     assert one.run(progress=False).rows == results.rows
     other = find_adapter("react-textcraft-135m")

@@ -1,6 +1,6 @@
 """The command line of distillation: train an adapter, and see how well it plays.
 
-python -m thread_kit.distill train thread --tokens 750000 --out runs/distill/thread
+python -m thread_kit.distill train thread --tokens 2050000 --out runs/distill/thread
 python -m thread_kit.distill evaluate thread --adapter FILE.gguf --out runs/distill/thread/test
 python -m thread_kit.distill evaluate thread --env alfworld --adapter FILE.gguf --out FOLDER
 """
@@ -8,15 +8,18 @@ python -m thread_kit.distill evaluate thread --env alfworld --adapter FILE.gguf 
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from thread_kit.cli.arguments import add_benchmark, read_benchmark
 from thread_kit.distill.alfworld_tasks import training_games
+from thread_kit.distill.copying import NAMES, copy_names, count_exact, draw_names
 from thread_kit.distill.examples import METHODS, Example, ExampleFile, TrainingTask, examples
 from thread_kit.distill.question_tasks import training_questions
-from thread_kit.distill.textcraft_tasks import training_tasks
+from thread_kit.distill.textcraft_tasks import renamed_tasks, training_tasks
 from thread_kit.engines.models import (
     EMBEDDED,
     MODELS,
@@ -25,14 +28,26 @@ from thread_kit.engines.models import (
     find_file,
     load_model,
 )
+from thread_kit.envs.registry import find_benchmark
 
-TRAINING: dict[str, tuple[Callable[[int], Iterator[TrainingTask]], int, int]] = {
-    "textcraft": (lambda seed: training_tasks(seed + 1, 10**9), 3, 1),
-    "alfworld": (training_games, 1, 1),
-    "questions": (training_questions, 1, 2),
+
+class Lessons(NamedTuple):
+    """Of a benchmark: training tasks for a seed, without end; `mains` and `others` of `examples`.
+
+    share: of the tokens of an adapter for all benchmarks.
+    """
+
+    tasks: Callable[[int], Iterator[TrainingTask]]
+    mains: int
+    others: int
+    share: float
+
+
+LESSONS = {
+    "textcraft": Lessons(lambda seed: training_tasks(seed + 1, 10**9), 2, 1, 0.488),
+    "alfworld": Lessons(training_games, 1, 1, 0.293),
+    "questions": Lessons(training_questions, 1, 2, 0.219),  # DataCommons QA and ICU QA
 }
-"""By benchmark ("questions": DataCommons QA and ICU QA, one adapter for both): its training tasks
-for a seed, without end, and `mains` and `others` of `examples`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,10 +72,15 @@ def _parser() -> argparse.ArgumentParser:
     train = commands.add_parser("train", help="train an adapter; goes on where it was interrupted")
     train.set_defaults(do=_train)
     train.add_argument("method", choices=METHODS, help="react: the control, one line of context")
-    train.add_argument("--env", choices=TRAINING, default="textcraft", help="benchmark")
-    train.add_argument("--tokens", type=int, default=750_000, help="training tokens")
+    train.add_argument("--env", choices=LESSONS, help="one benchmark (default: all that there are)")
+    train.add_argument("--tokens", type=int, default=2_050_000, help="training tokens")
     train.add_argument("--seed", type=int, default=0, help="of the tasks and of the training")
     train.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+
+    copy = commands.add_parser("copy", help="how exactly names that no lesson has are copied")
+    copy.set_defaults(do=_copy)
+    copy.add_argument("--adapter", help="a name or a GGUF file (default: the project's own)")
+    copy.add_argument("--names", type=int, default=NAMES, help="how many")
 
     play = commands.add_parser("evaluate", help="play the tasks of a split")
     play.set_defaults(do=_evaluate)
@@ -68,6 +88,9 @@ def _parser() -> argparse.ArgumentParser:
     add_benchmark(play)
     play.add_argument("--adapter", help="a name or a GGUF file (default: the project's own)")
     play.add_argument("--parallel", type=int, default=1, metavar="N", help="episodes at a time")
+    play.add_argument(
+        "--renamed", action="store_true", help="TextCraft, every item by words that no lesson has"
+    )
     play.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth task")
     play.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     return parser
@@ -84,7 +107,7 @@ def _train(options: argparse.Namespace) -> None:
     model = train(base, made, options.out, recipe)
     path = options.out / "adapter.gguf"
     about = {
-        "general.name": f"{options.method}-{options.env}-135m",
+        "general.name": f"{options.method}-135m",
         "general.description": f"distilled on {tokens} tokens of a teacher's "
         f"transcripts in the form '{options.method}', seed {options.seed}",
         "general.license": "apache-2.0",
@@ -95,19 +118,36 @@ def _train(options: argparse.Namespace) -> None:
 
 def _examples(options: argparse.Namespace) -> list[Example]:
     """The examples: an interrupted run finds those that are made already in its folder."""
-    tasks, mains, others = TRAINING[options.env]
-    shares = {"mains": mains, "others": others}
-    about = {"method": options.method, "env": options.env, "seed": options.seed, **shares}
+    whole = ("textcraft",) if options.method == "react" else tuple(LESSONS)
+    envs = (options.env,) if options.env else whole
+    made: list[Example] = []
     with load_model(adapter=None, context=256) as engine:  # for its vocabulary
-        return examples(
-            options.method,
-            tasks(options.seed),
-            engine,
-            tokens=options.tokens,
-            seed=options.seed,
-            file=ExampleFile(options.out / "examples.jsonl", about),
-            **shares,
-        )
+        for env in envs:
+            lessons = LESSONS[env]
+            shares = {"mains": lessons.mains, "others": lessons.others}
+            about = {"method": options.method, "env": env, "seed": options.seed, **shares}
+            made += examples(
+                options.method,
+                lessons.tasks(options.seed),
+                engine,
+                tokens=round(options.tokens * lessons.share / sum(LESSONS[e].share for e in envs)),
+                seed=options.seed,
+                slips=True,
+                file=ExampleFile(options.out / f"examples-{env}.jsonl", {**about, "slips": True}),
+                **shares,
+            )
+    random.Random(options.seed).shuffle(made)
+    return made
+
+
+def _copy(options: argparse.Namespace) -> None:
+    adapter = options.adapter or find_benchmark("textcraft").adapters[EMBEDDED]
+    with load_model(adapter=find_adapter(adapter), context=8192) as engine:
+        copies = copy_names(engine, draw_names(options.names))
+    print(count_exact(copies).to_string(index=False))
+    for name, _, copy in copies:
+        if copy != name:
+            print(f"{name!r} became {copy!r}")
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -120,11 +160,21 @@ def _evaluate(options: argparse.Namespace) -> None:
     for option in ("every", "parallel"):
         if getattr(options, option) < 1:
             raise ValueError(f"--{option} {getattr(options, option)}: give 1 or more")
-    chosen = benchmark.tasks(split)[:: options.every]
+    if options.renamed and options.env != "textcraft":
+        raise ValueError("--renamed is for --env textcraft")
+    listed = renamed_tasks(split) if options.renamed else benchmark.tasks(split)
+    chosen = listed[:: options.every]
     # Episodes at a time share the engine's cells: each is to have the room that it has alone.
     room = MODELS[EMBEDDED].context * options.parallel
     with load_model(adapter=find_adapter(adapter), context=room) as engine:
-        results = evaluate(options.method, engine, chosen, options.out, parallel=options.parallel)
+        results = evaluate(
+            options.method,
+            engine,
+            chosen,
+            options.out,
+            parallel=options.parallel,
+            renamed=options.renamed,
+        )
     for row in by_group(results):
         print(
             "{tasks:8} {solved:3} of {n:3}, {cut} cut  {rate:6.1%} [{low:.1%}, {high:.1%}]  "

@@ -6,7 +6,7 @@ So whatever it does, a model that reads the same text can learn to do.
 
 The form of the threads (what is distilled; there is no few-shot prompt):
 
-    the task           obj = 'mug'; target = 'cabinet 1'; spots = [...]
+    the task           obj = ' mug'[1:]; target = ' cabinet'[1:] + ' 1'; spots = [...]
                        First, I need to find a {obj}. =>
                        Then, I need to heat the {item}. =>
                        Finally, I need to put the {item} in the {target}. =>
@@ -25,7 +25,10 @@ The form of the threads (what is distilled; there is no few-shot prompt):
 The interpreter makes the list of places and picks from it. Names come down as variables, and come
 back abstracted: "On the {place}, you see a {obj} 1". The model decides, counts, and copies a kind
 of thing once and the digit behind it once. What is looked for is always {obj}, and what is not
-there is always feedback in the same words: a small model mixes up what differs without need.
+there is always feedback in the same words: a small model mixes up what differs without need. A name
+is copied with the blank before it, so that it is spelt with the tokens that it has in the text.
+What fails is tried again: a thing that is nowhere is read once more from the task, a thing that
+cannot be taken is looked at once more, a place that does not exist is read once more.
 """
 
 from __future__ import annotations
@@ -58,10 +61,17 @@ PUT = "I need to put the {item} in the {target}. =>"
 TOOK = "print('I took the {item} from the {place}.')\n"
 LIT = "print('I turned on the {item}.')\n"
 NOT_THERE = "It is not there."
+NOTHING = "Nothing happens."
+THE_END = "There is no other place."
+NOWHERE = "I did not find it."
+NOT_PUT = "I could not put it there."
 OPEN_FIRST = """\
 shut = ['fridge', 'microwave', 'safe', 'cabinet', 'drawer']
 spots = [p for p in spots if p.split()[0] not in shut] + [p for p in spots if p.split()[0] in shut]
+spots += ['end']
 """
+TRIES = 2
+"""So often a thing is taken or put, and the task's own words are read again."""
 
 
 def speak_alfworld(text: str) -> str:
@@ -76,6 +86,8 @@ def speak_alfworld(text: str) -> str:
         return _look_for("check the {place} for a {obj}", TOOK, feedback)
     if re.fullmatch(r"I need to find a \w+ and turn it on\.", request):
         return _look_for("look at the {place} for a {obj}", LIT, feedback)
+    if re.fullmatch(r"I need to (check|look at) the end for a \w+\.", request):
+        return f"print({THE_END!r})\n{AGENT.end}"
     if re.fullmatch(r"I need to check the \w+ \d+ for a \w+\.", request):
         return _at_place("take {item} from {place}", TOOK, feedback)
     if re.fullmatch(r"I need to look at the \w+ \d+ for a \w+\.", request):
@@ -95,16 +107,23 @@ def _task(task: str, feedback: list[str]) -> str:
     if kind is None or match is None:
         raise TeacherError(f"not a task of ALFWorld: {task!r}")
     named = {name.rstrip("2"): value for name, value in match.groupdict().items() if value}
-    obj, target = named["obj"], named["target"]
+    obj, target = _copy("obj", named["obj"]), f"{_copy('target', named['target'])} + ' 1'"
+    # What was read wrongly is read again, and the step is done again.
+    asked = [reply for reply in feedback if reply not in (NOWHERE, NOT_PUT)]
+    again = feedback[-1] if feedback else ""
+    if len(feedback) - len(asked) > TRIES:
+        return AGENT.end
     if kind == "look":
-        begin = f"obj = {obj!r}\nspots = places\n{OPEN_FIRST}{FIND}"
+        begin = f"{obj}\nspots = places\n{OPEN_FIRST}{FIND}"
         # A lamp may be where the thing was: it is a step to see that.
-        again = f"obj = {target!r}\nspots = [place] + spots\n"
-        steps = [begin, f"{again}Then, I need to find a {{obj}} and turn it on. =>"]
+        lamp = _copy("obj", named["target"])
+        spots = "" if again == NOWHERE else "spots = [place] + spots\n"
+        steps = [begin, f"{lamp}\n{spots}Then, I need to find a {{obj}} and turn it on. =>"]
     else:
         # What lies in the target's kind is brought already; or is yet to be heated, and counts.
-        spots = "places" if kind == "made" else f"[p for p in places if p.split()[0] != {target!r}]"
-        begin = f"obj = {obj!r}\ntarget = '{target} 1'\nspots = {spots}\n{OPEN_FIRST}{FIND}"
+        elsewhere = "[p for p in places if p.split()[0] != target.split()[0]]"
+        spots = "places" if kind == "made" else elsewhere
+        begin = f"{obj}\n{target}\nspots = {spots}\n{OPEN_FIRST}{FIND}"
         steps = [begin]
         if kind == "made":
             state = named.get("state") or named["verb"]
@@ -114,10 +133,19 @@ def _task(task: str, feedback: list[str]) -> str:
             steps += [f"Then, {PUT}"]
             steps += ["spots = spots[spots.index(place):]\nNow, I need to find a {obj}. =>"]
         steps += [f"Finally, {PUT}"]
-    return [*steps, AGENT.end][min(len(feedback), len(steps))]
+        if again == NOT_PUT:
+            steps[len(asked)] = f"{target}\n{steps[len(asked)]}"
+    return [*steps, AGENT.end][min(len(asked), len(steps))]
+
+
+def _copy(name: str, word: str) -> str:
+    """The line that gives a variable a word of the task."""
+    return f"{name} = ' {word}'[1:]"
 
 
 def _look_for(request: str, printed: str, feedback: list[str]) -> str:
+    if feedback and feedback[-1] == THE_END:
+        return f"print({NOWHERE!r})\n{AGENT.end}"
     if feedback and feedback[-1] != NOT_THERE:
         return f"{printed}{AGENT.end}"
     return f"place = spots[{len(feedback)}]\nSo, I need to {request}. =>"
@@ -127,7 +155,8 @@ def _at_place(act: str, printed: str, feedback: list[str]) -> str:
     if not feedback:
         return "> go to {place} =>"
     seen = feedback[-1]
-    if seen == "Nothing happens." and len(feedback) == 1:  # a thread before this one came here
+    # A thread before this one came here, or what was to be taken is called otherwise.
+    if seen == NOTHING and feedback.count(NOTHING) <= TRIES:
         return "> examine {place} =>"
     if seen.endswith(" is closed."):
         return "> open {place} =>"
@@ -149,6 +178,8 @@ def _put(feedback: list[str]) -> str:
         return "> go to {target} =>"
     if feedback[-1].endswith(" is closed."):
         return "> open {target} =>"
+    if feedback.count(NOTHING) > TRIES:
+        return f"print({NOT_PUT!r})\n{AGENT.end}"
     if feedback[-1].startswith("You put "):
         return f"print('The {{item}} is in the {{target}}.')\n{AGENT.end}"
     return "> put {item} in/on {target} =>"

@@ -19,6 +19,7 @@ from thread_kit.analysis.cut import BUDGETS
 from thread_kit.analysis.statistics import wilson
 from thread_kit.distill.deviations import cause_of, first_deviation
 from thread_kit.distill.examples import Method, Teacher, teacher_of
+from thread_kit.distill.textcraft_tasks import make_renamed
 from thread_kit.engines.engine import Engine
 from thread_kit.envs.alfworld import env as alfworld
 from thread_kit.envs.alfworld.generator import KINDS
@@ -71,15 +72,21 @@ class TaskResult:
 
 
 def evaluate(
-    method: Method, engine: Engine, tasks: Sequence[Task], folder: Path, *, parallel: int = 1
+    method: Method,
+    engine: Engine,
+    tasks: Sequence[Task],
+    folder: Path,
+    *,
+    parallel: int = 1,
+    renamed: bool = False,
 ) -> list[TaskResult]:
     """Play `tasks` greedily in the form of `method`; `results.jsonl` and all else goes to `folder`.
 
     tasks: of one benchmark, played without examples and within its own limit on actions (ALFWorld:
     50). `episodes.jsonl` is the file of the suite, beside it are the traces. parallel: episodes at
     a time, in the batches of the one engine. Faster in all, but an episode then takes longer:
-    measure seconds with 1. Raises ValueError where nobody has written a teacher, RuntimeError for
-    an episode that could not be started.
+    measure seconds with 1. renamed: they are of `renamed_tasks`. Raises ValueError where nobody has
+    written a teacher, RuntimeError for an episode that could not be started.
     """
     teacher_for(method, tasks[0])  # what is missing is said before anything is played
     benchmark = BENCHMARKS[_benchmark(tasks[0])]
@@ -90,7 +97,7 @@ def evaluate(
             SessionMethod(method, prompt, {"scope": "exported" if method == "thread" else "none"})
         ],
         models={engine.name: engine},
-        environment=benchmark.environment,
+        environment=make_renamed if renamed else benchmark.environment,
         tasks=[benchmark.arguments(task) for task in tasks],
         traces=True,
         options={"calls": CALLS[method], "new_tokens": NEW_TOKENS},

@@ -1,23 +1,26 @@
 """Examples: what teachers wrote in real episodes, as tokens, with a loss mask.
 
 Every example is one thread of an episode that a `Session` played, so that a model is taught exactly
-the text that it will see. Contexts and feedback (between `=>` and `<=`) are masked out of the loss.
+the text that it will see. Contexts and feedback (between `=>` and `<=`) are masked out of the loss,
+and so are the slips that a teacher makes (`slips.py`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from tqdm.auto import tqdm
 
 from thread_kit.distill.alfworld_teacher import speak_alfworld
 from thread_kit.distill.questions_teacher import QuestionsTeacher
+from thread_kit.distill.slips import Slips
 from thread_kit.distill.textcraft_tasks import SyntheticTask
 from thread_kit.distill.textcraft_teacher import react_script, speak_thread
 from thread_kit.engines.engine import Engine
@@ -37,6 +40,7 @@ Method = Literal["thread", "react"]
 METHODS: tuple[Method, ...] = ("thread", "react")
 
 CALLS = 1000  # more than a teacher needs; one that is lost ends then
+LONGEST = 2048  # tokens; what a slip has made longer is mostly repetition
 
 TrainingTask = SyntheticTask | Mapping[str, Any] | QuestionEnv
 """A goal and its commands (TextCraft), what a game file holds (ALFWorld), or a question."""
@@ -65,11 +69,16 @@ def teacher_of(
     raise ValueError(f"nobody has written a teacher that plays {benchmark} as {method!r}")
 
 
-def play(method: Method, task: TrainingTask, sandboxes: QuestionSandboxes | None = None) -> Episode:
+def play(
+    method: Method,
+    task: TrainingTask,
+    sandboxes: QuestionSandboxes | None = None,
+    change: Callable[[Teacher], Teacher] = lambda teacher: teacher,
+) -> Episode:
     """The teacher's episode of a task; raises ValueError if it earns no reward, or for the method.
 
     thread: with variables and children (THREAD paper, algorithm 2). react: one line of context, on
-    TextCraft only.
+    TextCraft only. change: makes another teacher of the task's (`Slips`).
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
@@ -85,7 +94,7 @@ def play(method: Method, task: TrainingTask, sandboxes: QuestionSandboxes | None
         # Without the limit on actions: whoever looks everywhere finds it at last.
         env = AlfWorld(game=task, max_actions=None)
     with Session(
-        ScriptedEngine(teacher),
+        ScriptedEngine(change(teacher)),
         env,
         dialect=find_benchmark(env.name).dialect,
         scope="exported" if method == "thread" else "none",
@@ -107,13 +116,15 @@ def examples(
     seed: int = 0,
     mains: int = 3,
     others: int = 1,
+    slips: bool = False,
     file: ExampleFile | None = None,
 ) -> list[Example]:
     """Examples of at least `tokens` tokens, each thread once, in an order drawn with `seed`.
 
     engine: gives the tokens. mains: one in so many main threads is taken: their contexts are long,
-    their texts alike. others: of one in so many tasks the children are taken. file: where the
-    examples of each task are written; those that are there are not played again.
+    their texts alike. others: of one in so many tasks the children are taken. slips: whether the
+    teacher of threads makes some (`slips.py`). file: where the examples of each task are written;
+    those that are there are not played again.
     Raises ValueError if the tasks are used up before.
     """
     unique: dict[tuple[int, ...], Example] = {}
@@ -129,13 +140,13 @@ def examples(
             if number < len(done):
                 of_task = done[number]
             else:
-                episode = play(method, task, sandboxes)
+                episode, wrong = _play_with_slips(method, task, sandboxes, number, slips)
                 main, children = number % mains == 0, _is_drawn(number, others)
-                of_task = list(_tokenize(episode, engine, main, children))
+                of_task = list(_tokenize(episode, engine, main, children, wrong))
                 if file:
                     file.add(of_task)
             for example in of_task:
-                if example.tokens not in unique:
+                if len(example) <= LONGEST and example.tokens not in unique:
                     unique[example.tokens] = example
                     count += len(example)
                     bar.update(len(example))
@@ -148,13 +159,34 @@ def examples(
     return ordered
 
 
+def _play_with_slips(
+    method: Method, task: TrainingTask, sandboxes: QuestionSandboxes, number: int, wanted: bool
+) -> tuple[Episode, set[str]]:
+    """The teacher's episode, and what it wrote with a slip; without any where no way led back."""
+    made: list[Slips] = []
+
+    def change(teacher: Teacher) -> Teacher:
+        made.append(Slips(teacher, random.Random(f"slips {number}")))
+        return made[0]
+
+    if wanted and method == "thread":
+        with contextlib.suppress(ValueError):
+            return play(method, task, sandboxes, change), made[0].texts
+        if isinstance(task, QuestionEnv):
+            task = cast(QuestionEnv, task.again())
+    return play(method, task, sandboxes), set()
+
+
 def _is_drawn(number: int, others: int) -> bool:
     """One in so many numbers, by lot: whoever counts meets the same kinds of a round of questions
     again and again, and never the rest."""
     return random.Random(f"others {number}").randrange(others) == 0
 
 
-def _tokenize(episode: Episode, engine: Engine, main: bool, children: bool) -> Iterator[Example]:
+def _tokenize(
+    episode: Episode, engine: Engine, main: bool, children: bool, wrong: Collection[str]
+) -> Iterator[Example]:
+    """The examples of an episode. wrong: texts that a teacher wrote with a slip in them."""
     for thread in episode.threads.values():
         if len(episode.threads) > 1 and not (main if thread.id == 0 else children):
             continue
@@ -163,7 +195,8 @@ def _tokenize(episode: Episode, engine: Engine, main: bool, children: bool) -> I
         for span in thread.sequence.spans:
             more = engine.tokenize(span.text)
             tokens += more
-            loss_mask += [span.provenance is Provenance.GENERATED] * len(more)
+            counts = span.provenance is Provenance.GENERATED and span.text not in wrong
+            loss_mask += [counts] * len(more)
         yield Example(tuple(tokens), tuple(loss_mask))
 
 

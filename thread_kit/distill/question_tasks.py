@@ -16,7 +16,7 @@ from typing import final
 
 import pandas as pd
 
-from thread_kit.distill.textcraft_tasks import SYLLABLES
+from thread_kit.distill.words import draw_word
 from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.datacommons.questions import MIDDLE
 from thread_kit.envs.datacommons.statistics import COUNTRY, ListedStatistics, OpenStatistics
@@ -59,13 +59,33 @@ _PHRASES = (
     "the average of {}",
 )
 _PARTS = ("", "", "", "New ", "North ", "West ", "Lower ", "Saint ", "Port ")
+_MEASURES = ("mean", "average", "lowest", "highest", "total", "median", "maximum", "minimum")
+_MEASURED = ("pressure", "rate", "level", "count", "volume", "temperature", "index", "response")
 _CONDITIONS = ("failure", "disease", "infection", "disorders", "injury", "syndrome")
 
 FIRST_YEAR = 1921
 
 
-def _new_word(draw: random.Random) -> str:
-    return "".join(draw.choices(SYLLABLES, k=draw.choice((2, 3, 3)))).capitalize()
+def _new_place(draw: random.Random) -> str:
+    """A name of one word or two, some with a hyphen: "Lower Wenchesel", "Barkel-Isith"."""
+    word = draw_word(draw).capitalize()
+    if draw.random() < 0.25:
+        word += draw.choice((" ", "-")) + draw_word(draw).capitalize()
+    return draw.choice(_PARTS) + word
+
+
+def _new_quantity(draw: random.Random) -> str:
+    """What is counted: one word or two, or with a digit: "spatula type 2"."""
+    words = [draw_word(draw) for _ in range(draw.choice((1, 1, 2)))]
+    return " ".join(words) + (f" type {draw.randint(1, 9)}" if draw.random() < 0.15 else "")
+
+
+def _new_variable(draw: random.Random) -> str:
+    """What is measured; its name may begin with a word for a measure: "mean spatula pressure"."""
+    words = [draw_word(draw) for _ in range(draw.choice((0, 1, 1, 2)))]
+    if not words or draw.random() < 0.4:
+        words = [draw.choice(_MEASURES), *words]
+    return " ".join([*words, draw.choice(_MEASURED)])
 
 
 @cache
@@ -89,19 +109,17 @@ def _walk(draw: random.Random, length: int, digits: int) -> list[float]:
 class SyntheticStatistics(ListedStatistics):
     """Some ten places and four variables, the same for the same seed.
 
-    Two places have new names, the others are called like places of the world and like the states of
-    the training half: a model has to copy both names that it knows and names that it does not.
+    Half of them have new names, the others are called like places of the world and like the states
+    of the training half: a model has to copy both names that it knows and names that it does not.
     """
 
     def __init__(self, seed: int) -> None:
         draw = random.Random(f"statistics {seed}")
         known = [*_PLACES, *_training_states()]
-        names = {draw.choice(_PARTS) + _new_word(draw) for _ in range(2)}
-        self.places = {
-            f"place/{n}": name for n, name in enumerate(sorted({*names, *draw.sample(known, 8)}))
-        }
+        names = {*(_new_place(draw) for _ in range(5)), *draw.sample(known, 5)}
+        self.places = {f"place/{n}": name for n, name in enumerate(sorted(names))}
         self.places[COUNTRY] = "United States"
-        about = draw.sample([*_NOUNS, *(_new_word(draw).lower() for _ in range(20))], 4)
+        about = [*draw.sample(_NOUNS, 2), *(_new_quantity(draw) for _ in range(2))]
         self.variables = {f"Q{n}": draw.choice(_PHRASES).format(w) for n, w in enumerate(about)}
         self._seed = seed
 
@@ -113,7 +131,7 @@ class SyntheticStatistics(ListedStatistics):
 
 @final
 class SyntheticStays(Stays):
-    """Eight patients and three conditions, the same for the same seed."""
+    """Eight patients, three conditions and fourteen variables, the same for the same seed."""
 
     source = "synthetic"
 
@@ -123,6 +141,13 @@ class SyntheticStays(Stays):
     @property
     def name(self) -> str:
         return f"{self.source} {self._seed}"
+
+    @cached_property
+    def variables(self) -> dict[str, str]:
+        draw = random.Random(f"variables {self._seed}")
+        taught = sorted(VARIABLES)[1::2]  # those that ICU QA's own training questions are about
+        names = {*draw.sample(taught, 4), *(_new_variable(draw) for _ in range(10))}
+        return {name: name for name in sorted(names)}
 
     @cached_property
     def expired(self) -> dict[str, int]:
@@ -136,14 +161,14 @@ class SyntheticStays(Stays):
             raise self._unknown(patient)
         draw = random.Random(f"{self._seed} {patient}")
         hours = sorted({round(draw.uniform(0, HOURS), 4) for _ in range(30)})
-        columns = {column: _walk(draw, len(hours), 2) for column in VARIABLES.values()}
+        columns = {column: _walk(draw, len(hours), 2) for column in self.variables}
         return pd.DataFrame({"Hours": hours, **columns})
 
     @cached_property
     def phenotypes(self) -> dict[str, frozenset[str]]:
         draw = random.Random(f"phenotypes {self._seed}")
         patients = list(self.expired)
-        names = {f"{_new_word(draw)} {draw.choice(_CONDITIONS)}" for _ in range(3)}
+        names = {f"{draw_word(draw).capitalize()} {draw.choice(_CONDITIONS)}" for _ in range(3)}
         return {name: frozenset(draw.sample(patients, 4)) for name in sorted(names)}
 
 

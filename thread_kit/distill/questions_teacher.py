@@ -30,7 +30,7 @@ The form of the threads (what is distilled; there is no few-shot prompt):
 
 The model decides what to compare, and copies names, years and hours. Names keep the blank before
 them, since " Missouri" is one token and "'Missouri" is others: copied so, a name that no lesson had
-comes out right.
+comes out right. What ends in an error is asked once more, with the names read again.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ from thread_kit.envs.qa.kinds import Kind, measure_code, read_question
 from thread_kit.envs.qa.rules import Script, Segments
 
 LISTEN = QA.listen
+TRIES = 2
+"""So often what failed is tried again."""
 
 
 class QuestionsTeacher(Script):
@@ -65,12 +67,33 @@ class QuestionsTeacher(Script):
             raise TeacherError("more has been asked for than there is to ask") from None
 
     def write(self, context: str, written: str) -> Segments:
+        return _try_again(self._plan(context), written)
+
+    def _plan(self, context: str) -> Segments:
+        """What a thread writes where nothing fails."""
         for form, reply in _FORMS:
             if match := re.fullmatch(form, context):
                 return reply(**match.groupdict())
         if context.startswith("Question: "):
             return _write_question(context.removeprefix("Question: "))
         raise TeacherError(f"not a request of this form: {context!r}")
+
+
+def _try_again(segments: Segments, written: str) -> Segments:
+    """The segments, with what came back as an error once more behind itself."""
+    names, _, _ = segments[0].partition("\n")
+    tried: Segments = []
+    waiting = list(segments)
+    for reply in re.findall(rf"{LISTEN}(.*?){QA.close}", written):
+        tried.append(waiting.pop(0))
+        failed = re.sub(r"^\n(first = (figure|path)\n)?", "", tried[-1])
+        failures = sum(segment.endswith(failed) for segment in tried)
+        if re.match(r"\w+Error: ", reply) and failures <= TRIES:
+            # The names of a question are read again, too.
+            is_main = names.startswith("one") and not failed.startswith(names)
+            again = f"{names}\n{failed}" if is_main else failed
+            waiting.insert(0, f"\n{again}")
+    return [*tried, *waiting]
 
 
 def _write_question(text: str) -> Segments:
@@ -139,7 +162,7 @@ def _write_main(kind: Kind, names: list[str], *requests: str) -> Segments:
 def _write_series(variable: str, first: str, last: str, place: str) -> str:
     return (
         f"place = find_places({_with_blank(place)!r})[0]['ID']\n"
-        f"variable = find_variables({variable!r})[0]['ID']\n"
+        f"variable = find_variables({_with_blank(variable)!r})[0]['ID']\n"
         "table = pd.DataFrame(observations(place, variable)).astype({'date': int})\n"
         f"table = table[table['date'].between({first}, {last})]\n"
     )

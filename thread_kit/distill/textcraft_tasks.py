@@ -2,18 +2,19 @@
 
 A task is a goal and its commands, for `TextCraft.custom`. Two kinds: `generate_task` draws a whole
 tree of recipes, `rename_items` keeps the recipes of a task and gives every item another name. Names
-are made of the words of the training tasks and of made-up words. Goals of the official test never
-occur.
+are made of the words of the training tasks and of an open vocabulary (`words.py`). Goals of the
+official test never occur.
 """
 
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
-from thread_kit.envs.textcraft.env import tasks
+from thread_kit.distill.words import LESSONS, UNSEEN, draw_word, words_of
+from thread_kit.envs.textcraft.env import Task, TextCraft, tasks
 from thread_kit.envs.textcraft.planner import TAGS, Recipe, is_member, solve
 
 SyntheticTask = tuple[str, tuple[str, ...]]
@@ -21,8 +22,6 @@ SyntheticTask = tuple[str, tuple[str, ...]]
 MAX_ACTIONS = 60  # the longest official task takes 27
 MADE_COUNTS = (1, 1, 1, 1, 2, 3, 4, 4, 6, 8, 9, 16)
 USED_COUNTS = (1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 6, 7, 8, 9)
-SYLLABLES = re.findall("..?.?", "barkelomistradunovesphiquorenlaztibexgofymachwinju")
-SYLLABLES += ["dor", "en", "ith", "al", "oss", "urn", "ake", "ill", "ty", "cra", "sto", "pli"]
 
 
 @cache
@@ -31,34 +30,23 @@ def _held_out() -> frozenset[str]:
     return frozenset(task.goal for split in ("test", "dev") for task in tasks(split))
 
 
-@cache
-def _words() -> tuple[str, ...]:
-    """The words of the items of the training tasks."""
-    names = {
-        name
-        for task in tasks("train")
-        for recipe in map(Recipe.parse, task.commands)
-        for name in (recipe.output, *(item for _, item in recipe.inputs))
-    }
-    return tuple(sorted({word for name in names for word in name.split()} - set(TAGS)))
-
-
 class _Names:
-    """Names of items, each given once."""
+    """Names of items, each given once. part: whose words (`words.py`).
 
-    def __init__(self, draw: random.Random) -> None:
+    Of the lessons' words four in ten are those of the training tasks; of the others, none is.
+    """
+
+    def __init__(self, draw: random.Random, part: str = LESSONS) -> None:
         self._draw = draw
+        self._part = part
         self._given = {*TAGS, *_held_out()}
-        self._own = [self._made_up() for _ in range(6)]  # so that names of one task look alike
-
-    def _made_up(self) -> str:
-        return "".join(self._draw.choices(SYLLABLES, k=self._draw.choice((2, 2, 3))))
+        self._own = [draw_word(draw, part) for _ in range(6)]  # so that names of a task look alike
 
     def _word(self) -> str:
         kind = self._draw.random()
-        if kind < 0.7:
-            return self._draw.choice(_words())
-        return self._draw.choice(self._own) if kind < 0.85 else self._made_up()
+        if kind < 0.4 and self._part == LESSONS:
+            return self._draw.choice([w for w in words_of("train") if w not in TAGS])
+        return self._draw.choice(self._own) if kind < 0.6 else draw_word(self._draw, self._part)
 
     def new(self, like: str | None = None, kind: str | None = None) -> str:
         """A name. like: begin with this one's words; kind: end as members of this kind do."""
@@ -134,10 +122,15 @@ def _add_members(draw: random.Random, names: _Names, recipes: list[Recipe], kind
             recipes.append(Recipe(member, draw.choice(MADE_COUNTS), inputs))
 
 
-def rename_items(seed: int, goal: str, commands: tuple[str, ...]) -> SyntheticTask:
-    """The same task with other names; kinds keep theirs, and members stay members."""
+def rename_items(
+    seed: int, goal: str, commands: tuple[str, ...], part: str = LESSONS
+) -> SyntheticTask:
+    """The same task with other names; kinds keep theirs, and members stay members.
+
+    part: whose words the names are made of (`words.py`).
+    """
     draw = random.Random(f"{seed}/{goal}")
-    names = _Names(draw)
+    names = _Names(draw, part)
     new = {tag: tag for tag in TAGS}
 
     def rename(item: str) -> str:
@@ -153,6 +146,25 @@ def rename_items(seed: int, goal: str, commands: tuple[str, ...]) -> SyntheticTa
         shuffled.append(str(Recipe(output, recipe.count, inputs)))
     draw.shuffle(shuffled)
     return rename(goal), tuple(shuffled)
+
+
+@cache
+def renamed_tasks(split: str) -> tuple[Task, ...]:
+    """The tasks of a split with every item called otherwise, by words that no lesson has.
+
+    For evaluation: what is left of a result where no name can be known.
+    """
+    renamed = []
+    for task in tasks(split):
+        goal, commands = rename_items(0, task.goal, task.commands, UNSEEN)
+        renamed.append(replace(task, goal=goal, commands=commands))
+    return tuple(renamed)
+
+
+def make_renamed(split: str, number: int) -> TextCraft:
+    """The environment of a task of `renamed_tasks`."""
+    task = renamed_tasks(split)[number]
+    return TextCraft.custom(task.goal, task.commands)
 
 
 def training_tasks(seed: int, number: int) -> Iterator[SyntheticTask]:

@@ -9,7 +9,7 @@ ADaPT, appendix E): thoughts, actions, observations, no variables and no childre
 
 The form of the threads (what is distilled; there is no few-shot prompt):
 
-    the task           made = {...}; recipe = made['note block']
+    the task           made = {...}; recipe = made[' note block']
                        First, I need to do 1 x {recipe} =>
     I need to do 2 x craft 4 oak planks using 1 oak logs =>
                        for each ingredient: n = 2 * 1; First, I need {n} oak logs. =>
@@ -17,6 +17,10 @@ The form of the threads (what is distilled; there is no few-shot prompt):
     I need 8 planks. =>
                        > get 8 planks =>Could not find planks<=  then a recipe is looked up and a
                        child does it; or Got ..., and nothing is left to do
+
+A name is copied with the blank before it, so that it is spelt with the tokens that it has in the
+text. What fails is tried again: a look-up under no recipe's name ("Again, I need to do ..."), an
+ingredient of which the game had too little ("Again, I need ...").
 
 The interpreter multiplies, divides and looks up; the model decides, copies and keeps to the form.
 """
@@ -31,9 +35,14 @@ from math import ceil
 from thread_kit.dialect import AGENT
 from thread_kit.envs.textcraft.planner import TAGS, Recipe, is_member, members
 
-MADE = "made = {c.split(' using ')[0].split(' ', 2)[2]: c for c in commands}"
+MADE = "made = {' ' + c.split(' using ')[0].split(' ', 2)[2]: c for c in commands}"
 RUNS = "runs = -(-{count} // int(recipe.split()[1]))"
-DO = "First, I need to do {runs} x {recipe} =>"
+DO = "I need to do {runs} x {recipe} =>"
+NO_RECIPE = "There is no such recipe."
+NONE = "I have no "
+REFUSED = "Could not "
+TRIES = 3
+"""So often a thread looks the same thing up, or gets what is missing, before it gives up."""
 
 
 class TeacherError(ValueError):
@@ -46,6 +55,8 @@ def speak_thread(text: str) -> str:
     Raises OracleError for a text that is not of the form that it teaches.
     """
     request, feedback = read(text)
+    if re.fullmatch(r"I need to do .+ x \{recipe\}", request):  # nothing was found under the name
+        return f"print({NO_RECIPE!r})\n{AGENT.end}"
     if goal := re.fullmatch(r"Goal: craft (.+)\.", request):
         return _task(goal[1], feedback)
     if need := re.fullmatch(r"I need (\d+) (.+)\.", request):
@@ -68,53 +79,64 @@ def read(text: str) -> tuple[str, list[str]]:
 
 
 def _task(goal: str, feedback: list[str]) -> str:
-    if feedback:
-        return AGENT.end
-    return f"{MADE}\nrecipe = made[{goal!r}]\n{DO.replace('{runs}', '1')}"
+    do = DO.replace("{runs}", "1")
+    if not feedback:
+        return f"{MADE}\nrecipe = made[' {goal}']\nFirst, {do}"
+    if feedback[-1] == NO_RECIPE and len(feedback) < TRIES:
+        return f"recipe = made[' {goal}']\nAgain, {do}"
+    return AGENT.end
 
 
 def _need(count: int, item: str, feedback: list[str]) -> str:
-    match feedback:
-        case []:
-            return f"> get {count} {item} =>"
-        case [got] if got.startswith("Got "):
-            return f"{_have(item)}{AGENT.end}"
-        case [_]:
-            return f"{_look_up(item)}\n{RUNS.replace('{count}', str(count))}\n{DO}"
-    return f"{_have(_name(feedback[-1]))}{AGENT.end}"
+    if not feedback or (feedback[-1] == NO_RECIPE and len(feedback) < 2 * TRIES):
+        return f"> get {count} {item} =>"
+    if feedback[-1].startswith("Got "):
+        return f"{_have(item)}{AGENT.end}"
+    if len(feedback) % 2:
+        word = "First" if len(feedback) == 1 else "Again"
+        return f"{_look_up(item)}\n{RUNS.replace('{count}', str(count))}\n{word}, {DO}"
+    if name := _read_name(feedback[-1]):
+        return f"{_have(name)}{AGENT.end}"
+    return f"print({f'{NONE}{item}.'!r})\n{AGENT.end}"
 
 
 def _look_up(item: str) -> str:
     if item not in TAGS:
-        return f"recipe = made[{item!r}]"
-    but = "" if is_member(f"white {item}", item) else f" and m != 'white {item}'"
+        return f"recipe = made[' {item}']"
+    but = "" if is_member(f"white {item}", item) else f" and m != ' white {item}'"
     return f"recipe = [made[m] for m in made if m.endswith(' {item}'){but}][0]"
 
 
 def _do(runs: int, recipe: Recipe, feedback: list[str]) -> str:
-    had = [_name(reply) for reply in feedback if reply.startswith("I have ")]
-    crafted = len(feedback) - len(had)
+    crafted = sum(reply.startswith("Crafted ") for reply in feedback)
+    refused = [n for n, reply in enumerate(feedback) if reply.startswith(REFUSED)]
+    if crafted == runs:
+        return f"{_have(recipe.output)}{AGENT.end}"
+    if len(refused) == TRIES:
+        return f"print({f'{NONE}{recipe.output}.'!r})\n{AGENT.end}"
+    # What was asked for since the game last refused, all of it anew: it does not say what it lacks.
+    replies = feedback[refused[-1] + 1 :] if refused else feedback
+    had = [_read_name(reply) for reply in replies if not reply.startswith("Crafted ")]
+    if len(had) > len(recipe.inputs):
+        raise TeacherError(f"not what the game says of a command: {replies[-1]!r}")
     if len(had) < len(recipe.inputs):
         count, item = recipe.inputs[len(had)]
-        word = "Then" if had else "First"
-        return f"n = {runs} * {count}\n{word}, I need {{n}} {item}. =>"
-    if crafted < runs:
-        counts = [count for count, _ in recipe.inputs]
-        action = replace(recipe, inputs=tuple(zip(counts, had, strict=True)))
-        return f"{crafted + 1} of {runs}\n> {action} =>"
-    return f"{_have(recipe.output)}{AGENT.end}"
+        word = "Then" if had else "Again" if refused else "First"
+        return f"n = {runs - crafted} * {count}\n{word}, I need {{n}} {item}. =>"
+    names = [name or item for name, (_, item) in zip(had, recipe.inputs, strict=True)]
+    counts = [count for count, _ in recipe.inputs]
+    action = replace(recipe, inputs=tuple(zip(counts, names, strict=True)))
+    return f"{crafted + 1} of {runs}\n> {action} =>"
 
 
 def _have(item: str) -> str:
     return f"print({f'I have {item}.'!r})\n"
 
 
-def _name(reply: str) -> str:
-    """The item of "I have oak planks."."""
-    item = re.fullmatch(r"I have (.+)\.", reply)
-    if not item:
-        raise TeacherError(f"a child said {reply!r}")
-    return item[1]
+def _read_name(reply: str) -> str:
+    """The item of "I have oak planks."; "" for "I have no oak planks.", and for anything else."""
+    item = re.fullmatch(r"I have (?!no )(.+)\.", reply)
+    return item[1] if item else ""
 
 
 def react_script(goal: str, commands: Sequence[str]) -> list[str]:

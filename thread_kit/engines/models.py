@@ -55,7 +55,7 @@ MODELS: dict[str, Model] = {
             8192,
             98,
             package=True,
-            adapter="thread-textcraft-135m",
+            adapter="thread-135m",
         ),
         Model(
             "qwen2.5-coder-1.5b",

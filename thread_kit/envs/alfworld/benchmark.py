@@ -35,7 +35,7 @@ ALFWORLD = Benchmark(
     handlers=("find", "make", "put", "use"),
     machines=MACHINES,
     error_rules=AlfWorldRules,
-    adapters={"smollm2-135m": "thread-alfworld-135m"},
+    adapters={"smollm2-135m": "thread-135m"},
     published="ALFWorld",
     published_splits={"valid_unseen": "test"},  # the 134 games that the papers test on
 )

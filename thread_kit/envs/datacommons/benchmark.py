@@ -35,7 +35,7 @@ DATACOMMONS = Benchmark(
     methods=("thread, async", "thread, lines", "nlep", "nlep+react", "reflexion, gold answer"),
     handlers=("get", "compute"),
     error_rules=QuestionRules,
-    adapters={"smollm2-135m": "thread-questions-135m"},
+    adapters={"smollm2-135m": "thread-135m"},
     published="DataCommons QA",
     synthetic=True,
 )

@@ -37,7 +37,7 @@ ICU = Benchmark(
     methods=("thread, async", "thread, lines", "nlep", "nlep+react", "reflexion, gold answer"),
     handlers=("measure", "group"),
     error_rules=QuestionRules,
-    adapters={"smollm2-135m": "thread-questions-135m"},
+    adapters={"smollm2-135m": "thread-135m"},
     published="MIMIC-III ICU QA",
     synthetic=True,
 )

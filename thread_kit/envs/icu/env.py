@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from thread_kit.envs.icu.questions import generate
-from thread_kit.envs.icu.stays import STAYS_VARIABLE, VARIABLES, Stays, load_stays
+from thread_kit.envs.icu.stays import STAYS_VARIABLE, Stays, load_stays
 from thread_kit.envs.qa.env import QuestionEnv
 
 
@@ -61,7 +61,7 @@ class IcuQA(QuestionEnv):
         group_means: of a group and a variable, the mean of each patient who has one.
         """
         return {
-            "variables": lambda: list(VARIABLES),
+            "variables": lambda: list(self.stays.variables),
             "groups": lambda: list(self.stays.groups),
             "measurements": self._measurements,
             "group_means": self._group_means,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from thread_kit.envs.icu.stays import GROUPS, VARIABLES, Stays
+from thread_kit.envs.icu.stays import GROUPS, Stays
 from thread_kit.envs.qa.env import Question
 from thread_kit.envs.qa.kinds import (
     ABOVE_BELOW,
@@ -145,7 +145,7 @@ def generate(stays: Stays, number: int, split: str | None = None) -> Question:
     kind = kinds[number % len(kinds)]
     half = slice(None) if split is None else slice(split == "train", None, 2)
     patients = sorted(stays.expired)[half]
-    variables = sorted(VARIABLES)[half]
+    variables = sorted(stays.variables)[half]
     for _ in range(TRIES if len(patients) > 1 else 0):
         variable = draw.choice(variables)
         question = _ask(kind, draw, stays, variable, draw.sample(patients, kind.subjects))

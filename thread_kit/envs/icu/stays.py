@@ -20,6 +20,7 @@ import re
 import tarfile
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import final
@@ -59,6 +60,11 @@ class Stays(ABC):
         return f"{self.source} ({len(self.expired)} stays)"
 
     @property
+    def variables(self) -> Mapping[str, str]:
+        """The column of each variable, by the words that questions use."""
+        return VARIABLES
+
+    @property
     @abstractmethod
     def expired(self) -> dict[str, int]:
         """1 for a patient who died in the hospital, else 0."""
@@ -69,8 +75,8 @@ class Stays(ABC):
 
     def values(self, patient: str, variable: str) -> pd.Series:
         """What was measured, by hour; raises LookupError for an unknown patient or variable."""
-        _check_variable(variable)
-        return _select(self.table(patient), variable)
+        self._check_variable(variable)
+        return self._select(self.table(patient), variable)
 
     @cached_property
     def means(self) -> pd.DataFrame:
@@ -78,8 +84,9 @@ class Stays(ABC):
         rows = {}
         for patient in self.expired:
             table = self.table(patient)
-            rows[patient] = {name: _select(table, name).mean() for name in VARIABLES}
-        return pd.DataFrame.from_dict(rows, orient="index", columns=list(VARIABLES), dtype=float)
+            rows[patient] = {name: self._select(table, name).mean() for name in self.variables}
+        columns = list(self.variables)
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns, dtype=float)
 
     @property
     def phenotypes(self) -> dict[str, frozenset[str]]:
@@ -95,7 +102,7 @@ class Stays(ABC):
         """The mean of a variable of each patient of a group that has one."""
         if group not in self.groups:
             raise LookupError(f"There is no group {group!r}. There are: {', '.join(self.groups)}.")
-        _check_variable(variable)
+        self._check_variable(variable)
         if group in GROUPS:
             members = [who for who, died in self.expired.items() if died == GROUPS[group]]
         else:
@@ -105,16 +112,14 @@ class Stays(ABC):
     def _unknown(self, patient: str) -> LookupError:
         return LookupError(f"There is no patient {patient!r} among the {len(self.expired)} stays.")
 
+    def _check_variable(self, variable: str) -> None:
+        if variable not in self.variables:
+            known = ", ".join(self.variables)
+            raise LookupError(f"There is no variable {variable!r}. There are: {known}.")
 
-def _check_variable(variable: str) -> None:
-    if variable not in VARIABLES:
-        known = ", ".join(VARIABLES)
-        raise LookupError(f"There is no variable {variable!r}. There are: {known}.")
-
-
-def _select(table: pd.DataFrame, variable: str) -> pd.Series:
-    measured = table.set_index("Hours")[VARIABLES[variable]].dropna()
-    return measured[~measured.index.duplicated()].sort_index()
+    def _select(self, table: pd.DataFrame, variable: str) -> pd.Series:
+        measured = table.set_index("Hours")[self.variables[variable]].dropna()
+        return measured[~measured.index.duplicated()].sort_index()
 
 
 @final
@@ -244,7 +249,7 @@ class PhysioNet2012(Stays):
         return wide.reset_index().rename_axis(columns=None).reindex(columns=list(COLUMNS))
 
     def values(self, patient: str, variable: str) -> pd.Series:
-        _check_variable(variable)
+        self._check_variable(variable)
         rows = self._rows(patient)
         rows = rows[rows["column"] == VARIABLES[variable]]
         return rows.set_index("Hours")["Value"].sort_index()

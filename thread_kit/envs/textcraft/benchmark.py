@@ -17,6 +17,6 @@ TEXTCRAFT = Benchmark(
     handlers=("get", "make"),
     machines={"textcraft": MACHINE},
     error_rules=TextCraftRules,
-    adapters={"smollm2-135m": "thread-textcraft-135m"},
+    adapters={"smollm2-135m": "thread-135m"},
     published="TextCraft",
 )
