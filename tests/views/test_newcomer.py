@@ -141,7 +141,7 @@ def open_saved(panel: Locator, title: str, name: str) -> Locator:
 def run_task(panel: Locator, split: str, number: str, text: str) -> Locator:
     choose(panel, "split", split)
     # The kernel answers another split with its first task: a number before that would be lost.
-    expect(panel.locator(".tk-explore-code")).to_contain_text(f'"{split}"')
+    expect(panel.locator(".tk-explore-code")).to_contain_text(f"'{split}'")
     panel.get_by_label(named("task"), exact=True).fill(number)
     panel.get_by_label("task", exact=True).press("Enter")
     expect(panel.locator("pre").first).to_contain_text(text)
