@@ -77,7 +77,7 @@ TRIES = 2
 def speak_alfworld(text: str) -> str:
     """What comes next in a thread: `text` is its context and its sequence so far.
 
-    Raises OracleError for a text that is not of the form that it teaches.
+    Raises TeacherError for a text that is not of the form that it teaches.
     """
     request, feedback = read(text)
     if task := re.fullmatch(r"Your task is to: (.+)\.", request):

@@ -54,7 +54,7 @@ TRIES = 2
 class QuestionsTeacher(Script):
     """A function of a thread's text to what comes next; see `Script`.
 
-    Raises OracleError for a text that is not of the form that it teaches.
+    Raises TeacherError for a text that is not of the form that it teaches.
     """
 
     def __init__(self) -> None:

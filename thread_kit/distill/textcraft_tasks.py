@@ -30,6 +30,11 @@ def _held_out() -> frozenset[str]:
     return frozenset(task.goal for split in ("test", "dev") for task in tasks(split))
 
 
+@cache
+def _training_words() -> tuple[str, ...]:
+    return tuple(word for word in words_of("train") if word not in TAGS)
+
+
 class _Names:
     """Names of items, each given once. part: whose words (`words.py`).
 
@@ -45,7 +50,7 @@ class _Names:
     def _word(self) -> str:
         kind = self._draw.random()
         if kind < 0.4 and self._part == LESSONS:
-            return self._draw.choice([w for w in words_of("train") if w not in TAGS])
+            return self._draw.choice(_training_words())
         return self._draw.choice(self._own) if kind < 0.6 else draw_word(self._draw, self._part)
 
     def new(self, like: str | None = None, kind: str | None = None) -> str:

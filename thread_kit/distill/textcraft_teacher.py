@@ -52,7 +52,7 @@ class TeacherError(ValueError):
 def speak_thread(text: str) -> str:
     """What comes next in a thread: `text` is its context and its sequence so far.
 
-    Raises OracleError for a text that is not of the form that it teaches.
+    Raises TeacherError for a text that is not of the form that it teaches.
     """
     request, feedback = read(text)
     if re.fullmatch(r"I need to do .+ x \{recipe\}", request):  # nothing was found under the name
@@ -69,7 +69,7 @@ def speak_thread(text: str) -> str:
 def read(text: str) -> tuple[str, list[str]]:
     """What a thread is asked for (the last line of its context), and what came back so far.
 
-    Raises OracleError for a text without a context.
+    Raises TeacherError for a text without a context.
     """
     context, mark, Y = text.removeprefix("Prompt:\n").partition(f"\n\nResponse:\n{AGENT.start}\n")
     if not mark:

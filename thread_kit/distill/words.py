@@ -27,21 +27,8 @@ LETTERS = range(3, 15)
 MADE_UP = 12_000  # compounds, and as many words of syllables
 SYLLABLES = re.findall("..?.?", "barkelomistradunovesphiquorenlaztibexgofymachwinju")
 SYLLABLES += ["dor", "en", "ith", "al", "oss", "urn", "ake", "ill", "ty", "cra", "sto", "pli"]
-SYLLABLES += [
-    "che",
-    "sel",
-    "ed",
-    "pep",
-    "per",
-    "sha",
-    "ker",
-    "spa",
-    "tu",
-    "wen",
-    "gro",
-    "bli",
-    "nk",
-]
+SYLLABLES += ["che", "sel", "ed", "pep", "per", "sha", "ker", "spa", "tu", "wen", "gro", "bli"]
+SYLLABLES += ["nk"]
 
 
 def draw_word(draw: random.Random, part: str = LESSONS) -> str:
@@ -54,16 +41,25 @@ def draw_word(draw: random.Random, part: str = LESSONS) -> str:
     return draw.choice(words[count])
 
 
-@cache
 def words_by_tokens(part: str) -> Mapping[int, tuple[str, ...]]:
     """The words of a part, by how many tokens of the embedded model each takes behind a blank."""
-    words: dict[int, list[str]] = {count: [] for count in SHARES}
+    return _sort_words()[part]
+
+
+@cache
+def _sort_words() -> Mapping[str, Mapping[int, tuple[str, ...]]]:
+    words: dict[str, dict[int, list[str]]] = {
+        part: {count: [] for count in SHARES} for part in (LESSONS, UNSEEN)
+    }
     with load_model(adapter=None, context=256) as engine:  # for its vocabulary
         for word in _all_words():
-            if (zlib.crc32(word.encode()) % 10 == 0) == (part == UNSEEN):
-                count = len(engine.tokenize(f" {word}"))
-                words[min(count, max(SHARES))].append(word)
-    return {count: tuple(found) for count, found in words.items()}
+            part = UNSEEN if zlib.crc32(word.encode()) % 10 == 0 else LESSONS
+            count = len(engine.tokenize(f" {word}"))
+            words[part][min(count, max(SHARES))].append(word)
+    return {
+        part: {count: tuple(alike) for count, alike in by_count.items()}
+        for part, by_count in words.items()
+    }
 
 
 def _all_words() -> list[str]:
