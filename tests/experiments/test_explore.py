@@ -99,6 +99,15 @@ def test_what_a_method_fixes_cannot_be_chosen():
     assert form.phi.disabled
 
 
+def test_the_taught_control_can_be_chosen_where_it_was_taught():
+    form = explore().form
+    form.method.value = "react"
+    assert ADAPTER in values(form.prompt)
+    form.benchmark.value = "alfworld"
+    form.method.value = "react"
+    assert ADAPTER not in values(form.prompt)
+
+
 def test_only_methods_that_a_benchmark_has_can_be_chosen():
     form = explore().form
     assert "nlep" not in values(form.method)

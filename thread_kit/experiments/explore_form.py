@@ -233,7 +233,9 @@ class SetupForm(widgets.VBox):
         own = self._benchmark.adapters.get(self.model.value)
         if own is None or method not in TAUGHT:
             return None
-        adapter = own if method.startswith("thread") else own.replace("thread-", f"{method}-", 1)
+        # Threads have one adapter for all benchmarks, a control has one for each.
+        control = own.replace("thread-", f"{method}-{self._benchmark.name}-", 1)
+        adapter = own if method.startswith("thread") else control
         try:
             find_adapter(adapter)
         except ModelError:
