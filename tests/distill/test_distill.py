@@ -644,6 +644,41 @@ def test_training_lowers_the_loss_and_an_interrupted_run_goes_on(
         next(train.steps(fresh(), plan[:3], tmp_path / "parts", recipe))
 
 
+@distill
+@pytest.mark.parametrize("positions", [7, 256, 600])
+def test_attention_in_blocks_is_torchs_own(positions):
+    import torch
+
+    from thread_kit.distill.attention import attend_in_blocks
+
+    torch.manual_seed(0)
+    query = torch.randn(2, 9, positions, 8, requires_grad=True)
+    key, value = (torch.randn(2, 3, positions, 8, requires_grad=True) for _ in range(2))
+    blocks, _ = attend_in_blocks(None, query, key, value, None, scaling=0.5)
+    whole = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, is_causal=True, scale=0.5, enable_gqa=True
+    ).transpose(1, 2)
+    assert torch.allclose(blocks, whole, atol=1e-5)
+    towards = torch.randn_like(whole)
+    for one, other in zip(
+        torch.autograd.grad(blocks, (query, key, value), towards),
+        torch.autograd.grad(whole, (query, key, value), towards),
+        strict=True,
+    ):
+        assert torch.allclose(one, other, atol=1e-4)
+
+
+@distill
+def test_attention_in_blocks_takes_no_mask():
+    import torch
+
+    from thread_kit.distill.attention import attend_in_blocks
+
+    one = torch.zeros(1, 1, 2, 4)
+    with pytest.raises(ValueError, match="takes no other mask"):
+        attend_in_blocks(None, one, one, one, torch.ones(2, 2), scaling=1.0)
+
+
 # Export
 
 

@@ -22,10 +22,10 @@ from tqdm.auto import tqdm
 from transformers import AutoModelForCausalLM, GgufConfig
 from transformers.utils import logging
 
+from thread_kit.distill import attention  # noqa: F401 (makes "blocks" known to transformers)
 from thread_kit.distill.examples import Example
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
-EAGER = 1024  # tokens
 POOL = 8  # batches
 SAVE_EVERY = 50  # steps; about two minutes on two cores
 
@@ -72,6 +72,7 @@ def load_base(path: Path) -> Any:
     finally:
         logging.enable_progress_bar()
     model.config.use_cache = False
+    model.set_attn_implementation("sdpa" if torch.cuda.is_available() else "blocks")
     return model
 
 
@@ -141,8 +142,6 @@ def loss_of(model: Any, batch: Sequence[Example]) -> torch.Tensor:
     with autocast(model):
         # Padding is on the right, where a causal model does not look. The vocabulary is as large as
         # four blocks: logits are computed only where the loss mask is true.
-        # On CPUs eager attention is faster for short threads; for long ones it takes gigabytes.
-        inner.set_attn_implementation("eager" if longest <= EAGER else "sdpa")
         hidden = inner.model(ids[:, :-1]).last_hidden_state
         logits = inner.lm_head(hidden[loss_mask[:, 1:]])
     return torch.nn.functional.cross_entropy(logits.float(), ids[:, 1:][loss_mask[:, 1:]])
