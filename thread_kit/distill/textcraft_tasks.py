@@ -3,19 +3,19 @@
 A task is a goal and its commands, for `TextCraft.custom`. Two kinds: `generate_task` draws a whole
 tree of recipes, `rename_items` keeps the recipes of a task and gives every item another name. Names
 are made of the words of the training tasks and of an open vocabulary (`words.py`). Goals of the
-official test never occur.
+official test never occur. For evaluation `exchange_words` gives the same words other ones.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 
-from thread_kit.distill.words import LESSONS, UNSEEN, draw_word, words_of
+from thread_kit.distill.words import UNSEEN, draw_word, words_of
 from thread_kit.envs.textcraft.env import Task, TextCraft, tasks
-from thread_kit.envs.textcraft.planner import TAGS, Recipe, is_member, solve
+from thread_kit.envs.textcraft.planner import NOT_MEMBERS, TAGS, Recipe, is_member, solve
 
 SyntheticTask = tuple[str, tuple[str, ...]]
 
@@ -36,22 +36,18 @@ def _training_words() -> tuple[str, ...]:
 
 
 class _Names:
-    """Names of items, each given once. part: whose words (`words.py`).
+    """Names of items, each given once. Four in ten of their words are those of training tasks."""
 
-    Of the lessons' words four in ten are those of the training tasks; of the others, none is.
-    """
-
-    def __init__(self, draw: random.Random, part: str = LESSONS) -> None:
+    def __init__(self, draw: random.Random) -> None:
         self._draw = draw
-        self._part = part
         self._given = {*TAGS, *_held_out()}
-        self._own = [draw_word(draw, part) for _ in range(6)]  # so that names of a task look alike
+        self._own = [draw_word(draw) for _ in range(6)]  # so that names of a task look alike
 
     def _word(self) -> str:
         kind = self._draw.random()
-        if kind < 0.4 and self._part == LESSONS:
+        if kind < 0.4:
             return self._draw.choice(_training_words())
-        return self._draw.choice(self._own) if kind < 0.6 else draw_word(self._draw, self._part)
+        return self._draw.choice(self._own) if kind < 0.6 else draw_word(self._draw)
 
     def new(self, like: str | None = None, kind: str | None = None) -> str:
         """A name. like: begin with this one's words; kind: end as members of this kind do."""
@@ -127,15 +123,10 @@ def _add_members(draw: random.Random, names: _Names, recipes: list[Recipe], kind
             recipes.append(Recipe(member, draw.choice(MADE_COUNTS), inputs))
 
 
-def rename_items(
-    seed: int, goal: str, commands: tuple[str, ...], part: str = LESSONS
-) -> SyntheticTask:
-    """The same task with other names; kinds keep theirs, and members stay members.
-
-    part: whose words the names are made of (`words.py`).
-    """
+def rename_items(seed: int, goal: str, commands: tuple[str, ...]) -> SyntheticTask:
+    """The same task with other names; kinds keep theirs, and members stay members."""
     draw = random.Random(f"{seed}/{goal}")
-    names = _Names(draw, part)
+    names = _Names(draw)
     new = {tag: tag for tag in TAGS}
 
     def rename(item: str) -> str:
@@ -144,24 +135,56 @@ def rename_items(
             new[item] = names.new(kind=kind)
         return new[item]
 
-    shuffled = []
+    return _rename(goal, commands, rename, draw)
+
+
+def exchange_words(goal: str, commands: tuple[str, ...]) -> SyntheticTask:
+    """The same task, every word of its names exchanged for one that no lesson has.
+
+    A word is always exchanged for the same one: "oak sign" and "oak planks" stay alike. Kinds keep
+    their names, and their members end with them; "white wool", which is no member of its kind, gets
+    a name of its own.
+    """
+    draw = random.Random(f"words/{goal}")
+    new = {tag: tag for tag in TAGS}
+
+    def exchange(item: str) -> str:
+        if item in NOT_MEMBERS:
+            return " ".join(map(exchange_word, (item, f"{item} too")))
+        return " ".join(map(exchange_word, item.split()))
+
+    def exchange_word(word: str) -> str:
+        while word not in new:
+            drawn = draw_word(draw, UNSEEN)
+            if drawn not in new.values():
+                new[word] = drawn
+        return new[word]
+
+    return _rename(goal, commands, exchange, draw)
+
+
+def _rename(
+    goal: str, commands: tuple[str, ...], rename: Callable[[str], str], draw: random.Random
+) -> SyntheticTask:
+    """The task with each item called as `rename` calls it, its commands in another order."""
+    renamed = []
     for recipe in map(Recipe.parse, commands):
         output = rename(recipe.output)
         inputs = tuple((count, rename(item)) for count, item in recipe.inputs)
-        shuffled.append(str(Recipe(output, recipe.count, inputs)))
-    draw.shuffle(shuffled)
-    return rename(goal), tuple(shuffled)
+        renamed.append(str(Recipe(output, recipe.count, inputs)))
+    draw.shuffle(renamed)
+    return rename(goal), tuple(renamed)
 
 
 @cache
 def renamed_tasks(split: str) -> tuple[Task, ...]:
-    """The tasks of a split with every item called otherwise, by words that no lesson has.
+    """The tasks of a split, every word exchanged for one that no lesson has (`exchange_words`).
 
     For evaluation: what is left of a result where no name can be known.
     """
     renamed = []
     for task in tasks(split):
-        goal, commands = rename_items(0, task.goal, task.commands, UNSEEN)
+        goal, commands = exchange_words(task.goal, task.commands)
         renamed.append(replace(task, goal=goal, commands=commands))
     return tuple(renamed)
 
