@@ -27,7 +27,7 @@ from thread_kit.sequence import Provenance, Span
 from thread_kit.session.run_together import run_together
 from thread_kit.session.session import Session
 from thread_kit.trace.costs import Usage
-from thread_kit.trace.events import GeneratedSpan, from_json, to_json
+from thread_kit.trace.events import GeneratedSpan, from_json, plain, to_json
 
 NEAR = 0.5
 REPEATING = "The cow sees the hill. " * 8 + "The cow"
@@ -192,8 +192,16 @@ def test_a_length_that_is_none_is_an_engine_error(draft):
 
 def test_traces_without_drafts_say_nothing_of_them():
     event = GeneratedSpan(0, Span(Provenance.GENERATED, "a", (1,)), Stop.END, 0, 1, 0.1)
-    assert not {"passes", "drafted", "accepted"} & set(to_json(event))
+    assert not {"passes", "drafted", "accepted", "came_true"} & set(to_json(event))
     assert from_json(to_json(event)) == event
+
+
+def test_a_trace_says_which_tokens_came_true_and_no_others_can_have():
+    span = Span(Provenance.GENERATED, "ab", (1, 2))
+    event = GeneratedSpan(0, span, Stop.END, 0, 1, 0.1, (1, 1), accepted=1, came_true=(1,))
+    assert from_json(plain(to_json(event))) == event
+    with pytest.raises(ValueError, match="behind the last"):
+        from_json({**to_json(event), "came_true": [2]})
 
 
 def test_usages_add_up_what_was_drafted():
@@ -283,6 +291,8 @@ def test_a_call_with_drafts_brings_what_one_without_brings(engines, options):
         assert drafted.passes < len(drafted.tokens) / 2
     assert drafted.passes >= 1
     assert drafted.accepted <= drafted.drafted
+    assert len(drafted.came_true) == drafted.accepted
+    assert all(0 <= place < len(drafted.tokens) for place in drafted.came_true)
 
 
 @pytest.mark.model

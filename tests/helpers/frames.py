@@ -44,6 +44,6 @@ def strip_details(state: dict[str, Any]) -> dict[str, Any]:
     for thread in state["threads"].values():
         thread.pop("writing")
         for piece in (thread["context"], *thread["sequence"]):
-            for name in ("event", "lengths", "logprobs", "asked", "exact", "taken"):
+            for name in ("event", "lengths", "logprobs", "cameTrue", "asked", "exact", "taken"):
                 piece.pop(name, None)
     return state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,7 @@ from playwright.sync_api import Page, expect
 from thread_kit.bench.player import large_episode
 from thread_kit.paths import resource
 from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import GeneratedSpan
 from thread_kit.views.export_html import save_page
 
 pytestmark = pytest.mark.browser
@@ -93,6 +95,25 @@ def test_what_is_coloured_is_explained(browser, tmp_path):
     assert marks.locator("pre").first.locator(".tk-taken").all_inner_texts() == [
         *("I need to get ", " ", ". =>")
     ]
+    page.close()
+
+
+def test_what_was_drafted_is_underlined(browser, tmp_path):
+    recorded = chain(1)
+    episode = Episode(recorded.header)
+    for event in recorded.events:
+        if isinstance(event, GeneratedSpan):
+            rest = len(event.span.text) - len(event.span) + 1
+            lengths = (*[1] * (len(event.span) - 1), rest)
+            event = replace(event, lengths=lengths, came_true=(1, 2))
+            text = event.span.text
+        episode.add(event)
+    page = opened(browser, tmp_path, episode)
+    drafted = page.locator(".tk-pane .tk-drafted")
+    assert drafted.all_inner_texts() == [text[1], text[2]]
+    assert "dotted" in drafted.first.evaluate("(token) => getComputedStyle(token).textDecoration")
+    page.get_by_role("button", name="Keys and colours").click()
+    expect(page.get_by_role("region", name="keys and colours")).to_contain_text("was drafted")
     page.close()
 
 

@@ -66,7 +66,7 @@ class Completion:
     reused, evaluated: tokens; `seconds` from begin to end.
     lengths, logprobs: the characters that each token adds, and its probabilities, where the engine
         knows them already; None and () where they are those of the call's `Sampled`.
-    passes, drafted, accepted: as in `GeneratedSpan`.
+    passes, drafted, accepted, came_true: as in `GeneratedSpan`.
     """
 
     thread: ThreadKey
@@ -81,6 +81,7 @@ class Completion:
     passes: int = 0
     drafted: int = 0
     accepted: int = 0
+    came_true: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,4 +67,5 @@ class Drafter:
             call.draft = []
         elif call.rows:
             call.completion.accepted += 1
+            call.completion.came_true.append(len(call.completion.tokens))
         return not came_true

@@ -227,6 +227,7 @@ class ReplayEngine(Engine):
             passes=event.passes,
             drafted=event.drafted,
             accepted=event.accepted,
+            came_true=event.came_true if self._same_tokens else (),
         )
 
     def _edits_at(self, place: Place) -> list[News]:

@@ -82,6 +82,7 @@ def generated_span(thread: LiveThread, completion: Completion) -> GeneratedSpan:
         passes=completion.passes,
         drafted=completion.drafted,
         accepted=completion.accepted,
+        came_true=completion.came_true,
     )
 
 

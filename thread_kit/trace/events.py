@@ -111,6 +111,7 @@ class GeneratedSpan(Event):
     logprobs: what the model weighed for each token, where the session asked for it.
     passes, drafted, accepted: passes through the model, tokens that were looked up and verified in
         them, and those that came true; 0 where nothing was looked up (`engines/drafts.py`).
+    came_true: which tokens of the span these were, counted from 0; () in traces that do not say.
     """
 
     thread: int
@@ -124,6 +125,7 @@ class GeneratedSpan(Event):
     passes: int = 0
     drafted: int = 0
     accepted: int = 0
+    came_true: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,12 +345,14 @@ def from_json(data: dict[str, Any]) -> Event:
 
 
 def _check_tokens(call: GeneratedSpan) -> None:
-    """Raises ValueError where `lengths` or `logprobs` do not fit the tokens of the span."""
+    """Raises ValueError where what is said of the tokens of the span does not fit them."""
     tokens, characters = len(call.span), len(call.span.text)
     if call.lengths and (len(call.lengths) != tokens or sum(call.lengths) != characters):
         raise ValueError(f"the lengths are not those of {tokens} tokens, {characters} characters")
     if call.logprobs and len(call.logprobs) != tokens:
         raise ValueError(f"there are {len(call.logprobs)} logprobs for {tokens} tokens")
+    if any(place >= tokens for place in call.came_true):
+        raise ValueError(f"a draft came true behind the last of {tokens} tokens")
 
 
 _READ: dict[str, Read] = {

@@ -157,10 +157,12 @@ class FrameRecorder:
         match event:
             case Spawned():
                 yield from self._spawned(event, path, at, taken)
-            case GeneratedSpan(span=span, lengths=lengths, logprobs=logprobs):
+            case GeneratedSpan(span=span, lengths=lengths, logprobs=logprobs, came_true=true):
                 yield ["set", [*path, "writing"], ""]
-                probs = {"logprobs": list(map(_logprobs, logprobs))} if logprobs else {}
-                piece = _piece(view_piece(span), span, at, lengths=list(lengths), **probs)
+                more: dict[str, Any] = {"lengths": list(lengths)}
+                more |= {"logprobs": list(map(_logprobs, logprobs))} if logprobs else {}
+                more |= {"cameTrue": true} if true else {}
+                piece = _piece(view_piece(span), span, at, **more)
                 yield ["push", [*path, "sequence"], [piece]]
             case ExecutedLine(printed=printed, error=error):
                 if printed is not None or error is not None:

@@ -37,6 +37,7 @@ const SIGNS = [
   ["orange bars", "supplemental work: tokens that threads below generated for the few that came back (logarithmic)"],
   ["dashed blue bar", "in the plot of supplemental work: a child that has given nothing back yet"],
   ["wavy line", "a token at which a spawn was likely (10% or more), and did not come"],
+  ["dotted line", "a token that was drafted: looked up in what stands above, and verified with others in one pass"],
   ["≈ 2", "in the tree: how many such tokens the thread has"],
   ["✎", "a person changed something here"],
   ["≠, orange edge", "beside its original, a fork went another way here"],

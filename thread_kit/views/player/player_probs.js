@@ -30,9 +30,11 @@ function textsOf(span) {
 // The tokens of a span that was generated, each an element, numbered.
 function tokens(span, marks) {
   const near = new Set(nearly(span, marks).map(([t]) => t));
+  const cameTrue = new Set(span.cameTrue);
   return textsOf(span).map((text, t) => {
     const element = make("span", { class: "tk-token", "data-t": t }, text);
     if (near.has(t)) element.classList.add("tk-near");
+    else if (cameTrue.has(t)) element.classList.add("tk-drafted");
     if (span.logprobs?.[t]) element.title = describeProbs(span.logprobs[t]);
     return element;
   });
