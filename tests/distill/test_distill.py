@@ -6,6 +6,7 @@ import json
 import random
 import re
 from dataclasses import replace
+from hashlib import sha256
 from itertools import pairwise
 
 import pytest
@@ -727,10 +728,12 @@ def test_an_exported_adapter_comes_back_as_it_was(fresh, tmp_path):
 # The adapter that the project carries
 
 
-def test_the_adapter_is_small_and_has_a_card():
-    path = find_adapter("thread-135m")
-    assert path.stat().st_size <= 12_000_000
+def test_adapters_are_small_and_have_a_card():
     card = resource("data/adapters/README.md").read_text("utf-8")
+    for path in resource("data/adapters").glob("*.gguf"):
+        assert path.stat().st_size <= 12_000_000
+        assert f"## {path.stem}" in card or f": {path.stem}" in card
+        assert sha256(path.read_bytes()).hexdigest() in card
     for word in ("distilled", "Wilson", "python -m thread_kit.distill train thread", "seed"):
         assert word in card
 

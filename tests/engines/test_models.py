@@ -186,5 +186,5 @@ def test_every_adapter_of_the_registries_is_there():
     for benchmark in BENCHMARKS.values():
         assert set(benchmark.adapters) <= set(MODELS)
         named += benchmark.adapters.values()
-    assert set(named) == {"thread-135m"}
+    assert set(named) == {"thread-135m", "thread-webshop-135m"}
     assert all(find_adapter(adapter).is_file() for adapter in named)

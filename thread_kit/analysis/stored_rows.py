@@ -81,7 +81,9 @@ def _load_taught(path: Path) -> pd.DataFrame:
             task = {"split": "test", "number": row["number"]}
             row = {**row, "environment": "textcraft", "task": task}
             del row["depth"]  # the recipe's; in a suite's rows the thread's
-        row |= {**row["task"], "task": canonical(row["task"]), "reward": float(row["solved"])}
+        if row.get("reward") is None:
+            row["reward"] = float(row["solved"])
+        row |= {**row["task"], "task": canonical(row["task"])}
         rows.append({**row, "method": method, "model": TAUGHT, "seed": 0, "error": ""})
     return _describe(pd.DataFrame(rows), path)
 

@@ -20,6 +20,7 @@ from thread_kit.distill.copying import NAMES, copy_names, count_exact, draw_name
 from thread_kit.distill.examples import METHODS, Example, ExampleFile, TrainingTask, examples
 from thread_kit.distill.question_tasks import training_questions
 from thread_kit.distill.textcraft_tasks import renamed_tasks, training_tasks
+from thread_kit.distill.webshop_tasks import training_purchases
 from thread_kit.engines.models import (
     EMBEDDED,
     MODELS,
@@ -34,7 +35,7 @@ from thread_kit.envs.registry import find_benchmark
 class Lessons(NamedTuple):
     """Of a benchmark: training tasks for a seed, without end; `mains` and `others` of `examples`.
 
-    share: of the tokens of an adapter for all benchmarks.
+    share: of the tokens of the adapter for several benchmarks; 0 for one that has its own.
     """
 
     tasks: Callable[[int], Iterator[TrainingTask]]
@@ -47,6 +48,7 @@ LESSONS = {
     "textcraft": Lessons(lambda seed: training_tasks(seed + 1, 10**9), 2, 1, 0.488),
     "alfworld": Lessons(training_games, 1, 1, 0.293),
     "questions": Lessons(training_questions, 1, 2, 0.219),  # DataCommons QA and ICU QA
+    "webshop": Lessons(training_purchases, 1, 2, 0),
 }
 
 
@@ -106,8 +108,9 @@ def _train(options: argparse.Namespace) -> None:
     recipe = Recipe(seed=options.seed)
     model = train(base, made, options.out, recipe)
     path = options.out / "adapter.gguf"
+    only = options.env or ("textcraft" if options.method == "react" else None)
     about = {
-        "general.name": f"{options.method}-135m",
+        "general.name": "-".join(filter(None, (options.method, only, "135m"))),
         "general.description": f"distilled on {tokens} tokens of a teacher's "
         f"transcripts in the form '{options.method}', seed {options.seed}",
         "general.license": "apache-2.0",
@@ -118,8 +121,10 @@ def _train(options: argparse.Namespace) -> None:
 
 def _examples(options: argparse.Namespace) -> list[Example]:
     """The examples: an interrupted run finds those that are made already in its folder."""
-    whole = ("textcraft",) if options.method == "react" else tuple(LESSONS)
+    shared = tuple(env for env in LESSONS if LESSONS[env].share)
+    whole = ("textcraft",) if options.method == "react" else shared
     envs = (options.env,) if options.env else whole
+    total = sum(LESSONS[env].share for env in envs)
     made: list[Example] = []
     with load_model(adapter=None, context=256) as engine:  # for its vocabulary
         for env in envs:
@@ -130,7 +135,7 @@ def _examples(options: argparse.Namespace) -> list[Example]:
                 options.method,
                 lessons.tasks(options.seed),
                 engine,
-                tokens=round(options.tokens * lessons.share / sum(LESSONS[e].share for e in envs)),
+                tokens=round(options.tokens * (lessons.share / total if total else 1)),
                 seed=options.seed,
                 slips=True,
                 file=ExampleFile(options.out / f"examples-{env}.jsonl", {**about, "slips": True}),
@@ -181,6 +186,7 @@ def _evaluate(options: argparse.Namespace) -> None:
             "median: {generated:.0f} generated, {evaluated:.0f} evaluated, {seconds} s".format(
                 **row
             )
+            + (f"  score {row['score']}" if "score" in row else "")
         )
     for result in results:
         if not result.solved:

@@ -1,4 +1,4 @@
-"""Causal attention in blocks, for training on a CPU: two to six times as fast as what torch has.
+"""Causal attention in blocks, for training on a CPU: about twice as fast as the best of torch's.
 
 Torch's own kernel for CPUs does not reach the machine's bfloat16 multiplication, and the plain
 formula computes the half of all scores that a causal model throws away.

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 import pandas as pd
@@ -27,6 +27,7 @@ from thread_kit.envs.benchmark import NumberedTask
 from thread_kit.envs.qa.env import QuestionEnv
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.envs.textcraft import env as textcraft
+from thread_kit.envs.webshop.env import WebShop
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.results_file import canonical
 from thread_kit.experiments.suite import Suite
@@ -50,9 +51,11 @@ class TaskResult:
     """What came of one task.
 
     environment: the benchmark. task: what identifies it there. group: what it is counted with, its
-    depth ("depth 3"), its type ("heat"), or what is compared ("minimum"). generated, evaluated:
-    tokens. seconds: of the episode, or of its last part if it was interrupted. cause: of a
-    failure; said and expected: the first line that differs from the teacher's, and the teacher's.
+    depth ("depth 3"), its type ("heat"), what is compared ("minimum"), or how many options are
+    wanted ("2 options"). generated, evaluated: tokens. seconds: of the episode, or of its last part
+    if it was interrupted. cause: of a failure; said and expected: the first line that differs from
+    the teacher's, and the teacher's.
+    reward: of a purchase, which can be right in part; else None, and `solved` says it.
     """
 
     environment: str
@@ -69,6 +72,7 @@ class TaskResult:
     cause: str = ""
     said: str = ""
     expected: str = ""
+    reward: float | None = None
 
 
 def evaluate(
@@ -120,6 +124,8 @@ def evaluate_episode(method: Method, task: Task, episode: Episode) -> TaskResult
     if episode.reward != 1:
         said, expected = first_deviation(episode, teacher_for(method, task))
         cause = cause_of(said, expected)
+        if not said and not expected and _benchmark(task) == "webshop":
+            cause = "no mistake; what is taught does not solve it"
     if isinstance(task, textcraft.Task):
         goal, group = task.goal, f"depth {task.depth}"
     else:  # Your task is to: put a mug in desk.
@@ -141,6 +147,7 @@ def evaluate_episode(method: Method, task: Task, episode: Episode) -> TaskResult
         cause=cause,
         said=said,
         expected=expected,
+        reward=episode.reward or 0.0 if name == "webshop" else None,
     )
 
 
@@ -158,14 +165,21 @@ def _benchmark(task: Task) -> str:
 
 
 def _kind(task: NumberedTask) -> str:
-    """What is compared: "minimum" of the questions which minimum is higher, and which is lower."""
+    """What is compared: "minimum" of the questions which minimum is higher, and which is lower.
+
+    Of a purchase, how many options are wanted.
+    """
     env = BENCHMARKS[task.benchmark].environment(**task.arguments)
+    if isinstance(env, WebShop):
+        return f"{len(env.goal.options)} options"
     assert isinstance(env, QuestionEnv)
     return env.question.kind.split()[0]
 
 
 def by_group(results: Sequence[TaskResult]) -> list[dict[str, Any]]:
     """Rows for each group and for all: n, solved, rate with its Wilson interval (95%), medians.
+
+    Of purchases the score, too: a hundred times the mean reward.
 
     Groups stand in the order of depth, or of the papers' task types.
     """
@@ -180,6 +194,8 @@ def by_group(results: Sequence[TaskResult]) -> list[dict[str, Any]]:
 def _row(name: str, group: Sequence[TaskResult]) -> dict[str, Any]:
     solved = sum(result.solved for result in group)
     low, high = wilson(solved, len(group))
+    rewards = [result.reward for result in group if result.reward is not None]
+    score = {"score": round(100 * mean(rewards), 1)} if rewards else {}
     return {
         "tasks": name,
         "n": len(group),
@@ -188,6 +204,7 @@ def _row(name: str, group: Sequence[TaskResult]) -> dict[str, Any]:
         "rate": round(solved / len(group), 3),
         "low": round(low, 3),
         "high": round(high, 3),
+        **score,
         **{cost: round(median(getattr(result, cost) for result in group), 1) for cost in COSTS},
     }
 

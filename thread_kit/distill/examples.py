@@ -23,6 +23,7 @@ from thread_kit.distill.questions_teacher import QuestionsTeacher
 from thread_kit.distill.slips import Slips
 from thread_kit.distill.textcraft_tasks import SyntheticTask
 from thread_kit.distill.textcraft_teacher import react_script, speak_thread
+from thread_kit.distill.webshop_teacher import speak_webshop
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import AlfWorld
@@ -30,6 +31,7 @@ from thread_kit.envs.env import Env
 from thread_kit.envs.qa.env import QuestionEnv
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.envs.webshop.env import WebShop
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 from thread_kit.sequence import Provenance
 from thread_kit.session.session import Session
@@ -42,8 +44,9 @@ METHODS: tuple[Method, ...] = ("thread", "react")
 CALLS = 1000  # more than a teacher needs; one that is lost ends then
 LONGEST = 2048  # tokens; what a slip has made longer is mostly repetition
 
-TrainingTask = SyntheticTask | Mapping[str, Any] | QuestionEnv
-"""A goal and its commands (TextCraft), what a game file holds (ALFWorld), or a question."""
+TrainingTask = SyntheticTask | Mapping[str, Any] | QuestionEnv | WebShop
+"""A goal and its commands (TextCraft), what a game file holds (ALFWorld), a question, a purchase.
+"""
 
 Teacher = Callable[[str], str]
 """Of a thread's context and sequence so far, what comes next."""
@@ -66,6 +69,8 @@ def teacher_of(
             return speak_alfworld
         case "thread", "datacommons" | "icu":
             return QuestionsTeacher()
+        case "thread", "webshop":
+            return speak_webshop
     raise ValueError(f"nobody has written a teacher that plays {benchmark} as {method!r}")
 
 
@@ -75,7 +80,9 @@ def play(
     sandboxes: QuestionSandboxes | None = None,
     change: Callable[[Teacher], Teacher] = lambda teacher: teacher,
 ) -> Episode:
-    """The teacher's episode of a task; raises ValueError if it earns no reward, or for the method.
+    """The teacher's episode of a task; raises ValueError if it is not solved, or for the method.
+
+    Of a purchase, which can be right in part, it is enough that something is bought.
 
     thread: with variables and children (THREAD paper, algorithm 2). react: one line of context, on
     TextCraft only. change: makes another teacher of the task's (`Slips`).
@@ -86,9 +93,10 @@ def play(
     sandbox = None
     if isinstance(task, tuple):
         env, teacher = TextCraft.custom(*task), teacher_of(method, "textcraft", *task)
-    elif isinstance(task, QuestionEnv):
+    elif isinstance(task, Env):
         env, teacher = task, teacher_of(method, task.name)
-        sandbox = sandboxes.of(task) if sandboxes else None
+        if sandboxes and isinstance(task, QuestionEnv):
+            sandbox = sandboxes.of(task)
     else:
         teacher = teacher_of(method, "alfworld")
         # Without the limit on actions: whoever looks everywhere finds it at last.
@@ -102,7 +110,8 @@ def play(
         sandbox=sandbox,
     ) as session:
         episode = session.run(progress=False)
-    if episode.reward != 1:
+    solved = bool(env.bought) if isinstance(env, WebShop) else episode.reward == 1
+    if not solved:
         raise ValueError(f"the teacher did not solve {env!r} ({episode.status})") from session.error
     return episode
 
@@ -172,8 +181,8 @@ def _play_with_slips(
     if wanted and method == "thread":
         with contextlib.suppress(ValueError):
             return play(method, task, sandboxes, change), made[0].texts
-        if isinstance(task, QuestionEnv):
-            task = cast(QuestionEnv, task.again())
+        if isinstance(task, Env):
+            task = cast(QuestionEnv | WebShop, task.again())
     return play(method, task, sandboxes), set()
 
 

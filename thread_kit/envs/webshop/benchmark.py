@@ -43,4 +43,5 @@ WEBSHOP = Benchmark(
     error_rules=ErrorRules,
     published="WebShop",
     synthetic=True,
+    adapters={"smollm2-135m": "thread-webshop-135m"},
 )

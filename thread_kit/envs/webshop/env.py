@@ -203,6 +203,11 @@ class WebShop(Env):
         return self._write_page()
 
     @property
+    def bought(self) -> Reward | None:
+        """The reward of what was bought; None while nothing is."""
+        return self._bought
+
+    @property
     def page(self) -> Page:
         """The page where the shopper is, as something to look at and to click."""
         if self._item is not None:
