@@ -505,6 +505,11 @@ def test_the_command_line_says_what_is_wrong(arguments, message, tmp_path, capsy
     assert message in capsys.readouterr().err
 
 
+def test_copying_wants_a_name_of_each_length(capsys):
+    assert main(["copy", "--names", "3"]) == 2
+    assert "give 4 or more" in capsys.readouterr().err
+
+
 def test_a_benchmark_that_no_adapter_teaches_wants_one(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(BENCHMARKS, "textcraft", replace(BENCHMARKS["textcraft"], adapters={}))
     assert main(["evaluate", "thread", "--out", str(tmp_path)]) == 2

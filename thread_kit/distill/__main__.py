@@ -21,6 +21,7 @@ from thread_kit.distill.examples import METHODS, Example, ExampleFile, TrainingT
 from thread_kit.distill.question_tasks import training_questions
 from thread_kit.distill.textcraft_tasks import renamed_tasks, training_tasks
 from thread_kit.distill.webshop_tasks import training_purchases
+from thread_kit.distill.words import SHARES
 from thread_kit.engines.models import (
     EMBEDDED,
     MODELS,
@@ -146,6 +147,8 @@ def _examples(options: argparse.Namespace) -> list[Example]:
 
 
 def _copy(options: argparse.Namespace) -> None:
+    if options.names < len(SHARES):
+        raise ValueError(f"--names {options.names}: give {len(SHARES)} or more, one of each length")
     adapter = options.adapter or find_benchmark("textcraft").adapters[EMBEDDED]
     with load_model(adapter=find_adapter(adapter), context=8192) as engine:
         copies = copy_names(engine, draw_names(options.names))
