@@ -30,7 +30,6 @@ from thread_kit.engines.models import (
     find_file,
     load_model,
 )
-from thread_kit.envs.registry import find_benchmark
 
 
 class Lessons(NamedTuple):
@@ -104,12 +103,12 @@ def _train(options: argparse.Namespace) -> None:
     from thread_kit.distill.train import Recipe, train
 
     base = find_file(MODELS[EMBEDDED])
-    made = _examples(options)
+    only = options.env or ("textcraft" if options.method == "react" else None)
+    made = _examples(options, [only] if only else [env for env in LESSONS if LESSONS[env].share])
     tokens = sum(map(len, made))
     recipe = Recipe(seed=options.seed)
     model = train(base, made, options.out, recipe)
     path = options.out / "adapter.gguf"
-    only = options.env or ("textcraft" if options.method == "react" else None)
     about = {
         "general.name": "-".join(filter(None, (options.method, only, "135m"))),
         "general.description": f"distilled on {tokens} tokens of a teacher's "
@@ -120,11 +119,11 @@ def _train(options: argparse.Namespace) -> None:
     print(f"{path}: {len(made)} examples, {tokens} tokens")
 
 
-def _examples(options: argparse.Namespace) -> list[Example]:
-    """The examples: an interrupted run finds those that are made already in its folder."""
-    shared = tuple(env for env in LESSONS if LESSONS[env].share)
-    whole = ("textcraft",) if options.method == "react" else shared
-    envs = (options.env,) if options.env else whole
+def _examples(options: argparse.Namespace, envs: Sequence[str]) -> list[Example]:
+    """The examples: an interrupted run finds those that are made already in its folder.
+
+    envs: the benchmarks whose lessons these are, as `LESSONS` names them.
+    """
     total = sum(LESSONS[env].share for env in envs)
     made: list[Example] = []
     with load_model(adapter=None, context=256) as engine:  # for its vocabulary
@@ -149,8 +148,8 @@ def _examples(options: argparse.Namespace) -> list[Example]:
 def _copy(options: argparse.Namespace) -> None:
     if options.names < len(SHARES):
         raise ValueError(f"--names {options.names}: give {len(SHARES)} or more, one of each length")
-    adapter = options.adapter or find_benchmark("textcraft").adapters[EMBEDDED]
-    with load_model(adapter=find_adapter(adapter), context=8192) as engine:
+    adapter = options.adapter or MODELS[EMBEDDED].adapter
+    with load_model(adapter=adapter, context=8192) as engine:
         copies = copy_names(engine, draw_names(options.names))
     print(count_exact(copies).to_string(index=False))
     for name, _, copy in copies:

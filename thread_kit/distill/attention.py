@@ -12,6 +12,8 @@ import torch
 from transformers import AttentionInterface
 
 BLOCK = 256  # positions
+BLOCKS = "blocks"
+"""The name under which transformers knows `attend_in_blocks`."""
 
 
 def attend_in_blocks(
@@ -43,4 +45,4 @@ def attend_in_blocks(
     return torch.cat(outputs, 2).transpose(1, 2), None
 
 
-AttentionInterface.register("blocks", attend_in_blocks)
+AttentionInterface.register(BLOCKS, attend_in_blocks)

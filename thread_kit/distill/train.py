@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 from transformers import AutoModelForCausalLM, GgufConfig
 from transformers.utils import logging
 
-from thread_kit.distill import attention  # noqa: F401 (makes "blocks" known to transformers)
+from thread_kit.distill.attention import BLOCKS
 from thread_kit.distill.examples import Example
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -72,7 +72,7 @@ def load_base(path: Path) -> Any:
     finally:
         logging.enable_progress_bar()
     model.config.use_cache = False
-    model.set_attn_implementation("sdpa" if torch.cuda.is_available() else "blocks")
+    model.set_attn_implementation("sdpa" if torch.cuda.is_available() else BLOCKS)
     return model
 
 

@@ -18,8 +18,8 @@ class PartialCompletion:
 
     tokenize: text to tokens, used only where text comes without tokens of its own, or where a stop
         string ends inside a token: the head of that token is kept, and is tokenized anew.
-    reused, evaluated, drafted, accepted: tokens, and passes; the engine counts them. came_true: the
-        places among `tokens` of those that were accepted.
+    reused, evaluated, drafted: tokens, and passes; the engine counts them. came_true: the places
+        among `tokens` of those that were drafted and accepted.
     stop: why the call is over; None while it goes on.
     """
 
@@ -31,7 +31,6 @@ class PartialCompletion:
     evaluated: int = 0
     passes: int = 0
     drafted: int = 0
-    accepted: int = 0
     came_true: list[int] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     stop: Stop | None = None
@@ -121,6 +120,6 @@ class PartialCompletion:
             time.perf_counter() - self._start,
             passes=self.passes,
             drafted=self.drafted,
-            accepted=self.accepted,
+            accepted=len(self.came_true),
             came_true=tuple(place for place in self.came_true if place < len(self.tokens)),
         )

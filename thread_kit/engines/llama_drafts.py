@@ -66,6 +66,5 @@ class Drafter:
         if not came_true:
             call.draft = []
         elif call.rows:
-            call.completion.accepted += 1
             call.completion.came_true.append(len(call.completion.tokens))
         return not came_true

@@ -233,9 +233,10 @@ class SetupForm(widgets.VBox):
         own = self._benchmark.adapters.get(self.model.value)
         if own is None or method not in TAUGHT:
             return None
-        # Threads have one adapter for all benchmarks, a control has one for each.
-        control = own.replace("thread-", f"{method}-{self._benchmark.name}-", 1)
-        adapter = own if method.startswith("thread") else control
+        # A control has an adapter for each benchmark, of the size of the threads' own.
+        size = own.rpartition("-")[2]
+        is_thread = method.startswith("thread")
+        adapter = own if is_thread else f"{method}-{self._benchmark.name}-{size}"
         try:
             find_adapter(adapter)
         except ModelError:
