@@ -107,8 +107,10 @@ PROGRESS := awk 'match($$0, /\[ *[0-9]+[\/%][0-9]*\]/) && ++n % 3 == 1 { parts =
 
 # The file holds the version and the CMAKE_ARGS of the build. Without CMAKE_ARGS in the environment
 # the last ones stay. A wheel that pip built before, for whomever, is taken as it is. What is built
-# here leaves out what reads images, a third of the objects. It has a cache of its own, as has each
-# choice of CMAKE_ARGS: pip's does not tell such wheels apart.
+# here leaves out what reads images and what llama.cpp's own programs share, more than half of the
+# compiler's work. (The package's CMake file turns the latter on whatever the cache says; a variable
+# set right after its `project` wins.) It has a cache of its own, as has each choice of CMAKE_ARGS:
+# pip's does not tell such wheels apart.
 $(VENV)/.llama-cpp: FORCE | $(VENV)/.created
 	@version=$$(sed -n 's/^llama-cpp-python==//p' constraints.txt); \
 	was=$$(cat $@ 2>/dev/null); \
@@ -123,8 +125,11 @@ $(VENV)/.llama-cpp: FORCE | $(VENV)/.created
 	     "The first time it compiles llama.cpp, for some minutes; pip keeps the result."; \
 	cache=; case "$$CMAKE_ARGS$$($(PIP) cache list llama_cpp_python 2>/dev/null)" in *-$$version-*) ;; *) \
 	  CMAKE_ARGS="-DLLAVA_BUILD=OFF $$CMAKE_ARGS"; \
-	  key=$$(printf %s "$$CMAKE_ARGS" | cksum | cut -d ' ' -f 1); \
-	  cache="--cache-dir=$${THREAD_KIT_CACHE:-$$HOME/.cache/thread-kit}/pip-$$key" ;; esac; \
+	  key=$$(printf %s "no common, $$CMAKE_ARGS" | cksum | cut -d ' ' -f 1); \
+	  cache="$${THREAD_KIT_CACHE:-$$HOME/.cache/thread-kit}/pip-$$key"; mkdir -p "$$cache" && \
+	  echo 'set(LLAMA_BUILD_COMMON OFF)' > "$$cache/no-common.cmake" || exit 1; \
+	  CMAKE_ARGS="-DCMAKE_PROJECT_llama_cpp_INCLUDE='$$cache/no-common.cmake' $$CMAKE_ARGS"; \
+	  cache="--cache-dir=$$cache" ;; esac; \
 	{ $(PIP) install --force-reinstall --no-deps -v $${cache:+"$$cache"} "llama-cpp-python==$$version" 2>&1; \
 	  echo "status $$?"; } | $(PROGRESS) && \
 	printf "%s\n" "$$is" > $@
