@@ -3,6 +3,8 @@ from .analysis.figures import success_by_cost_figure as success_by_cost_figure
 from .analysis.figures import success_figure as success_figure
 from .analysis.published import compare_with_published as compare_with_published
 from .analysis.published import load_published as load_published
+from .analysis.scores import compare_scores as compare_scores
+from .analysis.scores import score as score
 from .analysis.statistics import compare as compare
 from .analysis.statistics import success as success
 from .dialect import ASYNC as ASYNC

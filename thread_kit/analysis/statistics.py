@@ -4,8 +4,7 @@ Every function on a frame takes the frame of `Results`: one row an episode, amon
 method, model, task, seed, solved. Covered: the share of tasks solved with its interval, methods
 compared on the same tasks, repeats, and success and calls as functions of cost. Beside each rate
 and mean stands how many episodes a budget cut (`analysis/cut.py`), where the frame has their
-status. Not covered: tests across models, and rewards between 0 and 1 other than by
-`paired_bootstrap`.
+status. Rewards between 0 and 1 are in `analysis/scores.py`. Not covered: tests across models.
 """
 
 from __future__ import annotations
@@ -147,7 +146,7 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
     several seeds read `repeats`. Raises ValueError if an episode occurs twice.
     """
     rows = []
-    for key, group in _episodes(frame).groupby(list(by), sort=False):
+    for key, group in check_episodes(frame).groupby(list(by), sort=False):
         solved, n = int(group["solved"].sum()), len(group)
         low, high = wilson(solved, n)
         row = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
@@ -175,7 +174,7 @@ def compare(frame: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0) -
     Raises ValueError if an episode occurs twice.
     """
     rows = []
-    for model, group in _episodes(frame).groupby("model", sort=False):
+    for model, group in check_episodes(frame).groupby("model", sort=False):
         rates = group.pivot_table(index="task", columns="method", values="solved", sort=False)
         once = group.groupby(["method", "task"]).size().max() == 1
         for first, second in combinations(rates.columns, 2):
@@ -222,7 +221,7 @@ def repeats(frame: pd.DataFrame) -> pd.DataFrame:
     has what can be told. Raises ValueError if the runs of a method are not over the same tasks.
     """
     rows = []
-    for (method, model), group in _episodes(frame).groupby(["method", "model"], sort=False):
+    for (method, model), group in check_episodes(frame).groupby(["method", "model"], sort=False):
         played = group.groupby("seed")["task"].agg(frozenset)
         if played.nunique() > 1:
             fewest, most = played.map(len).min(), played.map(len).max()
@@ -265,7 +264,7 @@ def success_by_cost(
         raise ValueError(f"{cost!r} is no cost of an episode; choose one of {known}")
     most = frame[cost].max()
     rows = []
-    for (method, model), group in _episodes(frame).groupby(["method", "model"], sort=False):
+    for (method, model), group in check_episodes(frame).groupby(["method", "model"], sort=False):
         costs = np.sort(group.loc[group["solved"].astype(bool), cost].to_numpy(float))
         for budget in np.union1d(costs, [most]) if budgets is None else budgets:
             solved, n = int(np.searchsorted(costs, budget, side="right")), len(group)
@@ -293,7 +292,7 @@ def calls(frame: pd.DataFrame) -> pd.DataFrame:
     stderr: of the mean over episodes; none for a single one. cut: of these n, those that a budget
     ended unsolved: they would have called more often.
     """
-    groups = _episodes(frame).groupby(["method", "model"], sort=False)
+    groups = check_episodes(frame).groupby(["method", "model"], sort=False)
     columns = {"n": "size", "mean": "mean", "stderr": "sem", "median": "median", "maximum": "max"}
     table = groups["calls"].agg(**columns)
     if "status" in frame:
@@ -301,7 +300,8 @@ def calls(frame: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def _episodes(frame: pd.DataFrame) -> pd.DataFrame:
+def check_episodes(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame, if it has a row an episode and none twice; else ValueError says which."""
     missing = [name for name in [*EPISODE, "solved"] if name not in frame]
     if missing:
         raise ValueError(f"a row an episode is wanted, with columns {', '.join(missing)}")

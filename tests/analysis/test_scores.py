@@ -1,0 +1,92 @@
+"""Scores: hand-made rewards with known means, and what has to hold for any."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thread_kit.analysis.scores import compare_scores, score
+from thread_kit.analysis.statistics import holm
+
+
+def frame(**rewards: list[float | None]) -> pd.DataFrame:
+    """Episodes from rewards, a method each."""
+    return pd.DataFrame(
+        [
+            {
+                "method": method,
+                "model": "m",
+                "task": f"t{number}",
+                "seed": 0,
+                "reward": reward,
+                "solved": reward == 1,
+                "status": "ended",
+            }
+            for method, each in rewards.items()
+            for number, reward in enumerate(each)
+        ]
+    )
+
+
+def test_a_score_is_a_hundred_times_the_mean_reward_and_what_broke_down_counts_as_nothing():
+    row = score(frame(a=[1, 0.5, 0, None])).iloc[0]
+    assert (row["score"], row["n"], row["solved"], row["cut"]) == (37.5, 4, 1, 0)
+    assert 0 <= row["low"] < 37.5 < row["high"] <= 100
+
+
+def test_what_a_budget_cut_stands_beside_the_score():
+    played = frame(a=[1, 0.5, 0])
+    played.loc[2, "status"] = "out of calls"
+    assert score(played).iloc[0]["cut"] == 1
+
+
+def test_repeats_of_a_task_count_as_one_task():
+    once = frame(a=[1, 0, 0.5])
+    again = pd.concat([once, once.assign(seed=1)], ignore_index=True)
+    first, second = score(once).iloc[0], score(again).iloc[0]
+    assert (second["n"], second["score"]) == (6, first["score"])
+    assert (second["low"], second["high"]) == (first["low"], first["high"])
+
+
+def test_a_single_task_has_no_interval():
+    assert np.isnan(score(frame(a=[0.5])).iloc[0][["low", "high"]].astype(float)).all()
+
+
+def test_methods_are_compared_on_the_tasks_that_both_have_played():
+    table = compare_scores(frame(a=[1, 1, 1, 1, 0.5], b=[0, 0, 0, 0.5], c=[1, 0]))
+    row = table.set_index(["first", "second"]).loc[("a", "b")]
+    assert (row["tasks"], row["difference"]) == (4, 87.5)
+    assert (row["better_first"], row["better_second"]) == (4, 0)
+    assert row["p"] == pytest.approx(2 / 2**4)  # all signs alike: two of the sixteen
+    assert list(table["p_holm"]) == pytest.approx(holm(list(table["p"])))
+
+
+def test_two_that_get_the_same_everywhere_do_not_differ():
+    row = compare_scores(frame(a=[1, 0.2], b=[1, 0.2])).iloc[0]
+    assert (row["difference"], row["low"], row["high"], row["p"]) == (0, 0, 0, 1)
+
+
+def test_of_one_method_there_is_nothing_to_compare():
+    assert compare_scores(frame(a=[1, 0])).empty
+
+
+def test_an_episode_that_occurs_twice_is_refused():
+    twice = pd.concat([frame(a=[1, 0]), frame(a=[0])])
+    for function in (score, compare_scores):
+        with pytest.raises(ValueError, match="1 episodes occur twice, the first is method a"):
+            function(twice)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=8))
+def test_the_other_way_round_is_the_same_with_the_other_sign(pairs):
+    a, b = (list(rewards) for rewards in zip(*pairs, strict=True))
+    there = compare_scores(frame(a=a, b=b)).iloc[0]
+    back = compare_scores(frame(a=b, b=a)).iloc[0]
+    assert there["difference"] == pytest.approx(-back["difference"], abs=1e-9)
+    assert there["p"] == pytest.approx(back["p"], abs=1e-9)
+    assert there["better_first"] == back["better_second"]
+    assert 0 <= there["p"] <= 1
