@@ -243,6 +243,17 @@ def test_drafts_are_counted_on_the_same_tokens(weights, work):
 
 
 @pytest.mark.model
+def test_kinds_of_weights_are_compared_on_the_same_tokens(weights, work):
+    first = Workload("one call", work.prompt, (work.calls[0], 0), 1)
+    rows = [row._asdict() for row in drafting(weights, first, (0, 2), (None, "Q8_0"))]
+    assert [row["generated"] for row in rows] == [first.generated] * 4
+    table = tables.kinds({"kinds": rows})
+    assert list(table["kind"]) == ["as the file is", "as the file is", "Q8_0", "Q8_0"]
+    assert list(table["draft"]) == ["0", "2", "0", "2"]
+    assert table["rate, times"].iloc[0] == 1
+
+
+@pytest.mark.model
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_sessions_and_the_bare_loop_write_in_turns(weights, at_once):
     measured = rate(weights, at_once, turns=2, tokens=3)

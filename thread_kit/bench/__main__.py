@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from thread_kit.bench import growth, tables
 from thread_kit.bench.contenders import CONTENDERS, run_in_process
-from thread_kit.bench.drafting import drafting
+from thread_kit.bench.drafting import COMPARED_DRAFTS, COMPARED_KINDS, drafting
 from thread_kit.bench.episodes import play_together, players
 from thread_kit.bench.exactness import drift
 from thread_kit.bench.rates import rate, rate_beside_cells
@@ -199,6 +199,9 @@ PARTS: dict[str, Part] = {
     "episodes": _episodes,
     "exactness": lambda weights, works, _: {"exactness": _rows(drift(weights, works[0]))},
     "drafts": lambda weights, works, _: {"drafts": _rows(drafting(weights, works[0]))},
+    "kinds": lambda weights, works, _: {
+        "kinds": _rows(drafting(weights, works[0], COMPARED_DRAFTS, COMPARED_KINDS))
+    },
     "rates": _rates,
     "keeping": _keeping,
     "bookkeeping": lambda weights, works, _: {
@@ -212,6 +215,7 @@ SHOWN = {
     "episodes": tables.episodes,
     "exactness": tables.exactness,
     "drafts": tables.drafts,
+    "kinds": tables.kinds,
     "rates": tables.rates,
     "bookkeeping": tables.bookkeeping,
 }

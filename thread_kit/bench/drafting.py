@@ -1,4 +1,4 @@
-"""What drafts save: passes through the model, and time, on the calls of a workload.
+"""What drafts and kinds of weights save: passes, and time, on the calls of a workload.
 
 The recorded tokens are forced, so that all engines write the same; each call is played by every
 engine before the next one, so that a machine that slows down slows all of them.
@@ -17,16 +17,23 @@ from thread_kit.bench.contenders import ForcedEngine
 from thread_kit.bench.workload import Weights, Workload
 
 DRAFTS: tuple[int | None, ...] = (0, 10, None)
+COMPARED_KINDS = (None, "Q8_0", "BF16")
+"""Of weights: the file's own, and those that lose next to nothing of it."""
+
+COMPARED_DRAFTS = (0, 4)
+"""Beside each kind: a pass over a few tokens is what kinds differ in most."""
 
 
 class Drafting(NamedTuple):
-    """What one length of drafts came to.
+    """What one length of drafts, with one kind of weights, came to.
 
-    draft: as in `LlamaEngine`. passes: through the model, without those for the few-shot prompt;
-    drafted, accepted: tokens. as_recorded: calls in which its own tokens were the recorded ones.
-    seconds: of all calls; costs: seconds of a pass by its tokens, as measured at load.
+    kind: as in `quantize_file`; None is the file's. draft: as in `LlamaEngine`. passes: through the
+    model, without those for the few-shot prompt; drafted, accepted: tokens. as_recorded: calls in
+    which its own tokens were the recorded ones. seconds: of all calls; costs: seconds of a pass by
+    its tokens, as measured at load.
     """
 
+    kind: str | None
     draft: int | None
     generated: int
     passes: int
@@ -48,12 +55,17 @@ class _CountingEngine(ForcedEngine):
 
 
 def drafting(
-    weights: Weights, work: Workload, drafts: Sequence[int | None] = DRAFTS
+    weights: Weights,
+    work: Workload,
+    drafts: Sequence[int | None] = DRAFTS,
+    kinds: Sequence[str | None] = (None,),
 ) -> list[Drafting]:
-    """Play a workload with each of these lengths of drafts, call by call in turn."""
+    """Play a workload with each of these kinds and lengths of drafts, call by call in turn."""
+    ways = [(kind, draft) for kind in kinds for draft in drafts]
     with contextlib.ExitStack() as stack:
         engines = [
-            stack.enter_context(weights.load(_CountingEngine, draft=draft)) for draft in drafts
+            stack.enter_context(weights.as_kind(kind).load(_CountingEngine, draft=draft))
+            for kind, draft in ways
         ]
         seconds, as_recorded = [0.0] * len(engines), [0] * len(engines)
         drafted, accepted = [0] * len(engines), [0] * len(engines)
@@ -61,7 +73,7 @@ def drafting(
             for _ in engine.prefill(work.prompt):
                 pass
             engine.passes = 0
-        for step in tqdm(work.steps, "drafts", leave=False):
+        for step in tqdm(work.steps, "calls", leave=False):
             for n, engine in enumerate(engines):
                 if isinstance(step, int):
                     engine.release(step)
@@ -74,8 +86,8 @@ def drafting(
                 accepted[n] += call.accepted
         return [
             Drafting(
-                *(draft, work.generated, engine.passes, drafted[n], accepted[n]),
+                *(kind, draft, work.generated, engine.passes, drafted[n], accepted[n]),
                 *(as_recorded[n], seconds[n], engine.costs),
             )
-            for n, (draft, engine) in enumerate(zip(drafts, engines, strict=True))
+            for n, ((kind, draft), engine) in enumerate(zip(ways, engines, strict=True))
         ]

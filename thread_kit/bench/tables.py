@@ -89,6 +89,14 @@ def drafts(result: Result) -> pd.DataFrame:
     ).round(3)
 
 
+def kinds(result: Result) -> pd.DataFrame:
+    """A row a kind of weights and a length of drafts, against the file without drafts."""
+    named = [row["kind"] or "as the file is" for row in result["kinds"]]
+    table = drafts({"drafts": result["kinds"]})
+    table.insert(0, "kind", named)
+    return table
+
+
 def rates(result: Result) -> pd.DataFrame:
     """A row a number of sessions at once: their rate as a share of the bare loop's."""
     names = {

@@ -42,9 +42,12 @@ class Weights:
 
         Raises ModelError for what is not there.
         """
-        path = find_weights(model)
-        path = quantize_file(path, quantize) if quantize else path
-        return cls(path, find_adapter(adapter) if adapter else None, **options)
+        lora = find_adapter(adapter) if adapter else None
+        return cls(find_weights(model), lora, **options).as_kind(quantize)
+
+    def as_kind(self, kind: str | None) -> Weights:
+        """The same weights as another of llama.cpp's kinds (`quantize_file`), or as they are."""
+        return replace(self, path=quantize_file(self.path, kind)) if kind else self
 
     def load(self, kind: type[Loaded], **more: Any) -> Loaded:
         """An engine of this kind with this model; no prompt comes from disk, or goes there."""
