@@ -42,14 +42,20 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["IPYTHONDIR"] = _scratch.name
 # For what lives longer than one test, such as an engine that a whole module shares.
 os.environ["THREAD_KIT_CACHE"] = str(Path(_scratch.name, "cache"))
+WEIGHTS = Path(_scratch.name, "cache", "weights")
 os.environ["THREAD_KIT_MODELS"] = str(Path(_scratch.name, "models"))
 os.environ["ALFWORLD_DATA"] = str(Path(_scratch.name, "alfworld"))
 
 
 @pytest.fixture(autouse=True)
 def _folders_of_its_own(tmp_path_factory, monkeypatch):
-    """A cache and a models folder for each test, empty at its start."""
+    """A cache and a models folder for each test, empty at its start but for requantized weights,
+    which all tests of a process share: they are made of the same file, and large.
+    """
     folder = tmp_path_factory.mktemp("kit")
+    (folder / "cache").mkdir()
+    WEIGHTS.mkdir(parents=True, exist_ok=True)
+    (folder / "cache" / "weights").symlink_to(WEIGHTS)
     monkeypatch.setenv("THREAD_KIT_CACHE", str(folder / "cache"))
     monkeypatch.setenv("THREAD_KIT_MODELS", str(folder / "models"))
 

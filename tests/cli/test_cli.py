@@ -124,7 +124,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(trace):
 @pytest.mark.model
 def test_the_demo_solves_its_task_on_the_embedded_model(tmp_path, capsys):
     out = tmp_path / "demo.jsonl"
-    task = ["--split", "dev", "--task", "47", "--prompt", "textcraft-small"]
+    task = ["--split", "dev", "--task", "47"]
     assert main(["run", *task, "--calls", "20", "--out", str(out)]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("status=ended reward=1 threads=")

@@ -65,7 +65,8 @@ def test_an_interrupt_in_prefill_and_in_play_ends_the_run(monkeypatch, tmp_path,
 
     path = tmp_path / "t.jsonl"
     monkeypatch.setattr(llama_cpp, "llama_decode", press)
-    command = f"run --task 47 --split dev --new-tokens 40 --cpu-threads 1 {words} --out {path}"
+    about = "--task 47 --split dev --new-tokens 40 --cpu-threads 1 --draft 0"
+    command = f"run {about} {words} --out {path}"
     assert main(command.split()) == 130
     assert Episode.load(path).status is Status.STOPPED
 

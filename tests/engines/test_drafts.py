@@ -207,8 +207,6 @@ def test_a_trace_says_which_tokens_came_true_and_no_others_can_have():
 def test_usages_add_up_what_was_drafted():
     usage = Usage(passes=3, drafted=20, accepted=10) + Usage(passes=1, drafted=2)
     assert (usage.passes, usage.drafted, usage.accepted) == (4, 22, 10)
-    assert str(usage).endswith("4 passes, 10 of 22 drafted tokens accepted")
-    assert "passes" not in str(Usage(calls=1))
 
 
 # In an engine

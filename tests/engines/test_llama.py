@@ -76,9 +76,10 @@ LETTER = "Write a letter to the king about the harvest."
 
 
 def load(**options):
-    """The embedded model. One CPU thread: the tests share the machine."""
+    """The embedded model's own file. One CPU thread: the tests share the machine."""
     return load_model(
-        **({"adapter": None, "context": 1024, "cpu_threads": 1, "keep_prompts": False} | options)
+        quantize=None,
+        **({"adapter": None, "context": 1024, "cpu_threads": 1, "keep_prompts": False} | options),
     )
 
 

@@ -9,13 +9,18 @@ import time
 import pytest
 from helpers.weights import quick_weights
 
-from thread_kit.engines import quantize
+from thread_kit.engines import models, quantize
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.models import EMBEDDED, MODELS, find_file, load_model
-from thread_kit.engines.quantize import quantize_file
+from thread_kit.engines.quantize import quantize_file, quickest_kind
 from thread_kit.paths import cache_folder, sha256_of
 
 pytestmark = pytest.mark.model
+
+
+@pytest.fixture(autouse=True)
+def _no_weights_yet():
+    (cache_folder() / "weights").unlink()  # those that all other tests share
 
 
 @pytest.fixture
@@ -34,8 +39,57 @@ def test_it_is_made_once_and_says_so_in_the_header(file):
     before = made.stat().st_mtime_ns
     assert quantize_file(file, "Q8_0") == made
     assert made.stat().st_mtime_ns == before
+    with load_model(quantize=None, context=256, cpu_threads=1) as engine:
+        assert engine.describe()["sha256"] == sha256_of(file), "the file as it is, where asked"
+
+
+def system(*instructions: str) -> bytes:
+    """What llama.cpp says of a build that uses these."""
+    return b"CPU : " + b"".join(f"{name} = 1 | ".encode() for name in instructions)
+
+
+@pytest.mark.parametrize(
+    ("instructions", "way"),
+    [
+        (("SSE3", "AVX2", "AVX512", "AVX512_BF16"), ("BF16", 4)),
+        (("SSE3", "AVX2", "AVX512", "AVX512_VNNI"), ("Q8_0", 0)),
+        (("SSE3", "AVX", "AVX2"), ("Q8_0", 0)),
+        (("SSE3", "AVX"), (None, 0)),
+        (("NEON", "ARM_FMA"), (None, 0)),
+    ],
+)
+def test_the_quickest_kind_follows_what_the_build_uses(instructions, way, monkeypatch):
+    monkeypatch.setattr(quantize.llama_cpp, "llama_supports_gpu_offload", lambda: False)
+    monkeypatch.setattr(
+        quantize.llama_cpp, "llama_print_system_info", lambda: system(*instructions)
+    )
+    assert quickest_kind() == way
+    monkeypatch.setattr(quantize.llama_cpp, "llama_supports_gpu_offload", lambda: True)
+    assert quickest_kind() == (None, 0), "nobody has measured a GPU"
+
+
+@pytest.mark.parametrize("way", [("Q8_0", 0), ("BF16", 4), (None, 0)])
+def test_the_embedded_model_is_loaded_so_unless_told_otherwise(way, file, monkeypatch):
+    kind, draft = way
+    monkeypatch.setattr(models, "quickest_kind", lambda: way)
     with load_model(context=256, cpu_threads=1) as engine:
-        assert engine.describe()["sha256"] == sha256_of(file), "the file as it is, unless asked"
+        assert engine.path == (quantize_file(file, kind) if kind else file)
+        assert engine._drafter._length.most == draft
+    with load_model(context=256, cpu_threads=1, draft=2) as engine:
+        assert engine._drafter._length.most == 2
+    with load_model(file, context=256, cpu_threads=1) as engine:
+        assert (engine.path, engine._drafter.is_on) == (file, False), "a file is what it is"
+
+
+def test_where_it_cannot_be_made_the_file_is_taken_and_that_is_said(file, tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "quickest_kind", lambda: ("BF16", 4))
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("THREAD_KIT_CACHE", str(tmp_path / "file"))
+    with (
+        pytest.warns(UserWarning, match="as it is, which is slower: .* cannot be written"),
+        load_model(context=256, cpu_threads=1) as engine,
+    ):
+        assert (engine.path, engine._drafter.is_on) == (file, False)
 
 
 def test_it_writes_as_the_file_does(file):

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model
+from thread_kit.engines.quantize import AUTO
 from thread_kit.engines.server import ServerEngine
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS, register_benchmark
@@ -165,12 +166,16 @@ def add_loading(command: Any) -> None:
     command.add_argument(
         "--draft",
         type=lambda text: None if text == "auto" else int(text),
-        default=0,
+        default=argparse.SUPPRESS,
         metavar="N",
         help="tokens to look up and verify in one pass, at most; or auto: as many as pay",
     )
     command.add_argument(
-        "--quantize", metavar="KIND", help="weights as another kind, such as Q8_0, made once"
+        "--quantize",
+        default=AUTO,
+        metavar="KIND",
+        help="weights as another kind, such as Q8_0, made once; none: as the file is (default: "
+        "the embedded model in the quickest kind for this machine)",
     )
     command.add_argument(
         "--context", type=int, default=8192, metavar="TOKENS", help="KV cache size"
@@ -223,14 +228,15 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
         return engine
     if options.server:
         return ServerEngine(options.server, model)
+    drafts = {"draft": options.draft} if "draft" in options else {}
     return load_model(
         model,
         adapter=adapter,
         gpu_layers=options.gpu_layers,
         cpu_threads=options.cpu_threads,
         context=options.context,
-        draft=options.draft,
-        quantize=options.quantize,
+        quantize=None if options.quantize == "none" else options.quantize,
+        **drafts,
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from thread_kit.engines.engine import EngineError
 from thread_kit.engines.llama import LlamaEngine
-from thread_kit.engines.quantize import quantize_file
+from thread_kit.engines.quantize import AUTO, quantize_file, quickest_kind
 from thread_kit.paths import resource, sha256_of
 
 EMBEDDED = "smollm2-135m"
@@ -30,6 +32,8 @@ class Model:
     size: of the file, in megabytes.
     adapter: the one (in data/adapters) that it is loaded with unless told otherwise; which of them
     taught it which benchmark is in `Benchmark.adapters`.
+    is_slow: its file is of a kind that is slow on processors; unless told otherwise it is loaded as
+    the quickest of those that play alike (`quickest_kind`).
     """
 
     name: str
@@ -41,6 +45,7 @@ class Model:
     size: int
     package: bool = False
     adapter: str | None = None
+    is_slow: bool = False
 
 
 MODELS: dict[str, Model] = {
@@ -56,6 +61,7 @@ MODELS: dict[str, Model] = {
             98,
             package=True,
             adapter="thread-135m",
+            is_slow=True,
         ),
         Model(
             "qwen2.5-coder-1.5b",
@@ -74,7 +80,7 @@ def load_model(
     name_or_path: str | Path = EMBEDDED,
     *,
     adapter: str | Path | None = DEFAULT,
-    quantize: str | None = None,
+    quantize: str | None = AUTO,
     **options: Any,
 ) -> LlamaEngine:
     """An engine for a model of the registry (`MODELS`) or for a GGUF file.
@@ -83,7 +89,9 @@ def load_model(
         default the embedded model comes with the adapter that taught it the language of threads on
         TextCraft (distilled: it needs no few-shot prompt), any other model with none.
     quantize: the weights as another of llama.cpp's kinds ("Q8_0", say: `quantize.KINDS`), made once
-        in the cache folder; None is the file as it is.
+        in the cache folder; None is the file as it is. By default the embedded model takes the
+        quickest kind for this machine that plays alike, with drafts where they belong to it
+        (`quickest_kind`), and any other model is taken as it is.
     options: those of `LlamaEngine` (context in tokens, gpu_layers, cpu_threads, draft, ...).
     Raises ModelError for a name that nobody knows, a file that is missing, or one that is no GGUF;
     EngineError if llama.cpp cannot load it.
@@ -93,9 +101,22 @@ def load_model(
     if adapter == DEFAULT:
         adapter = model.adapter if model else None
     lora = find_adapter(adapter) if adapter else None
-    if quantize is not None:
+    if quantize == AUTO and model and model.is_slow:
+        path, draft = _quicken(path)
+        options.setdefault("draft", draft)
+    elif quantize not in (AUTO, None):
         path = quantize_file(path, quantize)
     return LlamaEngine(path, name=model.name if model else None, adapter=lora, **options)
+
+
+def _quicken(path: Path) -> tuple[Path, int]:
+    """The file of the quickest kind for this machine, and the length of drafts with it."""
+    kind, draft = quickest_kind()
+    try:
+        return (quantize_file(path, kind), draft) if kind else (path, draft)
+    except EngineError as error:
+        warnings.warn(f"the model's file is taken as it is, which is slower: {error}", stacklevel=3)
+        return path, 0
 
 
 def name_model(name_or_path: str) -> str:

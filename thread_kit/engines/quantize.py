@@ -26,6 +26,12 @@ KINDS = {
 }
 """Kinds of weights by llama.cpp's names."""
 
+AUTO = "auto"
+QUICKEST = {"AVX512_BF16": ("BF16", 4), "AVX2": ("Q8_0", 0)}
+"""By the instructions that llama.cpp uses, the best first: the kind of weights, and the length of
+drafts, with which the embedded model plays quickest without a task lost. Measured by
+`python -m thread_kit.bench --parts kinds` (data/LOG.md, "the quickest kind")."""
+
 ABANDONED = 3600  # seconds after which a half-written file is written by nobody any more
 
 
@@ -65,6 +71,19 @@ def quantize_file(path: Path, kind: str) -> Path:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
     return made
+
+
+def quickest_kind() -> tuple[str | None, int]:
+    """The kind and the length of drafts of `QUICKEST` for this machine and build of llama.cpp.
+
+    (None, 0), the file as it is, where nobody has measured: on other processors, and on a GPU.
+    """
+    if not llama_cpp.llama_supports_gpu_offload():
+        used = llama_cpp.llama_print_system_info().decode()
+        for instructions, way in QUICKEST.items():
+            if f" {instructions} = 1 " in used:
+                return way
+    return None, 0
 
 
 def _remove_abandoned(folder: Path) -> None:

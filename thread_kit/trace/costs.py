@@ -48,12 +48,9 @@ class Usage:
         )
 
     def __str__(self) -> str:
-        drafts = (
-            f", {self.passes} passes, {self.accepted} of {self.drafted} drafted tokens accepted"
-        )
         return (
             f"{self.calls} calls, {self.generated} tokens generated, "
-            f"{self.evaluated} evaluated, {self.reused} reused{drafts if self.passes else ''}"
+            f"{self.evaluated} evaluated, {self.reused} reused"
         )
 
 
