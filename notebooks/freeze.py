@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import plotly
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 from thread_kit.bench.player import CHROMIUM
 
@@ -41,13 +41,16 @@ _DRAW = """async ([figure, seed, width]) => {
 }"""
 
 
-def draw_figures(notebook: dict[str, Any], page: Page) -> int:
-    """Give each plotly output its picture; how many there are. page: one where Plotly is loaded."""
+def draw_figures(notebook: dict[str, Any], browser: Browser) -> int:
+    """Give each plotly output its picture; how many there are."""
     outputs = list(plotly_outputs(notebook))
     for data in outputs:
         figure = json.dumps(data[PLOTLY], sort_keys=True)
         seed = int(hashlib.sha256(figure.encode()).hexdigest()[:7], 16)
+        page = browser.new_page(offline=True)  # what Plotly does late would draw from the next seed
+        page.add_script_tag(path=PLOTLY_JS)
         svg = page.evaluate(_DRAW, [data[PLOTLY], seed, WIDTH])
+        page.close()
         data[SVG] = svg.splitlines(keepends=True)
     return len(outputs)
 
@@ -79,12 +82,10 @@ def main(paths: list[Path]) -> None:
         browser = playwright.chromium.launch(
             executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
         )
-        page = browser.new_page(offline=True)
-        page.add_script_tag(path=PLOTLY_JS)
         for path in paths:
             notebook = json.loads(path.read_text(encoding="utf-8"))
             drop_bars(notebook)
-            count = draw_figures(notebook, page)
+            count = draw_figures(notebook, browser)
             text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
             path.write_text(text + "\n", encoding="utf-8")
             print(f"{path.name}: {count} figures")
