@@ -188,6 +188,13 @@ def test_the_keyboard_goes_on_when_what_had_the_focus_is_gone(browser, lab):
     page.close()
 
 
+def click(shop: Locator, button: Locator) -> None:
+    """Click when the kernel has answered what was asked before, and wait for its answer."""
+    expect(shop).not_to_have_attribute("aria-busy", "true")
+    button.click()
+    expect(shop).not_to_have_attribute("aria-busy", "true")
+
+
 def test_no_key_in_any_page_of_the_shop_reaches_jupyterlab(browser, lab):
     notebook = Notebook(browser, lab, "shop.ipynb")
     notebook.run_all()
@@ -195,14 +202,14 @@ def test_no_key_in_any_page_of_the_shop_reaches_jupyterlab(browser, lab):
     quiet = [key for key in KEYS if not key.endswith("Enter")]  # which leads to the next page
     shop.get_by_role("searchbox").wait_for()
     press_all_keys_in_all_parts(notebook, shop)
-    shop.get_by_role("button", name="Start again").click()
+    click(shop, shop.get_by_role("button", name="Start again"))
     shop.get_by_role("searchbox").fill("running shoes")
-    shop.get_by_role("button", name="Search").click()
+    click(shop, shop.get_by_role("button", name="Search"))
     for there in ("ul button", ".tk-shop-options button"):
         shop.locator(there).first.wait_for()
         press_all_keys_in_all_parts(notebook, shop, quiet)
-        shop.locator(there).first.click()
-    shop.get_by_role("button", name="Buy Now").click()
+        click(shop, shop.locator(there).first)
+    click(shop, shop.get_by_role("button", name="Buy Now"))
     shop.locator(".tk-shop-reward").wait_for()
     press_all_keys_in_all_parts(notebook, shop, quiet)
     notebook.page.close()
