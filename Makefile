@@ -108,7 +108,7 @@ PROGRESS := awk 'match($$0, /\[ *[0-9]+[\/%][0-9]*\]/) && ++n % 3 == 1 { parts =
 # The file holds the version and the CMAKE_ARGS of the build. Without CMAKE_ARGS in the environment
 # the last ones stay. A wheel that pip built before, for whomever, is taken as it is. What is built
 # here leaves out what reads images and what llama.cpp's own programs share, more than half of the
-# compiler's work. (The package's CMake file turns the latter on whatever the cache says; a variable
+# objects. (The package's CMake file turns the latter on whatever the cache says; a variable
 # set right after its `project` wins.) It has a cache of its own, as has each choice of CMAKE_ARGS:
 # pip's does not tell such wheels apart.
 $(VENV)/.llama-cpp: FORCE | $(VENV)/.created
