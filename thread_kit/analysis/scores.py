@@ -8,14 +8,20 @@ An episode without a reward, which broke down, counts as 0. The frame is that of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import permutation_test
 
 from thread_kit.analysis.cut import count_cut
-from thread_kit.analysis.statistics import RESAMPLES, check_episodes, holm, paired_bootstrap
+from thread_kit.analysis.statistics import (
+    RESAMPLES,
+    check_episodes,
+    holm,
+    pair_methods,
+    paired_bootstrap,
+)
 
 
 def score(
@@ -49,29 +55,15 @@ def compare_scores(frame: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
     pairs of the table. Raises ValueError if an episode occurs twice.
     """
     table = pd.DataFrame(
-        [
-            {"model": model, "first": first, "second": second} | _compare(both, seed)
-            for model, group in check_episodes(frame).groupby("model", sort=False)
-            for first, second, both in _pair(group)
-        ]
+        [_compare(model, both, seed) for model, _, both in pair_methods(_rewards(frame), "reward")]
     )
     if len(table):
         table["p_holm"] = holm(table["p"])
     return table
 
 
-def _pair(group: pd.DataFrame) -> list[tuple[str, str, np.ndarray]]:
-    """Two methods, and a row a task with the score of each; pairs with fewer tasks are left out."""
-    means = _rewards(group).pivot_table(index="task", columns="method", values="reward", sort=False)
-    pairs = (
-        (first, second, means[[first, second]].dropna().to_numpy().T)
-        for first, second in combinations(means.columns, 2)
-    )
-    return [pair for pair in pairs if pair[2].shape[1] > 1]
-
-
-def _compare(both: np.ndarray, seed: int) -> dict[str, float]:
-    first, second = both
+def _compare(model: str, both: pd.DataFrame, seed: int) -> dict[str, Any]:
+    first, second = both.to_numpy(float).T
     gap = paired_bootstrap(first, second, seed=seed)
     p = 1.0  # of two that are the same everywhere
     if (first != second).any():
@@ -84,7 +76,10 @@ def _compare(both: np.ndarray, seed: int) -> dict[str, float]:
             rng=np.random.default_rng(seed),
         ).pvalue
     return {
-        "tasks": len(first),
+        "model": model,
+        "first": both.columns[0],
+        "second": both.columns[1],
+        "tasks": len(both),
         "difference": gap.mean,
         "low": gap.low,
         "high": gap.high,

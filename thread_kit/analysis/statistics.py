@@ -9,7 +9,7 @@ status. Rewards between 0 and 1 are in `analysis/scores.py`. Not covered: tests 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -174,41 +174,52 @@ def compare(frame: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0) -
     Raises ValueError if an episode occurs twice.
     """
     rows = []
-    for model, group in check_episodes(frame).groupby("model", sort=False):
-        rates = group.pivot_table(index="task", columns="method", values="solved", sort=False)
+    for model, group, both in pair_methods(frame, "solved"):
+        first, second = both.columns
         once = group.groupby(["method", "task"]).size().max() == 1
-        for first, second in combinations(rates.columns, 2):
-            both = rates[[first, second]].dropna()
-            if len(both) < 2:
-                continue
-            a, b = both[first].to_numpy(float), both[second].to_numpy(float)
-            gap = paired_bootstrap(a, b, resamples=resamples, seed=seed)
-            test = mcnemar(a, b) if once else None
-            paired = group[group["task"].isin(both.index)]
-            cuts = {
-                f"cut_{which}": cut
-                for which, method in (("first", first), ("second", second))
-                for cut in count_cut(paired[paired["method"] == method]).values()
+        a, b = both[first].to_numpy(float), both[second].to_numpy(float)
+        gap = paired_bootstrap(a, b, resamples=resamples, seed=seed)
+        test = mcnemar(a, b) if once else None
+        paired = group[group["task"].isin(both.index)]
+        cuts = {
+            f"cut_{which}": cut
+            for which, method in (("first", first), ("second", second))
+            for cut in count_cut(paired[paired["method"] == method]).values()
+        }
+        rows.append(
+            {
+                "model": model,
+                "first": first,
+                "second": second,
+                "tasks": len(both),
+                **cuts,
+                "difference": gap.mean,
+                "low": gap.low,
+                "high": gap.high,
+                "only_first": test.only_first if test else None,
+                "only_second": test.only_second if test else None,
+                "p": test.p if test else np.nan,
             }
-            rows.append(
-                {
-                    "model": model,
-                    "first": first,
-                    "second": second,
-                    "tasks": len(both),
-                    **cuts,
-                    "difference": gap.mean,
-                    "low": gap.low,
-                    "high": gap.high,
-                    "only_first": test.only_first if test else None,
-                    "only_second": test.only_second if test else None,
-                    "p": test.p if test else np.nan,
-                }
-            )
+        )
     table = pd.DataFrame(rows)
     if rows:
         table["p_holm"] = holm(table["p"])
     return table
+
+
+def pair_methods(
+    frame: pd.DataFrame, value: str
+) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
+    """Each pair of methods of a model: its name, its episodes, and a row a task that both have
+    played with the mean of this column for either; pairs with fewer than two such tasks are left
+    out. Raises ValueError if an episode occurs twice.
+    """
+    for model, group in check_episodes(frame).groupby("model", sort=False):
+        means = group.pivot_table(index="task", columns="method", values=value, sort=False)
+        for pair in combinations(means.columns, 2):
+            both = means[[*pair]].dropna()
+            if len(both) > 1:
+                yield str(model), group, both
 
 
 def repeats(frame: pd.DataFrame) -> pd.DataFrame:
