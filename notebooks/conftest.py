@@ -7,8 +7,11 @@ import os
 import tempfile
 from pathlib import Path
 
+import nbval.kernel
 import pytest
 from helpers.cores import take_a_share
+from jupyter_client.manager import KernelManager
+from traitlets import default
 
 from thread_kit.envs.alfworld import process as game_process
 from thread_kit.sandbox import bubblewrap
@@ -33,6 +36,25 @@ NEEDS = {
     "08_datacommons_qa": bubblewrap.check_installed,
     "11_sql_and_bash": bubblewrap.check_installed,
 }
+
+
+class SocketKernelManager(KernelManager):
+    """A kernel manager that talks to its kernel over files, not over TCP ports.
+
+    A port is chosen free and given back before the kernel takes it: of notebooks side by side,
+    one kernel in some hundreds found its port taken by then and died.
+    """
+
+    @default("transport")
+    def _transport(self):
+        return "ipc"
+
+    @default("ip")
+    def _path_of_the_sockets(self):
+        return str(Path(tempfile.mkdtemp(dir=_scratch.name), "kernel"))
+
+
+nbval.kernel.KernelManager = SocketKernelManager
 
 
 def pytest_collectstart(collector):
