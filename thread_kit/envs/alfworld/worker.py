@@ -16,6 +16,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from copy import deepcopy
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -28,14 +29,11 @@ class Game:
     """A game in the engine."""
 
     def __init__(self, game: Message) -> None:
-        import fast_downward
         from alfworld.agents.environment.alfred_tw_env import AlfredDemangler
         from textworld import EnvInfos
         from textworld.envs.pddl import PddlEnv
 
-        # Loading and resetting translate the same text, which is most of the time that they take.
-        if not hasattr(fast_downward.pddl2sas, "cache_info"):
-            fast_downward.pddl2sas = functools.lru_cache(maxsize=2)(fast_downward.pddl2sas)
+        keep_what_is_parsed()
         # The demangler names things as people read them: "mug 1" for "Mug_bar__plus_00_dot_27...".
         self._env = AlfredDemangler(PddlEnv(EnvInfos(won=True, admissible_commands=True)))
         self._env.load(game)
@@ -56,6 +54,25 @@ class Game:
         """Commands that win from here, by the engine's planner; [] if it finds none."""
         engine = self._env.unwrapped
         return engine._pddl_state.replan(engine._entity_infos)
+
+
+@functools.cache
+def keep_what_is_parsed() -> None:
+    """Let the engine parse each text once, which it does anew at every start and step.
+
+    A game's problem is translated twice to load it; its grammar and the conditions of its
+    sentences, which all games share, are more than half of what a step takes.
+    """
+    import fast_downward
+    from textworld.envs.pddl import logic, textgen
+    from textworld.logic import Rule
+
+    fast_downward.pddl2sas = functools.lru_cache(maxsize=16)(fast_downward.pddl2sas)
+    logic._parse_and_convert = functools.lru_cache(maxsize=4)(logic._parse_and_convert)
+    Rule.parse_conjunctive_query = functools.lru_cache(maxsize=1024)(Rule.parse_conjunctive_query)
+    parse_symbols = functools.lru_cache(maxsize=1024)(textgen._parse_and_convert)
+    # Symbols are given their context when they are used: each use has its own.
+    textgen._parse_and_convert = lambda *text, **how: deepcopy(parse_symbols(*text, **how))
 
 
 def load_household_data() -> HouseholdData:
