@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 
@@ -27,9 +26,3 @@ def resource(path: str) -> Path:
 def cache_folder() -> Path:
     """Where what can be made again is kept: THREAD_KIT_CACHE, else ~/.cache/thread-kit."""
     return Path(os.environ.get("THREAD_KIT_CACHE", "~/.cache/thread-kit")).expanduser()
-
-
-def sha256_of(path: Path) -> str:
-    """The hash of a file, in hexadecimal; raises OSError if it cannot be read."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -13,7 +13,8 @@ from thread_kit.engines import models, quantize
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.models import EMBEDDED, MODELS, find_file, load_model
 from thread_kit.engines.quantize import quantize_file, quickest_kind
-from thread_kit.paths import cache_folder, sha256_of
+from thread_kit.file_hash import sha256_of
+from thread_kit.paths import cache_folder
 
 pytestmark = pytest.mark.model
 

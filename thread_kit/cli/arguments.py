@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model
 from thread_kit.engines.quantize import AUTO
-from thread_kit.engines.server import ServerEngine
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS, register_benchmark
 from thread_kit.experiments.executors import ADDRESSES, open_executor
@@ -227,6 +226,8 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
             raise ValueError(f"{model} makes no engine; give a function that returns one")
         return engine
     if options.server:
+        from thread_kit.engines.server import ServerEngine  # with an HTTP client
+
         return ServerEngine(options.server, model)
     drafts = {"draft": options.draft} if "draft" in options else {}
     return load_model(

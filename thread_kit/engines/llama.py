@@ -46,7 +46,7 @@ from thread_kit.engines.llama_drafts import Drafter
 from thread_kit.engines.llama_model import LlamaModel
 from thread_kit.engines.llama_sampling import LlamaCall, Probabilities, sample
 from thread_kit.engines.prompt_cache import PromptCache
-from thread_kit.paths import sha256_of
+from thread_kit.file_hash import sha256_of
 
 
 class LlamaEngine(Engine):

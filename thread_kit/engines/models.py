@@ -12,7 +12,8 @@ from typing import Any
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.llama import LlamaEngine
 from thread_kit.engines.quantize import AUTO, quantize_file, quickest_kind
-from thread_kit.paths import resource, sha256_of
+from thread_kit.file_hash import sha256_of
+from thread_kit.paths import resource
 
 EMBEDDED = "smollm2-135m"
 DEFAULT = "default"

@@ -16,7 +16,8 @@ import llama_cpp
 
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.llama_model import hold_interrupt, keep_log, last_error
-from thread_kit.paths import cache_folder, sha256_of
+from thread_kit.file_hash import sha256_of
+from thread_kit.paths import cache_folder
 
 KINDS = {
     "Q4_0": llama_cpp.LLAMA_FTYPE_MOSTLY_Q4_0,
