@@ -1,7 +1,8 @@
 # thread-kit. `make` alone lists what there is; `make lab` and `make test` set everything up first.
 #
 #   make PYTHON=python3.12 lab              another Python (3.11 or newer)
-#   make JOBS=4 test                        tests side by side; each job may take 5 GB of memory
+#   make JOBS=2 test                        so many tests side by side; else one more than there are
+#                                           cores, since many wait, up to four and to 5 GB for each
 #   CMAKE_ARGS="-DGGML_CUDA=on" make lab    build llama.cpp for a GPU; kept until CMAKE_ARGS is given
 #                                           again (CMAKE_ARGS="" goes back to the CPU)
 
@@ -12,8 +13,11 @@ DEMO   ?= --env textcraft --split test --task 110 --out runs/demo.jsonl
 BENCH  ?=
 SEED   ?= 1
 EPISODES ?= 1000
-JOBS   ?= 2
+JOBS   ?= $(shell awk -v jobs=$$(($(CORES) + 1)) '/^MemAvailable/ { room = int($$2 / 5000000) } \
+             END { if (jobs > 4) jobs = 4; if (jobs > room) jobs = room; print (jobs > 1 ? jobs : 1) }' \
+             /proc/meminfo 2>/dev/null || echo 2)
 
+CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PY  := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 # From the last to the first: those that take longest are not left for the end, when one core idles.
@@ -24,7 +28,7 @@ NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cf
 
 QUICK := not (model or browser or distill or alfworld or statistics or jail or slow)
 
-CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+CMAKE_BUILD_PARALLEL_LEVEL ?= $(CORES)
 export CMAKE_BUILD_PARALLEL_LEVEL
 
 .DEFAULT_GOAL := help

@@ -333,7 +333,7 @@ def test_make_test_runs_both_halves_and_fails_if_either_fails(checkout, fails):
     done = checkout.make("test", FAILS=fails)
     assert f"[] {EXTRAS}" in checkout.log.read_text().splitlines()
     tests, notebooks = checkout.log.read_text().splitlines()[-2:]
-    assert tests == "[] -m pytest -n 2 --dist loadfile tests"
+    assert re.fullmatch(r"\[\] -m pytest -n [1-4] --dist loadfile tests", tests), "as many as fit"
     assert "--nbval --" in notebooks
     assert notebooks.split()[-3:] == [
         f"notebooks/{name}.ipynb" for name in ("09_c", "02_b", "01_a")
