@@ -1,8 +1,8 @@
 # thread-kit. `make` alone lists what there is; `make lab` and `make test` set everything up first.
 #
 #   make PYTHON=python3.12 lab              another Python (3.11 or newer)
-#   make JOBS=2 test                        so many tests side by side; else one more than there are
-#                                           cores, since many wait, up to four and to 5 GB for each
+#   make JOBS=2 test                        so many tests side by side; else two for each core, since
+#                                           many wait, but up to four, and 5 GB of memory for each
 #   CMAKE_ARGS="-DGGML_CUDA=on" make lab    build llama.cpp for a GPU; kept until CMAKE_ARGS is given
 #                                           again (CMAKE_ARGS="" goes back to the CPU)
 
@@ -13,7 +13,7 @@ DEMO   ?= --env textcraft --split test --task 110 --out runs/demo.jsonl
 BENCH  ?=
 SEED   ?= 1
 EPISODES ?= 1000
-JOBS   ?= $(shell awk -v jobs=$$(($(CORES) + 1)) '/^MemAvailable/ { room = int($$2 / 5000000) } \
+JOBS   ?= $(shell awk -v jobs=$$(($(CORES) * 2)) '/^MemAvailable/ { room = int($$2 / 5000000) } \
              END { if (jobs > 4) jobs = 4; if (jobs > room) jobs = room; print (jobs > 1 ? jobs : 1) }' \
              /proc/meminfo 2>/dev/null || echo 2)
 
