@@ -194,6 +194,16 @@ def test_host_files_and_settings_are_not_there(container):
     )
 
 
+def test_this_python_is_there_under_another_name_and_cannot_be_looked_into(container):
+    prefix, program = module.find_python()
+    if not prefix:
+        pytest.skip("this Python is under /usr, which is there as it is")
+    assert program.startswith(str(module.PYTHON))
+    assert prefix not in container.inspect("cat /proc/mounts /proc/1/cmdline")
+    assert container.run(f"ls {prefix}").status != 0
+    assert container.run(f"ls {module.PYTHON}").status != 0
+
+
 def test_without_bubblewrap_nothing_is_executed(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None if name == "bwrap" else name)
     with pytest.raises(RuntimeError, match=r"bubblewrap is not installed.*apt install bubblewrap"):

@@ -40,6 +40,7 @@ from typing import IO, Any, NamedTuple, final
 from thread_kit.sandbox.jail_server import launch
 
 INIT = Path(__file__).parent / "container_init.py"
+PYTHON = Path("/run/kit/python")
 SECONDS = 10.0  # as InterCode has it
 PATIENCE = 60.0  # seconds beyond them, for a process that is not even given the processor
 OUTPUT = 200_000  # bytes
@@ -124,9 +125,9 @@ class Container:
 
     def _start(self, bind: str, folder: str) -> None:
         bwrap = _bubblewrap(shutil.which("bwrap") or "bwrap", bind, folder)
-        command = [*bwrap, os.path.realpath(sys.executable), "-I", "-S", "/run/kit/init.py"]
+        command = [*bwrap, find_python()[1], "-I", "-S", "/run/kit/init.py"]
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (`close` closes it)
-        self._process = launch(command, {}, self._errors)
+        self._process = launch(command, {"LD_LIBRARY_PATH": f"{PYTHON}/lib"}, self._errors)
         self.close = weakref.finalize(self, _end, self._process, self._errors)
 
     def _ask_for_success(self, script: str) -> None:
@@ -206,6 +207,17 @@ def _shell(script: str) -> list[str]:
     return ["/bin/bash", "-c", script]
 
 
+def find_python() -> tuple[str, str]:
+    """Where this Python is installed, if not under /usr (else ""), and its program in there.
+
+    It is shown under a name of its own: a home folder's name is nothing for a model to read.
+    """
+    prefix, program = Path(sys.base_prefix).resolve(), Path(sys.executable).resolve()
+    if prefix.is_relative_to("/usr"):
+        return "", str(program)
+    return str(prefix), str(PYTHON / program.relative_to(prefix))
+
+
 def _bubblewrap(program: str, bind: str, folder: str) -> Iterator[str]:
     """The command that makes the root, up to the program that it runs."""
     yield from (program, "--unshare-all", "--unshare-user", "--uid", "0", "--gid", "0")
@@ -219,9 +231,9 @@ def _bubblewrap(program: str, bind: str, folder: str) -> Iterator[str]:
             yield from ("--ro-bind", name, name)
     for name in TABLES:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
-    prefix = os.path.realpath(sys.base_prefix)
-    if not Path(prefix).is_relative_to("/usr"):
-        yield from ("--ro-bind", prefix, prefix)
+    prefix, _ = find_python()
+    if prefix:
+        yield from ("--ro-bind", prefix, str(PYTHON))
     yield from (
         "--ro-bind",
         str(INIT),
