@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+
+_ALL = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 
 
 @cache
@@ -18,3 +22,16 @@ def take_a_share() -> None:
         number, count = int(worker[2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, cores[number % len(cores) :: count])
+
+
+@contextmanager
+def on_all_cores() -> Iterator[None]:
+    """What is started in here goes wherever a core is idle: a browser, which computes no result."""
+    own = os.sched_getaffinity(0) if _ALL else None
+    if _ALL and own:
+        os.sched_setaffinity(0, _ALL)
+    try:
+        yield
+    finally:
+        if own:
+            os.sched_setaffinity(0, own)

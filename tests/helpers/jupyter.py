@@ -14,12 +14,13 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from helpers.cores import on_all_cores
 from thread_kit.bench.player import CHROMIUM
 
 PATIENCE = float(os.environ.get("PATIENCE", "120"))
@@ -127,10 +128,12 @@ def chromium() -> Iterator[Browser]:
     """A headless browser that asks nothing of the network by itself."""
     options = "no-sandbox disable-gpu disable-quic no-first-run disable-background-networking"
     options += " disable-component-update disable-sync"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=[f"--{option}" for option in options.split()]
-        )
+    with ExitStack() as stack:
+        with on_all_cores():
+            playwright = stack.enter_context(sync_playwright())
+            browser = playwright.chromium.launch(
+                executable_path=str(CHROMIUM), args=[f"--{option}" for option in options.split()]
+            )
         yield browser
         browser.close()
 
