@@ -13,9 +13,9 @@ DEMO   ?= --env textcraft --split test --task 110 --out runs/demo.jsonl
 BENCH  ?=
 SEED   ?= 1
 EPISODES ?= 1000
-JOBS   ?= $(shell awk -v jobs=$$(($(CORES) * 2)) '/^MemAvailable/ { room = int($$2 / 5000000) } \
-             END { if (jobs > 4) jobs = 4; if (jobs > room) jobs = room; print (jobs > 1 ? jobs : 1) }' \
-             /proc/meminfo 2>/dev/null || echo 2)
+JOBS   ?= $(shell test -r /proc/meminfo || { echo 2; exit; }; awk -v jobs=$$(($(CORES) * 2)) \
+             '/^MemAvailable/ { room = int($$2 / 5000000) } END { if (jobs > 4) jobs = 4; \
+             if (jobs > room) jobs = room; print (jobs > 1 ? jobs : 1) }' /proc/meminfo)
 
 CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PY  := $(VENV)/bin/python
