@@ -21,6 +21,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from thread_kit.engines.core_share import own_cores
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -330,15 +332,24 @@ def test_a_missing_compiler_is_said_before_anything_is_built(checkout):
 @pytest.mark.parametrize("fails", ["nothing", "loadfile tests", "notebooks"])
 def test_make_test_runs_both_halves_and_fails_if_either_fails(checkout, fails):
     checkout.asked("setup")
-    done = checkout.make("test", FAILS=fails)
+    done = checkout.make("test", FAILS=fails, JOBS="2")
     assert f"[] {EXTRAS}" in checkout.log.read_text().splitlines()
     tests, notebooks = checkout.log.read_text().splitlines()[-2:]
-    assert re.fullmatch(r"\[\] -m pytest -n [1-4] --dist loadfile tests", tests), "as many as fit"
+    assert tests == "[] -m pytest -n 2 --dist loadfile tests"
     assert "--nbval --" in notebooks
     assert notebooks.split()[-3:] == [
         f"notebooks/{name}.ipynb" for name in ("09_c", "02_b", "01_a")
     ]
     assert (done.returncode == 0) == (fails == "nothing")
+
+
+@needs_make
+def test_unless_told_otherwise_as_many_tests_run_side_by_side_as_fit(checkout):
+    """Of the memory that is free, which another process may take meanwhile, that is the most."""
+    asked = next(line for line in checkout.asked("test") if " --dist loadfile tests" in line)
+    found = re.fullmatch(r"\[\] -m pytest -n ([1-4]) --dist loadfile tests", asked)
+    assert found, asked
+    assert int(found[1]) <= 2 * len(own_cores())
 
 
 @needs_make

@@ -27,11 +27,12 @@ def take_a_share() -> None:
 @contextmanager
 def on_all_cores() -> Iterator[None]:
     """What is started in here goes wherever a core is idle: a browser, which computes no result."""
-    own = os.sched_getaffinity(0) if _ALL else None
-    if _ALL and own:
-        os.sched_setaffinity(0, _ALL)
+    if _ALL is None:
+        yield
+        return
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, _ALL)
     try:
         yield
     finally:
-        if own:
-            os.sched_setaffinity(0, own)
+        os.sched_setaffinity(0, own)

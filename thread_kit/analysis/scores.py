@@ -39,7 +39,7 @@ def score(
         if len(means) > 1:
             spread = paired_bootstrap(means, np.zeros(len(means)), seed=seed)
             low, high = spread.low, spread.high
-        row = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
+        row = dict(zip(by, key, strict=True))
         row |= {"n": len(group), "solved": int(group["solved"].sum()), **count_cut(group)}
         rows.append(row | {"score": float(means.mean()), "low": low, "high": high})
     return pd.DataFrame(rows)

@@ -149,7 +149,7 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
     for key, group in check_episodes(frame).groupby(list(by), sort=False):
         solved, n = int(group["solved"].sum()), len(group)
         low, high = wilson(solved, n)
-        row = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
+        row = dict(zip(by, key, strict=True))
         row |= {"tasks": group["task"].nunique(), "n": n}
         row |= {"solved": solved, **count_cut(group)}
         row |= {"rate": solved / n, "low": low, "high": high}
