@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from thread_kit.dialect import Stop
 from thread_kit.engines.lock import FairLock
@@ -22,6 +22,13 @@ from thread_kit.trace.events import Event, Prefilling, Prompted, TokenProbs
 
 ThreadKey = Hashable
 """Which thread it is: anything that can be the key of a dict, apart from None."""
+
+
+class SessionThread(NamedTuple):
+    """The key of a session's thread: the numbers of both."""
+
+    session: int
+    thread: int
 
 
 Tokenize = Callable[..., tuple[int, ...]]

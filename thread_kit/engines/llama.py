@@ -14,6 +14,9 @@ the thread's last token, in the batch of all threads. Each row of logits gives a
 would without, and as long as that is the draft's the next row is there already; what does not come
 true is cut from the cells. So tokens, stops, draws, bans and probabilities are those of a model
 without drafts, up to what another shape of a batch does to the last digits (`bench/exactness.py`).
+
+What a thread sees may have been seen before, token for token, in the same session. Then what
+followed is taken again, and nothing is evaluated (`completion_cache.py`).
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ import numpy as np
 
 from thread_kit.dialect import Stop
 from thread_kit.engines.completion import PartialCompletion
+from thread_kit.engines.completion_cache import CompletionCache, completion_key
 from thread_kit.engines.draft_length import DraftLength, cached_costs
 from thread_kit.engines.engine import (
     Completion,
@@ -102,6 +106,7 @@ class LlamaEngine(Engine):
         self._cache = KVCache(self._cells, self._model.sequences)
         self._prompts = PromptCache() if keep_prompts else None
         self._running: dict[ThreadKey, LlamaCall] = {}
+        self._completions = CompletionCache()
         self.costs: dict[int, float] = {}  # seconds of a pass by its tokens, where they decide
         if draft is None:
             self._model.take_cores()
@@ -200,15 +205,21 @@ class LlamaEngine(Engine):
         completion = PartialCompletion(thread, request.stops, request.max_tokens, self.tokenize)
         if request.given:
             completion.give(request.given)
-        tokens = request.seen
+        call = LlamaCall(request, completion, request.seen, request.forbid)
+        call.known_by = completion_key(thread, request)
         with self.lock:
             self._must_be_open()
-            if len(tokens) >= self.context_size:
+            room = request.max_tokens - len(completion.tokens)
+            if len(call.tokens) >= self.context_size:
                 completion.stop = Stop.CONTEXT
             elif completion.stop is None:
-                completion.reused = self._place(thread, tokens)
-            call = self._running[thread] = LlamaCall(request, completion, tokens, request.forbid)
-            self._drafter.begin(call)
+                call.recalled = self._completions.find(call.known_by, room)
+            if call.recalled:
+                completion.reused = len(call.tokens)
+            elif completion.stop is None:
+                completion.reused = self._place(thread, call.tokens)
+                self._drafter.begin(call)
+            self._running[thread] = call
 
     def step(self) -> list[Prefilled | Sampled | Completion]:
         self._must_be_open()
@@ -218,8 +229,9 @@ class LlamaEngine(Engine):
             return [self._finish(thread) for thread in over]
         if not self._running:
             return []
-        # 2. Tokens that the last batch holds the logits of already, because a draft came true.
-        threads = [thread for thread, call in self._running.items() if call.rows]
+        # 2. Tokens that are known: they followed the same before, or the last batch holds their
+        #    logits already, because a draft came true.
+        threads = [thread for thread, call in self._running.items() if call.rows or call.recalled]
         if not threads:
             # 3. One batch, of what each thread has yet to evaluate, and of drafts behind it.
             done = {key: len(self._cache.sequence(key).tokens) for key in self._running}
@@ -263,13 +275,17 @@ class LlamaEngine(Engine):
 
     def _add_token(self, thread: ThreadKey, call: LlamaCall) -> Prefilled | Sampled | Completion:
         """What the last batch has brought for a thread."""
-        if not call.rows:
+        if not call.rows and not call.recalled:
             return Prefilled(thread, len(self._cache.sequence(thread).tokens), len(call.tokens))
-        # 1. The token, and whether it is the draft's.
-        row, token = call.rows[0], self._sample(call.rows[0], call)
-        del call.rows[0]
-        if self._drafter.compare(call, token):
-            self._cut_draft(thread, call)
+        # 1. The token: what followed before; or by its logits, and whether it is the draft's.
+        row = call.rows.pop(0) if call.rows else -1
+        if call.recalled:
+            token = call.recalled.pop(0)
+        else:
+            token = self._sample(row, call)
+            if self._drafter.compare(call, token):
+                self._cut_draft(thread, call)
+        call.sampled.append(token)
         if self._vocabulary.ends(token):
             return self._finish(thread, Stop.END_OF_STREAM)
         # 2. What it weighed, and what it adds.
@@ -297,7 +313,9 @@ class LlamaEngine(Engine):
         self._cut_draft(thread, call)
         if not self._running:
             self._model.leave_cores()
-        return call.completion.finish(stop)
+        completion = call.completion.finish(stop)
+        self._completions.store(call.known_by, call.sampled, completion.stop)
+        return completion
 
     def cancel(self, thread: ThreadKey) -> Completion | None:
         with self.lock:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from thread_kit.engines.completion import PartialCompletion
+from thread_kit.engines.completion_cache import CompletionKey
 from thread_kit.engines.engine import GenerateRequest
 from thread_kit.engines.llama_vocabulary import Vocabulary
 from thread_kit.engines.token_probs import MarkTokens, top_k
@@ -25,6 +26,9 @@ class LlamaCall:
         those behind it. Each but the first has a cell of a token that may have to go.
     draft: tokens that may be the next ones; matched: tokens by which they were looked up.
     key: of the call's text among those in which drafts are looked up.
+    sampled: every token that was taken, also what a stop string has cut since.
+    recalled: tokens that followed the same before, yet to be taken; such a call has no pass.
+    known_by: by what its completion is found again (`completion_cache.py`).
     """
 
     request: GenerateRequest
@@ -35,6 +39,9 @@ class LlamaCall:
     draft: list[int] = field(default_factory=list)
     matched: int = 0
     key: object = field(default_factory=object)
+    sampled: list[int] = field(default_factory=list)
+    recalled: list[int] = field(default_factory=list)
+    known_by: CompletionKey | None = None
 
 
 def sample(logits: Any, call: LlamaCall, vocabulary: Vocabulary) -> int:

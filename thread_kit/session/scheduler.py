@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Any
 
 from thread_kit.dialect import Dialect
-from thread_kit.engines.engine import Engine, ThreadKey
+from thread_kit.engines.engine import Engine, SessionThread, ThreadKey
 from thread_kit.envs.env import Env
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
@@ -238,7 +238,7 @@ class Scheduler:
             yield replace(edit, was=context)
             context = edit.now
         text = self._dialect.context(context)
-        key = (self._session, number)
+        key = SessionThread(self._session, number)
         self.engine.assign(key, prompt.sha256)
         tokenize = self.engine.tokenizer(prompt.sha256)
         span = Span(Provenance.CONTEXT, text, tokenize(text, first=not prompt.text))
