@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from helpers.real_server import needs_server, start_server
 from helpers.suites import shown_oracle as oracle
+from helpers.weights import quick_weights
 
 import thread_kit as tk
 from thread_kit.analysis.item_differences import list_differences
@@ -146,7 +147,7 @@ def test_an_executor_that_there_is_not_is_named(tmp_path, capsys):
 def test_a_model_on_llama_server_is_asked_there(tmp_path, capsys):
     """NLEP asks once, so that a small model is done soon."""
     command = ["reproduce", "thread-v2", "table-6", "--only", "icu", "nlep", "--tasks", "1"]
-    with start_server(tmp_path, context=10_240) as url:
+    with start_server(tmp_path, context=10_240, model=quick_weights()) as url:
         command += ["--model", "smollm2-135m", "--server", url, "--results", str(tmp_path)]
         assert main(command) == 0
     (row,) = Results.load(tmp_path / "icu.jsonl").rows

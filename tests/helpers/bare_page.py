@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from playwright.sync_api import Page
@@ -12,11 +13,11 @@ from thread_kit.views.player.widget import MODULE
 def call_module(page: Page, function: str, *arguments: Any) -> Any:
     """What a function in JavaScript makes of the module's exports and of these arguments."""
     return page.evaluate(
-        """async ([source, text, arguments_]) => {
+        """async ([source, text, json]) => {
             const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
-            return eval(text)(await import(url), ...arguments_);
+            return eval(text)(await import(url), ...JSON.parse(json));
         }""",
-        [MODULE, function, arguments],
+        [MODULE, function, json.dumps(arguments)],  # Playwright writes large values slowly
     )
 
 

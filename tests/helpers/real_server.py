@@ -35,14 +35,21 @@ needs_server = pytest.mark.skipif(
 
 
 @contextmanager
-def start_server(folder: Path, context: int = 2048) -> Iterator[str]:
-    """The address of a server with two slots, which share the context; its log is in the folder."""
+def start_server(folder: Path, context: int = 2048, model: Path | None = None) -> Iterator[str]:
+    """The address of a server with two slots, which share the context; its log is in the folder.
+
+    model: its file; the embedded model's own where nothing is said.
+    """
     from thread_kit.engines.models import MODELS, find_file
 
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     log = folder / "log"
-    options = {"-m": find_file(MODELS["smollm2-135m"]), "--host": "127.0.0.1", "--port": port}
+    options = {
+        "-m": model or find_file(MODELS["smollm2-135m"]),
+        "--host": "127.0.0.1",
+        "--port": port,
+    }
     options |= {"-c": context, "-np": 2, "-t": 1}
     words = [str(word) for pair in options.items() for word in pair]
     with log.open("w") as out:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
 import pandas as pd
 
@@ -119,7 +118,8 @@ def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     if budgets.str.contains(CHOSEN).any():
         differences.append("budgets other than the paper's")
     if "prompt" in rows:
-        kinds = rows.assign(examples=[_find_examples(row) for row in rows.to_dict("records")])
+        games = rows["game"] if "game" in rows else pd.Series("", rows.index)
+        kinds = rows.assign(examples=list(map(_find_examples, rows["environment"], games)))
         kinds = kinds[["method", "examples", "prompt"]].drop_duplicates()
         earlier = dict.fromkeys(
             row.method for row in kinds.itertuples() if row.prompt != _hash_now(*row[1:3])
@@ -135,10 +135,10 @@ def can_load(method: str, benchmark: str) -> bool:
     return bool(_hash_now(method, examples))
 
 
-def _find_examples(row: dict[str, Any]) -> str:
+def _find_examples(environment: str, game: str) -> str:
     """The name of the few-shot prompts that fit an episode's task (`Env.examples`)."""
-    name = str(row["environment"])
-    return f"{name}-{(find_type(row['game']) or '').lower()}" if name == "alfworld" else name
+    is_typed = environment == "alfworld"
+    return f"{environment}-{(find_type(game) or '').lower()}" if is_typed else environment
 
 
 @cache
