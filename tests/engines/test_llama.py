@@ -627,11 +627,14 @@ def test_two_prefills_of_one_prompt_at_once_leave_it_in_the_cache_once():
     engine = load(batch=16, sequences=8)
     tokens = engine.tokenize(POEM * 5, first=True)
     assert len(tokens) > 3 * 16
-    one, other = engine.prefill(tokens), engine.prefill(tokens)
+    one, other = engine.prefill_prompt("one", tokens), engine.prefill_prompt("one", tokens)
     for _ in range(3):
-        next(one, None), next(other, None)
-    assert list(one)[-1:] in ([], [Prefilled(None, len(tokens), len(tokens))])
-    assert list(other)[-1:] in ([], [Prefilled(None, len(tokens), len(tokens))])
+        next(one), next(other)
+    ends = [list(progress)[-1] for progress in (one, other)]
+    # What one of them evaluated is reused by the other, and told once.
+    assert all(end.evaluated > 0 < end.reused for end in ends)
+    assert sum(end.evaluated for end in ends) == len(tokens)
+    assert all(end.reused + end.evaluated == len(tokens) for end in ends)
     engine.begin(0, [*tokens, 1], stops={}, max_tokens=1)
     assert finish(engine, 0)[0].reused == len(tokens)
     engine.close()

@@ -47,12 +47,14 @@ class EngineBusyError(EngineError):
 class Prefilled:
     """`done` of `total` tokens before the first new one are in the cache.
 
-    thread: None is the few-shot prompt.
+    thread: None is the few-shot prompt. evaluated: tokens that this step has evaluated itself,
+        where others may have evaluated some; None: all that are new since the last step.
     """
 
     thread: ThreadKey | None
     done: int
     total: int
+    evaluated: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +155,18 @@ class Engine(ABC):
         """
 
     def prefill_prompt(self, sha256: str, tokens: Sequence[int]) -> Iterator[Prefilling | Prompted]:
-        """`prefill` as events: its progress, then what it cost."""
-        begun, first = time.perf_counter(), len(tokens)
-        for number, progress in enumerate(self.prefill(tokens)):
-            first = first if number else progress.done
+        """`prefill` as events: its progress, then what it cost.
+
+        What sessions side by side evaluate of the same prompt is counted once in all.
+        """
+        begun, done, evaluated = time.perf_counter(), None, 0
+        for progress in self.prefill(tokens):
+            new = 0 if done is None else progress.done - done
+            evaluated += new if progress.evaluated is None else progress.evaluated
+            done = progress.done
             yield Prefilling(None, progress.done, progress.total)
-        yield Prompted(sha256, first, len(tokens) - first, time.perf_counter() - begun)
+        seconds = time.perf_counter() - begun
+        yield Prompted(sha256, max(len(tokens) - evaluated, 0), evaluated, seconds)
 
     def assign(self, thread: ThreadKey, prompt: str) -> None:  # noqa: B027 (most have one model)
         """The thread has the few-shot prompt of this hash; said once, before its first call."""

@@ -149,7 +149,7 @@ class LlamaEngine(Engine):
                 self._must_be_open()
                 # 1. What the cells hold. Asked anew for each chunk: another scheduler may have
                 #    evaluated or evicted some.
-                has_begun, done = done >= 0, self._place(key, [*prompt, -1])
+                has_begun, done, new = done >= 0, self._place(key, [*prompt, -1]), 0
                 # 2. At the start: the cells of an earlier start, from disk.
                 if not has_begun and done < len(prompt) and self._restore(key, prompt):
                     done = len(prompt)
@@ -158,10 +158,11 @@ class LlamaEngine(Engine):
                     chunk = prompt[done : done + self._model.batch_size]
                     if not self._evaluate([Chunk(key, chunk, is_last=False)]):
                         raise EngineError(f"no cell is left for {self.name}'s few-shot prompt")
-                    done += len(chunk)
+                    new = len(chunk)
+                    done += new
                     if done == len(prompt):
                         self._store(key, prompt)
-            yield Prefilled(None, done, len(prompt))
+            yield Prefilled(None, done, len(prompt), new)
 
     def _identify(self, prompt: list[int]) -> dict[str, Any]:
         """All that the cells of a prompt depend on."""
