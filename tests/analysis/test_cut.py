@@ -86,7 +86,7 @@ def test_what_was_solved_before_the_budget_ended_it_is_not_cut():
     [
         (TEXTCRAFT, {"thread": 16, "react": 22, "adapt": 0}),
         (ALFWORLD, {"thread": 9, "react": 4, "adapt": 7, "sf_chat": 13}),
-        (load("datacommons", "-elided").frame, {}),
+        (load("datacommons").frame, {}),
         (load("icu", "-elided").frame, {}),
     ],
     ids=["textcraft", "alfworld", "datacommons", "icu"],
