@@ -337,6 +337,15 @@ def test_an_error_that_leaves_an_answer_without_its_value_is_the_answer(printed)
     assert psi_print(replace(lost, error=None)) == (printed or "")
 
 
+def test_a_value_that_a_failed_line_should_have_replaced_is_no_answer():
+    stale = Finished(
+        *(Sequence(), Status.ENDED, {"value": "oak"}, "It is {value}."), error="KeyError: 'b'"
+    )
+    assert psi_print(stale) == "It is {value}."
+    assert psi_print(replace(stale, lost=("value",))) == "KeyError: 'b'"
+    assert psi_print(replace(stale, lost=("other",))) == "It is {value}."
+
+
 def test_own_names_are_those_that_the_thread_has_assigned_itself():
     variables = {"target": "mug", "item": "mug 1"}
     assert abstract_own_values("a mug 1, a mug", Known(variables, {"item"})) == "a {item}, a mug"

@@ -186,6 +186,14 @@ def assigned(lines: Iterable[str]) -> set[str]:
     return {name for tree in trees if tree for name in bound(tree)}
 
 
+def lost(lines: Iterable[tuple[str, bool]]) -> set[str]:
+    """The names that failed lines should have bound, and none behind them has: (line, failed)."""
+    names: set[str] = set()
+    for line, has_failed in lines:
+        names = names | assigned([line]) if has_failed else names - assigned([line])
+    return names
+
+
 def uses(line: str, names: Collection[str]) -> list[str]:
     """Those of the names that a line of Python uses: as a variable, or as `{name}` in a string.
 

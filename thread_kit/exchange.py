@@ -142,7 +142,9 @@ def psi_print(child: Finished) -> str:
     """
     if child.status.is_end:
         answer = child.printed or ""
-        has_no_value = not answer or any(n not in child.variables for n in references(answer))
+        has_no_value = not answer or any(
+            name not in child.variables or name in child.lost for name in references(answer)
+        )
         return child.error if child.error and has_no_value else answer
     why = f": {child.error}" if child.status == "failed" else ""
     return f"Error: the thread did not finish ({child.status}{why})."

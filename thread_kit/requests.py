@@ -6,7 +6,7 @@ A program is a generator: it yields requests and is sent the replies, and what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -74,11 +74,15 @@ class Execute:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """Reply: the variables now, what the last print among the lines printed, the first error."""
+    """Reply: the variables now, what the last print among the lines printed, the first error.
+
+    lost: names that failed lines should have bound, and none behind them has.
+    """
 
     variables: Mapping[str, Any]
     printed: str | None
     error: str | None = None
+    lost: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +193,8 @@ class Finished:
     """A thread that is over: all that psi may look at. `futures`: the names of its futures.
 
     instead: a text that a person has put in the place of what psi would take; None if nobody did.
-    error: of the first line of code that failed.
+    error: of the first line of code that failed. lost: names that have no value of the thread's
+        own, or an older one, because the line failed that should have bound them.
     """
 
     sequence: Sequence
@@ -199,6 +204,7 @@ class Finished:
     futures: tuple[str, ...] = ()
     instead: str | None = None
     error: str | None = None
+    lost: Collection[str] = ()
 
 
 Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define | Show | Restart | Restore

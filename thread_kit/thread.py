@@ -77,6 +77,7 @@ def thread(
     executed = 0
     printed: str | None = None
     error: str | None = None
+    lost: set[str] = set()
     variables: Mapping[str, Any] = {}
     own: set[str] = set()
     inherited = tuple(futures)
@@ -90,7 +91,7 @@ def thread(
 
         The names in the text are instantiated: the next child may bring up others of that name.
         """
-        nonlocal variables
+        nonlocal variables, lost
         for name in names:
             child: Finished = yield Await(name)
             text = psi(child)
@@ -98,6 +99,7 @@ def thread(
             if over:  # nobody has asked for it by name, so it overwrites nothing
                 named = {key: value for key, value in named.items() if key not in variables}
             pending.remove(name)
+            lost -= named.keys()
             reply: Executed = yield Define({**named, name: instantiate(text, child.variables)})
             variables = reply.variables
 
@@ -124,12 +126,13 @@ def thread(
             variables = reply.variables
             printed = printed if reply.printed is None else reply.printed
             error = error or reply.error
+            lost = lost - assigned(run) | set(reply.lost)
 
         if generated.stop not in (Stop.LISTEN, Stop.SPAWN):
             # It waits for its own children, so that nothing runs below a thread that is over.
             yield from settle([name for name in pending if name not in inherited], over=True)
             status = ENDS[generated.stop]
-            return Finished(Y, status, variables, printed, tuple(known), error=error)
+            return Finished(Y, status, variables, printed, tuple(known), error=error, lost=lost)
 
         if Y.last_line_is_own and dialect.is_action(Y.last_line):
             # Y = Y + E(xi(Y))
@@ -149,6 +152,7 @@ def thread(
             child: Finished = yield Spawn((yield from instantiated(phi)))
             text, named = coming_up(psi(child), child, known)
             yield Define(named)
+            lost -= named.keys()
             Y += span(Provenance.RETURNED, dialect.closed(text))
 
 

@@ -10,8 +10,10 @@ from thread_kit.analysis.published import by_type
 from thread_kit.cli.methods import build_methods
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import Task
+from thread_kit.envs.registry import find_benchmark
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.experiments.method_builders import load_planners
 from thread_kit.experiments.method_registry import (
     find_method,
     list_methods,
@@ -313,6 +315,22 @@ def test_the_notebooks_are_copied_and_none_is_overwritten(tmp_path, capsys):
     assert (folder / "01_first_episode.ipynb").read_text("utf-8") == "mine"
     assert "0 notebooks copied" in capsys.readouterr().out
     assert main(["notebooks", str(resource("notebooks"))]) == 2
+
+
+def test_a_suite_without_a_file_of_its_own_writes_into_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    load = "thread_kit.cli.arguments.load_model"
+    monkeypatch.setattr(load, lambda name, **_: ScriptedEngine(["#END#"] * 400, name=name))
+    methods = ["stateflow", "sf_chat", "react", "thread", "adapt"]
+    assert main(["suite", "--env", "sql", "--methods", *methods, "--tasks", "2"]) == 0
+    rows = Results.load("runs/suite-sql.jsonl").rows
+    assert [(row["method"], row["error"]) for row in rows] == [(name, "") for name in methods] * 2
+
+
+@pytest.mark.parametrize("name", ["sql", "bash"])
+def test_a_benchmark_without_plan_and_execute_has_a_planner_still(name):
+    (planner,) = load_planners(find_benchmark(name))
+    assert planner.name == f"adapt/{name}-planner"
 
 
 def test_a_suite_has_another_model_for_the_planner(tmp_path, capsys, monkeypatch):

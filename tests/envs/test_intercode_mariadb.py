@@ -143,10 +143,10 @@ def test_an_episode_is_played_and_is_another_task_than_in_sqlite(monkeypatch):
 def test_gold_queries_of_our_own_earn_the_reward(split):
     for task in tasks(split):
         engine = MariaDbEngine(split, task.database)
-        rows = engine.execute(task.gold).rows
+        rows, again = (engine.execute(task.gold).rows for _ in range(2))
         engine.close()
         assert rows, task
-        assert compute_reward(rows, rows) == 1
+        assert compute_reward(again, rows) == 1
 
 
 def test_the_gold_query_earns_the_reward_on_1028_questions(monkeypatch):
@@ -158,7 +158,8 @@ def test_the_gold_query_earns_the_reward_on_1028_questions(monkeypatch):
         if task.number in RESERVED:
             assert "You have an error in your SQL syntax" in output.error
         else:
-            assert compute_reward(output.rows, output.rows or ()) == 1, (task, output)
+            again = engine.execute(task.gold).rows
+            assert compute_reward(again, output.rows or ()) == 1, (task, output)
     for engine in engines.values():
         engine.close()
     start_server("test").close()

@@ -344,9 +344,10 @@ def test_the_gold_query_earns_the_reward_on_all_1034_questions_in_sqlite(officia
     }
     assert (len(engines), sum(len(e.database.tables) for e in engines.values())) == (20, 81)
     for task in questions:
-        rows = engines[task.database].execute(task.gold.partition(";")[0].strip()).rows
+        query = task.gold.partition(";")[0].strip()
+        rows, again = (engines[task.database].execute(query).rows for _ in range(2))
         assert rows is not None, task
-        assert compute_reward(rows, rows) == 1, task
+        assert compute_reward(again, rows) == 1, task
     for engine in engines.values():
         engine.close()
 

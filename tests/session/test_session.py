@@ -971,3 +971,19 @@ def test_a_childs_failed_look_up_reaches_its_parent_as_an_error():
     episode = Session(ScriptedEngine(replies), context="go").run(progress=False)
     assert "=>KeyError: " in episode.threads[0].sequence.text
     assert "{value}" not in episode.threads[0].sequence.text
+
+
+def test_a_failed_look_up_is_not_answered_by_what_the_parent_had_under_that_name():
+    replies = [
+        "value = 'oak'\nFirst, I need the value. =>",
+        "value = {}['height']\nprint('It is {value}.')\n#END#",
+        "Next, I need it once more. =>",
+        "value = 'fir'\nvalue = {}['height']\nvalue = 'ash'\nprint('It is {value}.')\n#END#",
+        "print('done')\n#END#",
+    ]
+    episode = Session(ScriptedEngine(replies), context="go").run(progress=False)
+    first, second = episode.threads[0].sequence.text.split("Next")
+    assert "=>KeyError: " in first
+    assert "It is" not in first
+    assert "=>It is {value}.<=" in second, "a later line has bound it after all"
+    assert episode.threads[0].variables["value"] == "ash"

@@ -53,7 +53,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--tasks", type=int, metavar="N", help="so many, evenly spread; else all")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs over all tasks")
     parser.add_argument("--trials", type=int, metavar="N", help="of Reflexion and Try Again")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="results (JSONL)")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="results (JSONL; default: runs/suite-ENV.jsonl)"
+    )
     parser.add_argument(
         "--traces",
         action="store_true",
@@ -82,6 +84,7 @@ def run(options: argparse.Namespace) -> None:
 
     # What is to be played.
     benchmark, split = read_benchmark(options)
+    out = options.out or Path("runs", f"suite-{benchmark.name}.jsonl")
     rules = read_rules(options, benchmark)
     tasks = spread_evenly(benchmark.tasks(split), options.tasks)
     chosen = [benchmark.arguments(task) | rules for task in tasks]
@@ -96,7 +99,7 @@ def run(options: argparse.Namespace) -> None:
             model, benchmark, adapter=options.adapter, prompt=options.prompt
         )
         suite = Suite(
-            options.out,
+            out,
             methods=build_methods(
                 options.methods,
                 benchmark,
@@ -124,7 +127,7 @@ def run(options: argparse.Namespace) -> None:
                 ).rows
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
-                f"stopped; the same command goes on where it stopped, with what is in {options.out}"
+                f"stopped; the same command goes on where it stopped, with what is in {out}"
             ) from None
     report(Results(rows), benchmark, seeds=options.seeds)
 

@@ -295,7 +295,11 @@ def make_tdag(benchmark: Benchmark, examples: str) -> SessionMethod:
 def load_planners(benchmark: Benchmark) -> list[Prompt]:
     """The prompts of the planners of ADaPT and of Plan-and-Execute (`engines/by_prompt.py`).
 
-    Raises FileNotFoundError where a benchmark has none.
+    A benchmark need not have both. Raises FileNotFoundError where it has none.
     """
-    paths = f"adapt/{benchmark.name}-planner", f"plan_and_execute/{benchmark.name}"
-    return [load_prompt(benchmark, path) for path in paths]
+    planner, plan = f"adapt/{benchmark.name}-planner", f"plan_and_execute/{benchmark.name}"
+    try:
+        others = [load_prompt(benchmark, plan)]
+    except FileNotFoundError:
+        others = []  # InterCode's: Plan & Solve stands there in its place
+    return [load_prompt(benchmark, planner), *others]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from thread_kit.code_lines import lost
 from thread_kit.dialect import Dialect
 from thread_kit.envs.env import Env, Step
 from thread_kit.requests import Executed, Finished, Observation
@@ -51,6 +52,7 @@ class Effects:
     def execute(self, thread: LiveThread, lines: tuple[str, ...]) -> Iterator[Event]:
         """Run the lines that a thread wrote; it replies with its variables and what they print."""
         printed = error = None
+        ran_lines: list[tuple[str, bool]] = []
         for line in lines:
             self._check()
             yield from self.change_variables(thread)
@@ -59,9 +61,10 @@ class Effects:
                 continue
             printed = printed if ran.answer is None else ran.answer
             error = error or ran.error
+            ran_lines.append((ran.line, ran.error is not None))
             yield from _tell(thread, ran)
         yield from self.change_variables(thread)
-        thread.reply = Executed(thread.namespace.variables, printed, error)
+        thread.reply = Executed(thread.namespace.variables, printed, error, lost(ran_lines))
 
     def change_variables(self, thread: LiveThread) -> Iterator[Event]:
         """Give a thread the variables that a person has set here."""

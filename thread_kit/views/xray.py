@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thread_kit import exchange
+from thread_kit.code_lines import lost
 from thread_kit.dialect import REFERENCE, Dialect
 from thread_kit.requests import Finished
 from thread_kit.sequence import Sequence, Span
@@ -125,6 +126,7 @@ class Xray:
                 copy.variables,
                 None if printed is None else copy.encode(PRINTED, printed),
                 error=None if error is None else copy.encode(ERROR, error),
+                lost=lost((line.line, line.error is not None) for line in child.executed),
             )
             parts = copy.decode(_try(psi, finished), passed)
             if parts is not None:

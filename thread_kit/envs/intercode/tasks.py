@@ -1,6 +1,6 @@
 """What the tasks of InterCode's benchmarks have in common.
 
-"test" is InterCode's, in its order; the user brings it (`envs/intercode/files.py`). "dev" and
+"test" is InterCode's, in its order (data/intercode/official; `envs/intercode/files.py`). "dev" and
 "train" were made for this kit (data/intercode): prompts show "train" alone, and nothing is tuned on
 "test".
 """
