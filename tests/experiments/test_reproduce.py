@@ -73,6 +73,41 @@ def test_failures_and_misread_feedback_are_of_the_traces_that_were_kept(tmp_path
     assert misread.ours["method"].str.contains(", o, textcraft").any()
 
 
+def test_what_the_kit_has_of_the_same_episodes_is_taken_over_and_not_played(tmp_path, monkeypatch):
+    chosen = {"only": ["textcraft", "thread"], "tasks": 2, "progress": False}
+    first = tmp_path / "first"
+    tk.reproduce("thread-v2", "table-3", {"o": oracle()}, folder=first, **chosen)
+    rows = Results.load(first / "textcraft.jsonl").rows
+    monkeypatch.setattr("thread_kit.experiments.reproduce.load_kit_rows", lambda name: rows)
+
+    class Silent(type(oracle())):
+        def step(self):
+            raise AssertionError("a model was asked")
+
+    engine = Silent(lambda text: "")
+    page = tk.reproduce("thread-v2", "table-3", {"o": engine}, folder=tmp_path / "then", **chosen)
+    assert Results.load(tmp_path / "then" / "textcraft.jsonl").rows == rows
+    assert page.ours.set_index("model").loc["o", "n"] == 2
+    both = load_stored_rows([first, tmp_path / "then"])
+    assert len(both[both["model"] == "o"]) == 2  # taken over, they are there once
+
+
+def test_another_split_and_methods_by_their_slugs(tmp_path, capsys):
+    command = ["reproduce", "adapt", "figure-5", "--model", "helpers.suites:shown_oracle"]
+    command += ["--split", "generated", "--tasks", "1", "--results", str(tmp_path)]
+    pytest.importorskip("textworld")
+    assert main([*command, "--only", "react-hybrid"]) == 0
+    (row,) = Results.load(tmp_path / "alfworld.jsonl").rows
+    assert row["task"]["split"] == "generated"
+    text = " ".join(capsys.readouterr().out.split())
+    assert "games made here instead of valid_seen" in text
+    assert "--tasks 1 --split generated" in text
+    command[1:3] = ["thread-v1", "figure-4"]
+    assert main([*command, "--only", "textcraft", "thread-no-variables"]) == 0
+    (row,) = Results.load(tmp_path / "textcraft.jsonl").rows
+    assert row["method"] == "thread, no variables"
+
+
 def test_some_of_an_items_benchmarks_and_methods_can_be_chosen(tmp_path):
     chosen = {"only": ["textcraft", "react"], "tasks": 1, "folder": tmp_path, "progress": False}
     tk.reproduce("adapt", "figure-7", {"o": oracle()}, **chosen)

@@ -8,9 +8,10 @@ from functools import cache
 
 import pandas as pd
 
-from thread_kit.analysis.paper_items import PaperItem
+from thread_kit.analysis.paper_items import MADE_HERE, PaperItem
 from thread_kit.analysis.published import find_type
 from thread_kit.analysis.stored_rows import TAUGHT
+from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.experiments.budgets import CHOSEN
 from thread_kit.experiments.job import hash_prompts
@@ -41,7 +42,10 @@ def list_differences(item: PaperItem, rows: pd.DataFrame) -> list[str]:
         differences.append(f"no {_quote(absent)} here")
     checkpoints = set(item.load_numbers()["checkpoint"]) - {""}
     if checkpoints and all(map(CLOSED.match, checkpoints)):
-        differences.append(f"its models run behind an API alone: {', '.join(sorted(checkpoints))}")
+        names = ", ".join(sorted(checkpoints))
+        differences.append(
+            f"cannot be reproduced here: its models run behind an API alone: {names}"
+        )
     if rows.empty:
         return differences
     if missing := [name for name in known if name not in set(rows["method"])]:
@@ -49,7 +53,7 @@ def list_differences(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     played = {find_benchmark(name).published for name in rows["environment"]}
     if unplayed := [name for name in item.benchmarks if name in here - played]:
         differences.append(f"no rows of {', '.join(unplayed)}")
-    parts = _compare_tasks, _compare_models, _compare_play
+    parts = _compare_tasks, _compare_settings, _compare_models, _compare_play
     return differences + [line for compare in parts for line in compare(item, rows)]
 
 
@@ -60,29 +64,48 @@ def _quote(methods: Iterable[str]) -> str:
 def _compare_tasks(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     """Of each benchmark, whether all of the paper's tasks were played, as often as there."""
     differences = []
-    numbers = item.load_numbers()
     for environment, part in rows.groupby("environment", sort=False):
         benchmark = find_benchmark(str(environment))
-        if benchmark.synthetic:
+        if any(map(benchmark.stands_in, part.to_dict("records"))):
             differences.append(f"stand-in for {benchmark.published}")
             continue
-        printed = count_printed(numbers[numbers["benchmark"] == benchmark.published])
-        counts = part.groupby(["method", "model"])["task"].nunique().clip(upper=printed)
-        if counts.min() < printed:
+        if MADE_HERE in set(part["split"]):
+            differences.append(f"games made here instead of {item.find_split(benchmark)}")
+            continue
+        every = count_tasks(item, benchmark)
+        counts = part.groupby(["method", "model"])["task"].nunique().clip(upper=every)
+        if counts.min() < every:
             few = " to ".join(map(str, sorted({counts.min(), counts.max()})))
-            differences.append(f"{few} of {printed} tasks of {benchmark.published}")
+            differences.append(f"{few} of {every} tasks of {benchmark.published}")
     runs = rows.groupby(["environment", "method", "model"])["seed"].nunique().min()
     if runs < item.runs:
         differences.append(f"{runs} of {item.runs} runs")
     return differences
 
 
-def count_printed(numbers: pd.DataFrame) -> int:
-    """How many tasks a published table counts; 0 where it is a picture."""
-    every = numbers[numbers["group"] == "All"]
-    if len(every):
-        return int(every["n"].max())
-    return int(numbers.drop_duplicates("group")["n"].sum())
+def _compare_settings(item: PaperItem, rows: pd.DataFrame) -> list[str]:
+    """Whether each method was played in all of the item's settings."""
+    differences = []
+    for name, value in (pair for setting in item.settings for pair in setting.items()):
+        known = rows[name] if name in rows else pd.Series(None, rows.index)
+        same = [(DEFAULTS[name] if pd.isna(one) else one) == value for one in known]
+        played = set(rows[same]["method"])
+        if lacking := [
+            method
+            for method in dict.fromkeys(rows["method"])
+            if method not in played and not (name == "nearest" and method.startswith(NEAREST))
+        ]:
+            differences.append(
+                f"{_quote(lacking)} without {name}{'' if value is True else ' ' + str(value)}"
+            )
+    return differences
+
+
+DEFAULTS = {"products": 3, "nearest": False}
+"""Of settings: what a row that does not name them was played with."""
+
+NEAREST = ("stateflow", "alfchat")
+"""Methods that take the nearest action by themselves, whatever the environment does."""
 
 
 def _compare_models(item: PaperItem, rows: pd.DataFrame) -> list[str]:

@@ -28,6 +28,7 @@ class State(StrEnum):
     STAND_IN = "stand-in"
     SHOWN = "shown"
     NOT_YET = "not yet"
+    CANNOT = "cannot be here"
 
 
 MEANINGS = {
@@ -35,6 +36,7 @@ MEANINGS = {
     State.STAND_IN: "rows of ours with another model, with fewer or with other tasks or methods",
     State.SHOWN: "no numbers: a diagram, an example or a prompt, in words of this kit",
     State.NOT_YET: "no rows, or no place that shows it",
+    State.CANNOT: "no benchmark or no method of its is here",
 }
 
 
@@ -66,6 +68,8 @@ def find_state(item: PaperItem, frame: pd.DataFrame) -> ItemState:
     differences = list_differences(item, rows)
     if len(rows):
         return ItemState(State.STAND_IN, tuple(differences), len(rows))
+    if not any(item.find_methods(benchmark) for benchmark in item.find_benchmarks()):
+        return ItemState(State.CANNOT, tuple(differences))
     lacks = f"{len(played)} rows, none of which tells {LACKING[item.study]}" if len(played) else ""
     return ItemState(State.NOT_YET, (lacks or "no rows", *differences))
 

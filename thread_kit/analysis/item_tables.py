@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -48,10 +48,14 @@ among them: a model of one's own has no price. Depths count the main thread (`an
 
 def select_rows(item: PaperItem, frame: pd.DataFrame) -> pd.DataFrame:
     """Of stored rows, those of the item: its benchmarks, split and methods."""
-    splits = {own.name: item.find_split(own) for own in item.find_benchmarks()}
-    wanted = frame["environment"].map(splits)
-    rows = frame[frame["method"].isin(item.methods) & wanted.notna() & (frame["split"] == wanted)]
-    return rows.reset_index(drop=True)
+    wanted = {
+        (own.name, split, method)
+        for own in item.find_benchmarks()
+        for split in item.list_splits(own)
+        for method in item.find_methods(own)
+    }
+    keys = zip(frame["environment"], frame["split"], frame["method"], strict=True)
+    return frame[[key in wanted for key in keys]].reset_index(drop=True)
 
 
 def make_published_table(item: PaperItem) -> pd.DataFrame:
@@ -95,39 +99,36 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame()
     numbers = item.load_numbers()
     columns = list(dict.fromkeys(_list_columns(numbers))) if len(numbers) else []
-    apart = any(column.benchmark for column in columns)  # benchmarks have columns of their own
     printed = set(zip(numbers["benchmark"], numbers["metric"], strict=True))
     rows = rows.assign(
-        benchmark=[find_benchmark(name).published for name in rows["environment"]],
+        benchmark=rows["environment"].map(lambda name: find_benchmark(name).published),
+        shown=list(map(name_benchmark, rows.to_dict("records"))),
         group=[_find_group(row) for row in rows.to_dict("records")],
     )
-    by = ["method", "model"] if apart else ["benchmark", "method", "model"]
+    by = ["shown", "method", "model"]
     table = []
     for key, part in rows.groupby(by, sort=False):
-        row: dict[Any, Any] = dict(zip(by, key, strict=True))
-        here = set(
-            part["benchmark"]
-        )  # a benchmark's column is empty for one that has another metric
-        row |= {
+        row: dict[Any, Any] = dict(zip(["benchmark", *by[1:]], key, strict=True))
+        row |= {  # empty for a benchmark that has another metric
             column: _measure(part, column)
-            if any((name, column.metric) in printed for name in here)
+            if (part["benchmark"].iloc[0], column.metric) in printed
             else float("nan")
             for column in columns
         }
         table.append(row | _count(part) | {"date": part["date"].max()})
     frame = _name_columns(pd.DataFrame(table))
-    if not apart:
-        names = {find_benchmark(name).published: name for name in rows["environment"]}
-        frame["benchmark"] = [name_benchmark(names[name]) for name in frame["benchmark"]]
     order = {method: place for place, method in enumerate(item.methods)}
     return frame.sort_values("method", key=lambda names: names.map(order), ignore_index=True)
 
 
-def name_benchmark(environment: str) -> str:
-    """The papers' name of a benchmark; it says so where tasks of its own stand in for theirs."""
-    benchmark = find_benchmark(environment)
+def name_benchmark(row: Mapping[Any, Any]) -> str:
+    """The papers' name of an episode's benchmark; it says so where other tasks stand in for theirs.
+
+    row: of a frame of results, with `environment` and what its task names.
+    """
+    benchmark = find_benchmark(str(row["environment"]))
     name = benchmark.published or benchmark.name
-    return f"{name} (stand-in)" if benchmark.synthetic else name
+    return f"{name} (stand-in)" if benchmark.stands_in(row) else name
 
 
 def _list_columns(numbers: pd.DataFrame) -> list[Column]:
@@ -177,5 +178,6 @@ def _find_group(row: dict[str, Any]) -> str:
     if row["environment"] == "textcraft":
         return f"depth {textcraft_tasks(row['split'])[int(row['number'])].depth}"
     if row["environment"] == "webshop":
-        return f"{row.get('products')} products"
+        products = row.get("products")
+        return f"{3 if products is None or pd.isna(products) else int(products)} products"
     return str(row.get("hardness", "")).capitalize()

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -29,13 +30,24 @@ PAPER_NAMES = {Path(file).stem: name for name, file in PAPERS.items()}
 DEV = ("dev", "valid_seen")
 """Our names of the papers' development splits (ADaPT paper, section 4.1, for ALFWorld)."""
 
+MADE_HERE = "generated"
+"""The split of games that the kit makes, where those of a development split are not at hand."""
+
+MODEL_TEMPERATURE = 0.7
+"""At which `command` repeats runs; the papers do not say theirs."""
+
+
+EXECUTOR_ALONE, PLANNERS = "react-hybrid", "--planner-model"
+"""ADaPT's executor as a method, and what `needs` says where another model plans."""
+
 
 @dataclass(frozen=True, slots=True)
 class PaperItem:
     """A table, figure or algorithm.
 
     benchmarks: by the papers' names. methods: ours; those whose rows belong to it. split: the
-    papers' name. runs: over all tasks. study: what is made of the rows (`analysis/studies.py`); ""
+    papers' name. settings: arguments of the environment; every task is played in each of them.
+    runs: over all tasks. study: what is made of the rows (`analysis/studies.py`); ""
     for what has no rows: a diagram, an example, a prompt.
     where: paths from the project's folder, of notebooks with a heading (`#`). fidelity: the page
     that says what differs. needs: beside a model.
@@ -47,6 +59,7 @@ class PaperItem:
     benchmarks: tuple[str, ...]
     methods: tuple[str, ...]
     split: str
+    settings: tuple[Mapping[str, Any], ...]
     runs: int
     study: str
     where: tuple[str, ...]
@@ -65,9 +78,13 @@ class PaperItem:
 
     @property
     def command(self) -> str:
-        """What plays it and writes its page; MODEL is to be chosen."""
-        model = " --model MODEL" if self.study else ""
-        return f"python -m thread_kit reproduce {self.paper} {self.item}{model}"
+        """What plays it and writes its page; MODEL is to be chosen, and OTHER for the planner."""
+        words = ["python -m thread_kit reproduce", self.paper, self.item]
+        if self.study:
+            words.append("--model MODEL")
+            words += ["--planner-model OTHER"] if PLANNERS in self.needs else []
+            words += [f"--temperature {MODEL_TEMPERATURE}"] if self.runs > 1 else []
+        return " ".join(words)
 
     def find_benchmarks(self) -> list[Benchmark]:
         """Those of its benchmarks that are registered."""
@@ -80,21 +97,35 @@ class PaperItem:
             return next((split for split in names if split in DEV), None)
         return next((split for split, name in names.items() if name == self.split), None)
 
+    def list_splits(self, benchmark: Benchmark) -> list[str]:
+        """Those whose rows belong to it: its split, and for development what is made here."""
+        splits = [self.find_split(benchmark)]
+        if self.split == "dev" and MADE_HERE in benchmark.splits:
+            splits.append(MADE_HERE)
+        return [split for split in splits if split]
+
     def known_methods(self) -> list[str]:
         """Those of its methods that the kit has."""
         known = set(list_methods())
         return [method for method in self.methods if method in known]
 
     def find_methods(self, benchmark: Benchmark) -> list[str]:
-        """Those of `known_methods` that the paper has there; all where it prints no numbers."""
+        """Those of `known_methods` that the paper has there; all where it prints no numbers.
+
+        ReAct beside ADaPT is its executor alone (ADaPT paper, section 4.2): where the benchmark has
+        that one as a method of its own, it stands for ReAct.
+        """
         numbers = self.load_numbers()
         printed = set(numbers.loc[numbers["benchmark"] == benchmark.published, "method"])
         names = {name.casefold() for name in printed}
-        return [
+        methods = [
             method
             for method in self.known_methods()
             if not names or names & list_names(method, benchmark.published)
         ]
+        if {"react", EXECUTOR_ALONE} <= set(methods):
+            methods.remove("react" if EXECUTOR_ALONE in benchmark.methods else EXECUTOR_ALONE)
+        return methods
 
     def load_numbers(self) -> pd.DataFrame:
         """Its published numbers, one a row; empty for what is printed as a picture.
@@ -140,8 +171,15 @@ def _load_nothing() -> pd.DataFrame:
 
 
 def _parse(row: dict[str, str]) -> PaperItem:
-    lists = {name: _split(row[name]) for name in ("benchmarks", "methods", "where")}
-    return PaperItem(**{**row, **lists, "runs": int(row["runs"] or 1)})  # type: ignore[arg-type]
+    lists: dict[str, Any] = {name: _split(row[name]) for name in ("benchmarks", "methods", "where")}
+    lists["settings"] = tuple(map(_parse_setting, _split(row["settings"])))
+    return PaperItem(**{**row, **lists, "runs": int(row["runs"] or 1)})
+
+
+def _parse_setting(text: str) -> dict[str, Any]:
+    """ "products=10" or a flag, "nearest"."""
+    name, _, value = text.partition("=")
+    return {name: int(value) if value else True}
 
 
 def _split(text: str) -> tuple[str, ...]:

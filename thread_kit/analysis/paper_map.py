@@ -15,7 +15,13 @@ from thread_kit.analysis.item_list import describe_needs, list_items
 from thread_kit.analysis.item_states import MEANINGS, State
 from thread_kit.analysis.paper_items import PAPER_NAMES, find_item
 
-MARKS = {State.REPRODUCED: "●", State.STAND_IN: "◐", State.SHOWN: "○", State.NOT_YET: "·"}
+MARKS = {
+    State.REPRODUCED: "●",
+    State.STAND_IN: "◐",
+    State.SHOWN: "○",
+    State.NOT_YET: "·",
+    State.CANNOT: "×",
+}
 """They say the state without a colour."""
 
 STYLE = """

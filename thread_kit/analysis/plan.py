@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from thread_kit.analysis.item_differences import can_load, count_printed
+from thread_kit.analysis.item_differences import can_load
 from thread_kit.analysis.paper_items import PAPER_NAMES, PaperItem, list_names, load_items
 from thread_kit.analysis.prices import compute_dollars, load_prices
 from thread_kit.analysis.published import load_published
 from thread_kit.analysis.stored_rows import TAUGHT
+from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.paths import resource
 
 TOKENS = ["prompt_tokens", "evaluated", "generated"]
@@ -69,7 +70,7 @@ def _list_parts(item: PaperItem) -> Iterator[Part]:
     numbers = item.load_numbers()
     for benchmark in item.find_benchmarks():
         theirs = numbers[numbers["benchmark"] == benchmark.published]
-        tasks = count_printed(theirs) or _count_tasks(item.paper, benchmark.published)
+        tasks = count_tasks(item, benchmark)
         for method in item.find_methods(benchmark):
             if not can_load(method, benchmark.name):
                 continue
@@ -88,15 +89,6 @@ def _list_parts(item: PaperItem) -> Iterator[Part]:
                     model,
                     tasks * item.runs,
                 )
-
-
-@cache
-def _count_tasks(paper: str, benchmark: str | None) -> int:
-    """For a figure without numbers, as many tasks as the paper's tables have of the benchmark."""
-    rows = load_published()
-    rows = rows[(rows["benchmark"] == benchmark) & (rows["group"] == "All")]
-    mine = rows[rows["paper"] == PAPER_NAMES[paper]]
-    return int((mine if len(mine) else rows)["n"].max())
 
 
 @cache

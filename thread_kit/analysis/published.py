@@ -232,7 +232,9 @@ def _ours(
     ours: pd.DataFrame, theirs: pd.DataFrame, same_model: Mapping[str, str], benchmark: str
 ) -> list[dict[str, object]]:
     ours, by = _tell_apart(ours)
-    made_here = any(find_benchmark(name).synthetic for name in set(ours["environment"]))
+    made_here = any(
+        find_benchmark(row["environment"]).stands_in(row) for row in ours.to_dict("records")
+    )
     rows: list[dict[str, object]] = []
     for _, row in success(ours, by).iterrows():
         name = same_model.get(row["model"])

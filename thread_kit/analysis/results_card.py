@@ -23,18 +23,22 @@ from thread_kit.paths import resource
 def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """A row a benchmark, model and method, the best of each first.
 
-    As `success`, whose rates are shares of 1 and whose tokens are medians of an episode, with
-    `limit`, the calls that an episode had ("several" where rows had others), and `date`.
+    Of each benchmark those of the split of the papers' numbers. As `success`, whose rates are
+    shares of 1 and whose tokens are medians of an episode, with `limit`, the calls that an episode
+    had ("several" where rows had others), and `date`.
     """
-    by = ["environment", "model", "method"]
+    tests = {name: benchmark.splits[0] for name, benchmark in BENCHMARKS.items()}
+    frame = frame[frame["split"] == frame["environment"].map(tests)]
+    frame = frame.assign(benchmark=frame.apply(name_benchmark, axis=1))
+    by = ["environment", "benchmark", "model", "method"]
     table = success(frame, by).join(
         frame.groupby(by, sort=False).apply(_describe_group, include_groups=False), on=by
     )
     places = {name: place for place, name in enumerate(BENCHMARKS)}
     models = {name: place for place, name in enumerate(dict.fromkeys(frame["model"]))}
     order = table.assign(
-        benchmark=table["environment"].map(places), place=table["model"].map(models)
-    ).sort_values(["benchmark", "place", "rate"], ascending=[True, True, False], kind="stable")
+        rank=table["environment"].map(places), place=table["model"].map(models)
+    ).sort_values(["rank", "place", "rate"], ascending=[True, True, False], kind="stable")
     return table.loc[order.index].reset_index(drop=True)
 
 
@@ -54,7 +58,7 @@ def make_table(frame: pd.DataFrame) -> str:
     """
     rows = [
         {
-            "benchmark": name_benchmark(str(row.environment)),
+            "benchmark": row.benchmark,
             "method": row.method,
             "calls": row.limit,
             "solved": f"{row.solved} of {row.n}",

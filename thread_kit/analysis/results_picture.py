@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from thread_kit.analysis.item_tables import name_benchmark
 from thread_kit.views.figure_image import write_svg
 from thread_kit.views.palette import SERIES
 
@@ -26,7 +25,7 @@ def draw_results(table: pd.DataFrame) -> str:
     """
     from matplotlib.figure import Figure
 
-    groups = list(table.groupby(["environment", "model"], sort=False))
+    groups = list(table.groupby(["benchmark", "model"], sort=False))
     lines = len(table) + 1.6 * len(groups)
     models = dict.fromkeys(map(str, table["model"]))
     colours = {model: colour for model, (colour, _, _) in zip(models, cycle(SERIES))}
@@ -34,8 +33,8 @@ def draw_results(table: pd.DataFrame) -> str:
     picture = Figure(figsize=(WIDTH, height), facecolor="white")
     axes = picture.add_axes((0.24, 0.45 / height, 0.42, 1 - 0.5 / height))
     top = 0.0
-    for (environment, model), rows in groups:
-        title = f"{name_benchmark(str(environment))} · {model}"
+    for (benchmark, model), rows in groups:
+        title = f"{benchmark} · {model}"
         axes.text(-57, top + 0.1, title, fontsize=9, fontweight="bold", clip_on=False)
         axes.axhline(top - 0.6, -0.57, 1.8, color="#dddddd", linewidth=0.8, clip_on=False)
         colour = colours[str(model)]

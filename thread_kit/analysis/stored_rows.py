@@ -38,23 +38,37 @@ def load_stored_rows(folders: Iterable[str | Path] = ()) -> pd.DataFrame:
     """One row an episode of the kit's files and of `folders`, with its file and date.
 
     Columns are those of `Results.frame`, and `path`, `file`, `date` (ISO), `command`. Where a file
-    has an episode twice, played with other prompts or budgets, the later row counts. Raises what
-    reading the files raises.
+    has an episode twice, played with other prompts or budgets, the later row counts; an episode
+    that was taken over into another file counts there. Raises what reading the files raises.
     """
     frames = [_load_taught(path) for path in _list(resource("data/adapters"), "results-*.jsonl")]
     for folder in (resource("data/results"), *map(Path, folders)):
         frames += [_load_suite(path) for path in _list(folder, "*.jsonl")]
     frame = pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
+    same = [name for name in TAKEN_OVER if name in frame]
+    frame = frame.drop_duplicates(same, keep="last", ignore_index=True)
     # One model's runs in different files are different runs: never added up.
-    by = ["environment", "method", "model"]
+    by = ["environment", "split", "method", "model"]
     several = frame.groupby(by)["path"].transform("nunique") > 1
     frame.loc[several, "model"] += " (" + frame.loc[several, "file"] + ")"
     return frame
 
 
+def load_kit_rows(environment: str) -> list[dict[str, Any]]:
+    """The rows of data/results on a benchmark, as they stand in their files."""
+    paths = _list(resource("data/results"), "*.jsonl")
+    return [
+        row for path in paths for row in Results.load(path) if row["environment"] == environment
+    ]
+
+
 def load_commands() -> dict[str, dict[str, str]]:
     """By path in data/: the date of a file of results, and the command that made it."""
     return {row["file"]: row for row in _read_commands(resource("data/results") / COMMANDS)}
+
+
+TAKEN_OVER = [*EPISODE, "environment", "prompt", "settings", "trace", "generated"]
+"""Columns that no two episodes share."""
 
 
 def _list(folder: Path, pattern: str) -> list[Path]:

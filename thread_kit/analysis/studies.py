@@ -71,7 +71,7 @@ def _runs(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     more = []
     for row in table.to_dict("records"):
         mine = rows[(rows["method"] == row["method"]) & (rows["model"] == row["model"])]
-        mine = mine[mine["environment"].map(name_benchmark) == row["benchmark"]]
+        mine = mine[mine.apply(name_benchmark, axis=1) == row["benchmark"]]
         rates = 100 * mine.groupby("seed")["solved"].mean()
         more.append(
             {"runs": len(rates), "standard error": float(rates.sem()), **_count_depths(mine)}

@@ -54,6 +54,12 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--tasks", type=int, metavar="N", help="so many of each benchmark; else the paper's"
     )
+    parser.add_argument(
+        "--split",
+        default="",
+        metavar="NAME",
+        help="of the benchmarks that have it; else the item's",
+    )
     parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy: one run")
     add_places(parser)
     parser.add_argument("--results", type=Path, metavar="FOLDER", help="(default: runs/reproduce)")
@@ -112,6 +118,7 @@ def _reproduce(
         planner=planners or None,
         only=only,
         tasks=options.tasks,
+        split=options.split,
         temperature=options.temperature,
         rules=[rule for b in BENCHMARKS.values() for rule in b.rules if getattr(options, rule)],
         at_once=options.at_once,
@@ -128,10 +135,13 @@ def _play_all(options: argparse.Namespace, folder: Path) -> None:
     """
     for name in filter(is_own, options.model):
         import_object(name)  # no reason to leave every item out
+    from thread_kit.experiments.method_registry import method_slug
+
     with open_place(options) as executor:
         for item in _list_items(options):
             for benchmark in item.find_benchmarks() if item.study else ():
-                chosen = [name for name in options.only if name in (*item.methods, benchmark.name)]
+                known = {benchmark.name, *item.methods, *map(method_slug, item.methods)}
+                chosen = [name for name in options.only if name in known]
                 only = [benchmark.name, *chosen]
                 if options.only and not chosen:
                     continue

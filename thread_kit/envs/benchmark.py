@@ -35,6 +35,16 @@ def choose_number(text: str) -> dict[str, Any]:
     return {"number": int(text)}
 
 
+def never(row: Mapping[str, Any]) -> bool:
+    """No task stands in for another (`Benchmark.stands_in`)."""
+    return False
+
+
+def always(row: Mapping[str, Any]) -> bool:
+    """Every task stands in for one that is not to be had (`Benchmark.stands_in`)."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Benchmark:
     """A benchmark: its tasks, and what methods, tables and the command line need of it.
@@ -69,7 +79,9 @@ class Benchmark:
     adapters: by the name of a model, the adapter (in data/adapters) that has taught it this one.
     published: what the papers' tables call it; None where they have no numbers.
     published_splits: by our name of a split the papers', where it is another.
-    synthetic: its tasks are made here, like the published ones but never a reproduction of them.
+    stands_in: whether a task is made here, or of other data, like the published ones but never a
+        reproduction of them; stands_in(row) has what a row of results has, its task's arguments
+        among them.
     """
 
     name: str
@@ -96,7 +108,7 @@ class Benchmark:
     adapters: Mapping[str, str] = field(default_factory=dict)
     published: str | None = None
     published_splits: Mapping[str, str] = field(default_factory=dict)
-    synthetic: bool = False
+    stands_in: Callable[[Mapping[str, Any]], bool] = never
 
     def load_prompt(self, name: str, dialect: Dialect | None = None) -> Prompt:
         """A few-shot prompt: "react/hanoi", or a name alone for THREAD's; or one's own .txt file.

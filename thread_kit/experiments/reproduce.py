@@ -16,10 +16,10 @@ from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 
-from thread_kit.analysis.item_differences import count_printed
 from thread_kit.analysis.item_page import ItemPage, make_page
 from thread_kit.analysis.paper_items import PaperItem, find_item
-from thread_kit.analysis.stored_rows import OWN, load_stored_rows, record_command
+from thread_kit.analysis.stored_rows import OWN, load_kit_rows, load_stored_rows, record_command
+from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model, name_model
@@ -28,7 +28,7 @@ from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method import Method, PerTaskMethod
 from thread_kit.experiments.method_builders import load_planners
-from thread_kit.experiments.method_registry import has_trials, load_method
+from thread_kit.experiments.method_registry import has_trials, load_method, method_slug
 from thread_kit.experiments.suite import Suite
 
 TRIALS = "trials"
@@ -45,6 +45,7 @@ def reproduce(
     planner: str | Mapping[str, Engine | Loader] | None = None,
     only: Sequence[str] = (),
     tasks: int | None = None,
+    split: str = "",
     temperature: float = 0.0,
     rules: Sequence[str] = (),
     at_once: int = 1,
@@ -59,10 +60,12 @@ def reproduce(
     engines or with functions that load them. planner: another one for the planner of ADaPT and
     Plan-and-Execute (ADaPT paper, Table 4). only: the kit's names of benchmarks and methods, where
     not all of the item's are to be played. tasks: so many of each benchmark, evenly spread; None:
-    as many as the paper has. temperature: at 0 repeated runs would be the same, and one is played.
-    rules: of the benchmarks that have them (`Benchmark.rules`). at_once, executor: as in
-    `Suite.run`. server: the address where a model is found by its name (`ServerEngine`); else it is
-    loaded. folder: of results, traces, and runs.csv: which command has made which file.
+    as many as the paper has. split: of the benchmarks that have it, instead of the item's
+    ("generated", where ALFWorld's games of development are not at hand). temperature: at 0 repeated
+    runs would be the same, and one is played. rules: of the benchmarks that have them
+    (`Benchmark.rules`). at_once, executor: as in `Suite.run`; what data/results has of the same
+    episodes is taken over. server: the address where a model is found by its name (`ServerEngine`);
+    else it is loaded. folder: of results, traces, and runs.csv: which command has made which file.
 
     Raises ValueError for an unknown item or one that nobody can play here, and what playing raises.
     """
@@ -70,13 +73,17 @@ def reproduce(
     if model is not None:
         models = _name_models(model, server)
         planners = _name_models(planner, server) if planner is not None else {}
-        command = _write_command(wanted, models, planners, only, tasks, temperature, rules, server)
+        only = _find_names(wanted, only)
+        command = _write_command(
+            wanted, models, planners, only, tasks, split, temperature, rules, server
+        )
         for suite in _make_suites(
             wanted,
             models,
             planners,
             only=only,
             tasks=tasks,
+            split=split,
             temperature=temperature,
             rules=rules,
             folder=Path(folder),
@@ -92,6 +99,7 @@ def _write_command(
     planners: Iterable[str],
     only: Sequence[str],
     tasks: int | None,
+    split: str,
     temperature: float,
     rules: Sequence[str],
     server: str | None,
@@ -102,6 +110,7 @@ def _write_command(
         "--planner-model": planners,
         "--only": only,
         "--tasks": [tasks] if tasks else [],
+        "--split": [split] if split else [],
         "--temperature": [temperature] if temperature else [],
         "--server": ["URL"] if server else [],
     }
@@ -130,13 +139,15 @@ def _make_suites(
     *,
     only: Sequence[str],
     tasks: int | None,
+    split: str,
     temperature: float,
     rules: Sequence[str],
     folder: Path,
 ) -> Iterator[Suite]:
     """A suite for each benchmark of an item that is registered."""
     for benchmark in _choose_benchmarks(item, only):
-        chosen = _list_tasks(item, benchmark, tasks, rules)
+        own_split = split if split in benchmark.splits else item.find_split(benchmark)
+        chosen = _list_tasks(item, benchmark, tasks, rules, str(own_split))
         yield Suite(
             folder / f"{_name_file(item, benchmark, rules, temperature)}.jsonl",
             methods=_load_methods(item, benchmark, chosen[0], set(only) & set(item.methods)),
@@ -145,6 +156,7 @@ def _make_suites(
             tasks=chosen,
             seeds=range(item.runs if temperature > 0 else 1),
             traces=True,
+            known=load_kit_rows(benchmark.name),
             options={"temperature": temperature},
         )
 
@@ -153,9 +165,17 @@ def _name_file(
     item: PaperItem, benchmark: Benchmark, rules: Sequence[str], temperature: float
 ) -> str:
     """One file for all that is played alike, so that rows of other rules are never added up."""
-    parts = [benchmark.name, *(rule for rule in rules if rule in benchmark.rules)]
+    settings = dict.fromkeys(name for setting in item.settings for name in setting)
+    own = dict.fromkeys([*settings, *(rule for rule in rules if rule in benchmark.rules)])
+    parts = [benchmark.name, *own]
     parts += [item.study] if item.study == TRIALS else []
     return "-".join([*parts, *([f"t{temperature}"] if temperature else [])])
+
+
+def _find_names(item: PaperItem, only: Sequence[str]) -> list[str]:
+    """Methods by their names in tables, where `only` has slugs ("plan-and-execute-by-type")."""
+    names = {method_slug(method): method for method in item.methods}
+    return [names.get(name, name) for name in only]
 
 
 def _choose_benchmarks(item: PaperItem, only: Sequence[str]) -> list[Benchmark]:
@@ -175,17 +195,17 @@ def _choose_benchmarks(item: PaperItem, only: Sequence[str]) -> list[Benchmark]:
 
 
 def _list_tasks(
-    item: PaperItem, benchmark: Benchmark, tasks: int | None, rules: Sequence[str]
+    item: PaperItem, benchmark: Benchmark, tasks: int | None, rules: Sequence[str], split: str
 ) -> list[dict[str, object]]:
-    """The arguments of a benchmark's tasks; of those that have no end as many as were published."""
-    listed = benchmark.tasks(item.find_split(benchmark) or "")
-    numbers = item.load_numbers()
-    printed = count_printed(numbers[numbers["benchmark"] == benchmark.published])
-    if tasks is None and benchmark.synthetic and printed:
-        tasks = printed
-    chosen = spread_evenly(listed, min(tasks, len(listed)) if tasks else None)
+    """The arguments of a split's tasks in each setting; as many as the paper has, or `tasks`."""
+    listed = benchmark.tasks(split)
+    settings = item.settings or ({},)
+    most = tasks or count_tasks(item, benchmark) // len(settings)
+    chosen = spread_evenly(listed, min(most, len(listed)))
     own = {rule: True for rule in rules if rule in benchmark.rules}
-    return [{**benchmark.arguments(task), **own} for task in chosen]
+    return [
+        {**benchmark.arguments(task), **setting, **own} for setting in settings for task in chosen
+    ]
 
 
 def _load_methods(

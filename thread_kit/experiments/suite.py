@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import nullcontext
 from pathlib import Path
@@ -46,6 +46,8 @@ class Suite:
     traces: keep the trace of every episode, in a folder beside the file. An episode that was killed
         goes on from its trace, and asks the model for nothing twice; without one it begins anew.
         To play all anew, delete the folder together with the file.
+    known: rows of other files; what of them this suite would play counts as played, and is written
+        into its file as it is.
     options: for every method (`calls`, `new_tokens`, `temperature` ...). Where they say nothing of
         `calls`, `new_tokens` and the environment's `actions`, a method has the budget of its paper
         (`experiments/budgets.py`). Each row has its limits, and where they are from.
@@ -63,12 +65,14 @@ class Suite:
         tasks: Sequence[Mapping[str, Any]],
         seeds: Sequence[int] = (0,),
         traces: bool = False,
+        known: Iterable[dict[str, Any]] = (),
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.path = Path(path)
         self.methods, self.models = list(methods), dict(models)
         self.environment, self.tasks, self.seeds = environment, list(tasks), list(seeds)
         self.options = dict(options or {})
+        self._known = {Key.of(row): row for row in known}
         self._traces = _traces_beside(self.path) if traces else None
         _must_differ("method", [method.name for method in self.methods])
         _must_differ("model", list(self.models))
@@ -137,7 +141,8 @@ class Suite:
         progress: bool,
     ) -> set[Key]:
         """Play, write and show; the keys of all episodes of this suite."""
-        done = {Key.of(row): bool(row["solved"]) for row in file.rows}
+        here = {Key.of(row): row for row in file.rows}
+        done = {key: bool(row["solved"]) for key, row in (self._known | here).items()}
         mine: set[Key] = set()
         solved = errors = skipped = 0
         # smoothing=0: the time left comes from the mean of all that was played in this run.
@@ -147,6 +152,8 @@ class Suite:
                 mine.add(key)
                 if row is not None:
                     file.append(row)
+                elif key not in here:
+                    file.append(self._known[key])
                 skipped += row is None
                 solved += done[key] if row is None else row["solved"]
                 errors += bool(row and row["error"])

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any
 
 from thread_kit.dialect import QA
-from thread_kit.envs.benchmark import Benchmark, NumberedTask, list_questions
+from thread_kit.envs.benchmark import Benchmark, NumberedTask, always, list_questions
 from thread_kit.envs.env import Env
 from thread_kit.errors.rules import QuestionRules
 
@@ -37,5 +37,5 @@ DATACOMMONS = Benchmark(
     error_rules=QuestionRules,
     adapters={"smollm2-135m": "thread-135m"},
     published="DataCommons QA",
-    synthetic=True,
+    stands_in=always,
 )

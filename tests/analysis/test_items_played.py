@@ -1,0 +1,195 @@
+"""What is played for an item: methods, tasks, settings and splits, and which rows are its own."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from thread_kit.analysis.item_differences import list_differences
+from thread_kit.analysis.item_states import State, find_state
+from thread_kit.analysis.item_tables import make_our_table, select_rows
+from thread_kit.analysis.paper_items import find_item, load_items
+from thread_kit.analysis.plan import list_parts
+from thread_kit.analysis.stored_rows import load_stored_rows
+from thread_kit.analysis.task_counts import count_tasks
+from thread_kit.envs.registry import find_benchmark
+from thread_kit.experiments.reproduce import _list_tasks
+
+
+def make_rows(tasks: int = 2, **columns: object) -> pd.DataFrame:
+    """Episodes of one method, each of another task; the first is solved."""
+    common = {"seed": 0, "model": "m", "status": "ended", "date": "2026-01-01", "reward": 1.0}
+    rows = [
+        {**common, "task": f"{columns} {place}", "number": place, "solved": place == 0, **columns}
+        for place in range(tasks)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_every_prompt_only_method_is_in_the_figures_of_failures():
+    """THREAD v2, appendix E: DecomP is in Figures 4 and 5; what has a memory is in none."""
+    figures = {name: find_item("thread-v2", name).methods for name in ("figure-4", "figure-5")}
+    assert all("decomp" in methods for methods in figures.values())
+    assert not [name for name in find_item("thread-v2", "figure-6").methods if "reflexion" in name]
+
+
+@pytest.mark.parametrize("item", ["table-2", "figure-6", "figure-7"])
+def test_react_beside_adapt_is_its_executor_alone(item):
+    """ADaPT paper, section 4.2: all of its methods share the executor."""
+    item = find_item("adapt", item)
+    for benchmark in item.find_benchmarks():
+        methods = item.find_methods(benchmark)
+        other = "react-hybrid" if benchmark.name == "textcraft" else "react"
+        assert other not in methods
+        assert {"react", "react-hybrid"} & set(methods), benchmark.name
+
+
+def test_rows_of_another_executor_are_none_of_the_items():
+    rows = make_rows(environment="webshop", split="test", method="react")
+    assert select_rows(find_item("adapt", "table-2"), rows).empty
+    assert len(select_rows(find_item("thread-v2", "table-4"), rows)) == 2
+
+
+@pytest.mark.parametrize(
+    ("paper", "item", "counts"),
+    [
+        ("adapt", "figure-4", {"alfworld": 60, "webshop": 40, "textcraft": 220}),
+        ("adapt", "table-8", {"webshop": 80}),
+        ("adapt", "table-2", {"webshop": 100, "textcraft": 200}),
+        ("thread-v1", "figure-4", {"datacommons": 140, "icu": 160, "webshop": 100}),
+        ("stateflow", "figure-6", {"alfworld": 134}),
+    ],
+)
+def test_an_item_has_as_many_tasks_as_its_paper(paper, item, counts):
+    item = find_item(paper, item)
+    own = {benchmark.name: count_tasks(item, benchmark) for benchmark in item.find_benchmarks()}
+    assert {name: own[name] for name in counts} == counts
+
+
+def test_as_many_are_played_as_the_plan_has():
+    """Where the kit lists as many; ALFWorld's games are those of a folder."""
+    for item in load_items():
+        episodes = {part.environment: part.episodes for part in list_parts([item])}
+        for benchmark in item.find_benchmarks() if item.study else ():
+            if benchmark.name == "alfworld" or benchmark.name not in episodes:
+                continue
+            split = item.find_split(benchmark)
+            played = len(_list_tasks(item, benchmark, None, (), split))
+            listed = len(benchmark.tasks(split)) * (len(item.settings) or 1)
+            assert played == min(episodes[benchmark.name] // item.runs, listed), item.label
+
+
+def test_a_task_is_played_in_every_setting_of_an_item():
+    item = find_item("adapt", "table-8")
+    tasks = _list_tasks(item, find_benchmark("webshop"), 2, (), "dev")
+    assert [task["products"] for task in tasks] == [3, 3, 10, 10]
+    assert find_item("stateflow", "table-3").settings == ({"nearest": True},)
+
+
+def test_ten_products_have_a_column_of_their_own():
+    item = find_item("adapt", "table-8")
+    common = {"environment": "webshop", "split": "dev", "method": "adapt"}
+    few = make_rows(4, **common)  # as rows of before, which do not say how many
+    many = make_rows(2, **common, products=10)
+    table = make_our_table(item, select_rows(item, pd.concat([few, many], ignore_index=True)))
+    assert list(table[["3 products", "10 products"]].iloc[0]) == [25, 50]
+    assert "'adapt' without products 10" in list_differences(item, few)
+
+
+def test_benchmarks_of_one_table_are_counted_apart():
+    item = find_item("adapt", "table-2")
+    common = {"split": "test", "method": "adapt"}
+    here = make_rows(4, environment="textcraft", **common)
+    there = make_rows(2, environment="webshop", **common)
+    table = make_our_table(item, pd.concat([here, there], ignore_index=True))
+    table = table.set_index("benchmark")
+    assert table["n"].to_dict() == {"TextCraft": 4, "WebShop (stand-in)": 2}
+    rates = table.filter(like="TextCraft", axis="columns").iloc[:, 0]
+    assert rates["TextCraft"] == 25
+    assert pd.isna(rates["WebShop (stand-in)"])
+
+
+def test_react_without_nearest_actions_is_not_statflows_react():
+    item = find_item("stateflow", "table-10")
+    common = {"environment": "alfworld", "split": "valid_unseen", "game": "pick-0"}
+    rows = pd.concat([make_rows(method=name, **common) for name in ("react", "stateflow")])
+    rows = rows.reset_index(drop=True)
+    assert "'react' without nearest" in list_differences(item, rows)
+    assert not [
+        line for line in list_differences(item, rows.assign(nearest=True)) if "near" in line
+    ]
+
+
+def test_generated_games_stand_in_for_those_of_development():
+    item = find_item("adapt", "figure-5")
+    rows = make_rows(environment="alfworld", split="generated", method="adapt", game="heat-0")
+    assert len(select_rows(item, rows)) == 2
+    assert "games made here instead of valid_seen" in list_differences(item, rows)
+    assert select_rows(find_item("adapt", "table-1"), rows).empty
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "expected"),
+    [
+        ("icu", {"stays": "mimic3-benchmarks (33798 stays)"}, False),
+        ("icu", {"stays": "PhysioNet 2012 (3996 stays)"}, True),
+        ("icu", {"stays": "made up (60 stays)"}, True),
+        ("webshop", {"catalogue": "official (1181436 products)", "by_people": True}, False),
+        ("webshop", {"catalogue": "official (1181436 products)"}, True),
+        ("webshop", {"catalogue": "official (1000 products)", "by_people": True}, True),
+        ("datacommons", {}, True),
+        ("textcraft", {}, False),
+    ],
+)
+def test_whether_tasks_stand_in_for_others_is_of_the_data_that_was_played(name, task, expected):
+    assert find_benchmark(name).stands_in(task) is expected
+
+
+def test_questions_about_the_papers_own_stays_can_be_a_reproduction():
+    item = find_item("thread-v2", "table-6")
+    row = {"environment": "icu", "split": "test", "weights": "Meta-Llama-3-8B.Q8_0.gguf"}
+    row |= {"budget": "{}", "stays": "mimic3-benchmarks (33798 stays)"}
+    rows = pd.concat([make_rows(160, **row, method=name) for name in item.methods])
+    assert find_state(item, rows.reset_index(drop=True)).state == State.REPRODUCED
+    others = rows.assign(stays="PhysioNet 2012 (3996 stays)").reset_index(drop=True)
+    assert "stand-in for MIMIC-III ICU QA" in str(find_state(item, others))
+
+
+@pytest.mark.parametrize(
+    ("paper", "item", "options"),
+    [
+        ("thread-v2", "table-3", "--model MODEL"),
+        ("thread-v2", "table-7", "--model MODEL --temperature 0.7"),
+        ("adapt", "table-4", "--model MODEL --planner-model OTHER"),
+        ("adapt", "figure-1", ""),
+    ],
+)
+def test_the_command_of_an_item_has_all_that_it_needs(paper, item, options):
+    expected = f"python -m thread_kit reproduce {paper} {item} {options}".strip()
+    assert find_item(paper, item).command == expected
+
+
+def test_what_no_benchmark_or_method_of_the_kit_can_play_cannot_be_here():
+    item = find_item("adapt", "figure-5")
+    for absent in ({"benchmarks": ("Atari",)}, {"methods": ("alphago",)}):
+        state = find_state(
+            replace(item, **absent), make_rows(environment="x", split="", method="y")
+        )
+        assert state.state == State.CANNOT
+        assert re.search("no (Atari|'alphago') here", str(state))
+    assert find_state(item, load_stored_rows()[:0]).state == State.NOT_YET
+
+
+def test_closed_models_are_called_a_reason_why_not():
+    state = find_state(find_item("adapt", "table-2"), load_stored_rows())
+    assert any(
+        reason.startswith("cannot be reproduced here: its models") for reason in state.reasons
+    )
+
+
+def test_no_row_of_the_kit_is_read_twice():
+    rows = load_stored_rows()
+    assert not rows.duplicated(["path", "task", "method", "model", "seed"]).any()
