@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from thread_kit.analysis.adapt_studies import by_recipe_depth, claims_figure, compare_claims
+from thread_kit.analysis.statistics import wilson
 from thread_kit.envs.textcraft.env import tasks
 
 
@@ -62,6 +63,8 @@ def test_claims_stand_beside_rewards(frame):
         *(4, 1.0, 0.75, 0.25, 0.0)
     ]
     assert table.loc["react", ["claimed", "under"]].tolist() == [0.0, 0.5]
+    low, high = table.loc["adapt", ["solved, low", "solved, high"]]
+    assert (low, high) == pytest.approx(wilson(3, 4))
     cut = compare_claims(frame.assign(status="out of calls")).set_index("method")["cut"]
     assert cut.tolist() == [1, 1]
 

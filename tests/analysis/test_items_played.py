@@ -9,11 +9,13 @@ import pandas as pd
 import pytest
 
 from thread_kit.analysis.item_differences import list_differences
+from thread_kit.analysis.item_page import make_page
 from thread_kit.analysis.item_states import State, find_state
 from thread_kit.analysis.item_tables import make_our_table, select_rows
 from thread_kit.analysis.paper_items import find_item, load_items
 from thread_kit.analysis.plan import list_parts
 from thread_kit.analysis.stored_rows import load_stored_rows
+from thread_kit.analysis.studies import make_outcome
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.experiments.reproduce import _list_tasks
@@ -193,3 +195,19 @@ def test_closed_models_are_called_a_reason_why_not():
 def test_no_row_of_the_kit_is_read_twice():
     rows = load_stored_rows()
     assert not rows.duplicated(["path", "task", "method", "model", "seed"]).any()
+
+
+def test_figures_of_failures_say_of_how_many_and_what_was_cut():
+    page = make_page(find_item("thread-v2", "figure-4"), load_stored_rows())
+    table = page.ours.set_index("method")
+    row = table.loc["react, qwen2.5-coder-1.5b, textcraft"]
+    assert (row["n"], row["cut"]) == (40, 22)  # as data/results/README.md has it
+
+
+def test_questions_of_two_kinds_are_added_up_only_where_all_methods_have_both():
+    item = find_item("thread-v2", "figure-6")
+    rows = select_rows(item, load_stored_rows())
+    apart = make_outcome(item, rows[rows["method"].isin(["thread", "nlep"])])
+    assert set(apart.table["n"]) == {40}
+    together = make_outcome(item, rows[rows["method"].isin(["nlep", "decomp"])])
+    assert set(together.table["n"]) == {80}

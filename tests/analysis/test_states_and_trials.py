@@ -28,10 +28,10 @@ def test_failures_are_counted_by_their_last_state():
         ("react", None, False, 1),
     )
     table = count_ending_states(frame)
-    assert list(table.columns) == ["method", "model", "Pick", "Find", "Put", "failures"]
+    assert list(table.columns) == ["method", "model", "Pick", "Find", "Put", "failures", "n"]
     assert table.values.tolist() == [
-        ["stateflow", "m", 2, 0, 1, 3],
-        ["stateflow, 10 states", "m", 0, 1, 0, 1],
+        ["stateflow", "m", 2, 0, 1, 3, 4],
+        ["stateflow, 10 states", "m", 0, 1, 0, 1, 1],
     ]
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from thread_kit.analysis.cut import count_cut, describe_n
-from thread_kit.analysis.statistics import success
+from thread_kit.analysis.statistics import success, wilson
 from thread_kit.envs.textcraft.env import tasks
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress
@@ -38,9 +38,9 @@ def by_recipe_depth(frame: pd.DataFrame) -> pd.DataFrame:
 def compare_claims(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.DataFrame:
     """What methods find of their own success, and the environment's reward (appendix F).
 
-    claimed, solved: shares of n episodes; over, under: of those claimed that are not solved, and
-    those solved that are not claimed; cut: how many of n a budget ended unsolved. Methods that
-    judge nothing are left out.
+    claimed, solved: shares of n episodes, each with Wilson's interval (95%); over, under: of those
+    claimed that are not solved, and those solved that are not claimed; cut: how many of n a budget
+    ended unsolved. Methods that judge nothing are left out.
     """
     frame = frame[frame["claimed"].notna()]
     claimed, solved = frame["claimed"].astype(bool), frame["solved"].astype(bool)
@@ -49,6 +49,12 @@ def compare_claims(frame: pd.DataFrame, by: Sequence[str] = ("method", "model"))
     )
     groups = marked.groupby(list(by), sort=False)
     shares = groups[["claimed", "solved", "over", "under"]].mean()
+    for column in ("claimed", "solved"):
+        intervals = [wilson(int(group[column].sum()), len(group)) for _, group in groups]
+        for name, ends in zip(
+            ("high", "low"), reversed([*zip(*intervals, strict=True)]), strict=True
+        ):
+            shares.insert(shares.columns.get_loc(column) + 1, f"{column}, {name}", ends)
     shares.insert(0, "n", groups.size())
     if "status" in frame:
         shares.insert(1, "cut", [count_cut(group)["cut"] for _, group in groups])
@@ -69,6 +75,11 @@ def claims_figure(frame: pd.DataFrame) -> go.Figure:
             go.Bar(
                 x=names,
                 y=100 * table[column],
+                error_y={
+                    "array": 100 * (table[f"{column}, high"] - table[column]),
+                    "arrayminus": 100 * (table[column] - table[f"{column}, low"]),
+                    "symmetric": False,
+                },
                 name=label,
                 customdata=describe_n(table),
                 marker={"color": colour, "pattern": {"shape": pattern}, "line": {"width": 0}},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from thread_kit.analysis.cut import is_cut
 from thread_kit.analysis.published import load_published
 
 
@@ -11,14 +12,21 @@ def count_ending_states(ours: pd.DataFrame) -> pd.DataFrame:
     """The failed episodes of each method and model by the state in which they ended.
 
     ours: a suite's frame, one row an episode. A column a state, in the order of their counts, and
-    `failures`, all of them. Raises ValueError where no episode has a state.
+    `failures`, all of them, of n episodes; cut: of these, those that a budget ended. Raises
+    ValueError where no episode has a state.
     """
     if "state" not in ours or ours["state"].isna().all():
         raise ValueError("no episode here has a state; play the method 'stateflow'")
-    failed = ours[ours["state"].notna() & ~ours["solved"].astype(bool)]
+    told = ours[ours["state"].notna()]
+    failed = told[~told["solved"].astype(bool)]
     table = pd.crosstab([failed["method"], failed["model"]], failed["state"])
     table = table[table.sum().sort_values(ascending=False, kind="stable").index]
     table.insert(len(table.columns), "failures", table.sum(axis="columns"))
+    groups = told.groupby(["method", "model"])
+    table = table.reindex(groups.size().index, fill_value=0)  # one that never failed has a row, too
+    table["n"] = groups.size()
+    if "status" in told:
+        table["cut"] = is_cut(told).groupby([told["method"], told["model"]]).sum()
     return table.rename_axis(columns=None).reset_index()
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from thread_kit.analysis.adapt_studies import claims_figure, compare_claims
+from thread_kit.analysis.cut import is_cut
 from thread_kit.analysis.depths import count_depths
 from thread_kit.analysis.ending_states import count_ending_states
 from thread_kit.analysis.figures import calls_figure
@@ -143,10 +144,13 @@ def _states(item: PaperItem, rows: pd.DataFrame) -> Outcome:
 
 
 def _failures(item: PaperItem, rows: pd.DataFrame) -> Outcome:
-    """Figure 4 has a panel for each benchmark, Figure 6 both kinds of questions together."""
-    together = item.item == "figure-6"
+    """Figure 4 has a panel for each benchmark, Figure 6 both kinds of questions together.
+
+    Together only where every method has the same tasks of both, since more tasks fail more often.
+    """
     names = rows["method"] + ", " + rows["model"]
-    if not together:
+    counts = rows.groupby([names, "environment"])["task"].nunique().unstack(fill_value=0)
+    if item.item != "figure-6" or len(counts.drop_duplicates()) > 1:
         names += ", " + rows["environment"]
     episodes = dict(zip(rows["trace"], names, strict=True))
     reviews = pd.concat(
@@ -154,8 +158,15 @@ def _failures(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     )
     table = count_failures(reviews[reviews["episode"].isin(episodes)], episodes)
     counted = table.rename_axis(columns=None).reset_index()
-    counted.insert(1, "n", counted["method"].map(names.value_counts()))
+    for name, column in _count_episodes(rows, names).items():
+        counted.insert(counted.columns.get_loc("method") + 1, name, counted["method"].map(column))
     return Outcome(counted, failure_figure(table, RULES))
+
+
+def _count_episodes(rows: pd.DataFrame, names: pd.Series) -> dict[str, pd.Series]:
+    """By name: how many of its episodes a budget ended unsolved, and n."""
+    counts = {"n": names.value_counts()}
+    return {"cut": is_cut(rows).groupby(names).sum(), **counts} if "status" in rows else counts
 
 
 def _misreading(item: PaperItem, rows: pd.DataFrame) -> Outcome:
@@ -167,6 +178,7 @@ def _misreading(item: PaperItem, rows: pd.DataFrame) -> Outcome:
             name = f"{row['method']}, {row['model']}, {row['environment']}"
             episodes.setdefault(name, []).append(Episode.load(trace))
     table = action_runs(episodes)
+    table.insert(1, "n", table["method"].map({name: len(all_) for name, all_ in episodes.items()}))
     return Outcome(table, misreading_figure(table))
 
 

@@ -73,7 +73,8 @@ def states_figure(table: pd.DataFrame, title: str) -> go.Figure:
 
     table: of `count_ending_states` or `published_ending_states`.
     """
-    states = [name for name in table.columns if name not in ("method", "model", "failures")]
+    counts = ("method", "model", "failures", "n", "cut")
+    states = [name for name in table.columns if name not in counts]
     figure = go.Figure()
     for place, row in enumerate(table.to_dict("records")):
         name = f"{row['method']}, {row['model']}"
