@@ -199,15 +199,13 @@ def test_an_episode_on_a_server_can_be_recorded_and_replayed(fake, connect, tmp_
 
 def test_a_session_can_be_stopped_while_the_server_is_silent(fake, connect):
     silent = threading.Event()
-    fake.replies.append(streams(event("one"), end=lambda: silent.wait(30)))
+    fake.replies.append(streams(event("one"), end=lambda: silent.wait(600)))
     engine = connect(fake)
     session = Session(engine, context="x", scope="none")
     threading.Timer(0.1, session.stop).start()
-    begun = time.monotonic()
     episode = session.run(progress=False)
     assert episode.status is Status.STOPPED
     assert episode.threads[0].sequence.text == "one"
-    assert time.monotonic() - begun < 10
     silent.set()
 
 
@@ -429,15 +427,14 @@ def test_pauses_grow_and_differ(monkeypatch):
 
 
 def test_a_pause_can_be_cut_short(fake, connect):
-    fake.replies.append(refuses(429, Retry_After="60"))
+    fake.replies.append(refuses(429, Retry_After="600"))
     engine = connect(fake)
     ask(engine)
     while not fake.asked:
         time.sleep(0.01)
-    begun = time.monotonic()
     assert engine.cancel(0).stop is Stop.CANCELLED
     engine.close()
-    assert time.monotonic() - begun < 30
+    assert len(fake.asked) == 1  # as after the pause it would not have been
 
 
 @pytest.mark.parametrize(
@@ -474,13 +471,15 @@ def test_trying_again_ends(fake, connect, fails, words):
     assert len(fake.asked) == 3
 
 
-def test_a_server_that_is_not_there_is_an_error_at_once(connect):
+def test_a_server_that_is_not_there_is_an_error_at_once(connect, monkeypatch):
+    def sleep(seconds):
+        raise AssertionError(f"a pause of {seconds} s")
+
+    monkeypatch.setattr("thread_kit.engines.http_client.time.sleep", sleep)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    begun = time.monotonic()
     with pytest.raises(EngineError, match=rf"no server answers at http://127.0.0.1:{port} .*start"):
         connect(f"http://127.0.0.1:{port}", backoff=9.0)
-    assert time.monotonic() - begun < 5
 
 
 def test_a_server_that_is_loading_its_model_is_waited_for(fake, connect):

@@ -180,13 +180,14 @@ def test_an_executor_that_there_is_not_is_named(tmp_path, capsys):
 @pytest.mark.model
 @needs_server
 def test_a_model_on_llama_server_is_asked_there(tmp_path, capsys):
-    """NLEP asks once, so that a small model is done soon."""
-    command = ["reproduce", "thread-v2", "table-6", "--only", "icu", "nlep", "--tasks", "1"]
+    """Plan & Solve has a short prompt and ten rounds, so that a small model is done soon."""
+    command = ["reproduce", "stateflow", "table-1", "--only", "plan-and-solve", "--tasks", "1"]
     with start_server(tmp_path, context=10_240, model=quick_weights()) as url:
         command += ["--model", "smollm2-135m", "--server", url, "--results", str(tmp_path)]
         assert main(command) == 0
-    (row,) = Results.load(tmp_path / "icu.jsonl").rows
-    assert (row["model"], row["error"], row["calls"]) == ("smollm2-135m", "", 1)
+    (row,) = Results.load(tmp_path / "sql.jsonl").rows
+    assert (row["model"], row["error"]) == ("smollm2-135m", "")
+    assert row["calls"] > 0
     assert (row["engine"]["engine"], row["engine"]["tokens"]) == ("server", "the model's")
     assert "--server URL" in capsys.readouterr().out
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -213,10 +212,8 @@ def test_deep_recursion_and_deep_source_end(sandbox):
 
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_an_attempt_to_get_out_gets_nothing_and_ends(sandbox, name):
-    begun = time.monotonic()
     outcome = sandbox.execute(None, HEAD + ATTEMPTS[name])
     assert "OUT" not in outcome.printed
-    assert time.monotonic() - begun < 30  # only what was never stopped takes longer
     assert after(sandbox, "print(pd.DataFrame({'v': [1]})['v'].sum())").printed == "1\n"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from thread_kit.analysis.records import list_records
 from thread_kit.requests import Status
 
 BUDGETS = {
@@ -48,7 +49,8 @@ def is_cut(frame: pd.DataFrame) -> pd.Series:
     With a larger budget the share of tasks solved is at least what it is, and at most that of
     solved and cut ones together.
     """
-    ended = [bool(find_budget(row)) for row in frame.to_dict("records")]
+    columns = "status", "solved", "out_of_actions", "environment", "actions"
+    ended = [bool(find_budget(row)) for row in list_records(frame, *columns)]
     return pd.Series(ended, frame.index, dtype=bool) & ~frame["solved"].astype(bool)
 
 

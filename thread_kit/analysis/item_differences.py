@@ -10,6 +10,7 @@ import pandas as pd
 
 from thread_kit.analysis.paper_items import MADE_HERE, PaperItem
 from thread_kit.analysis.published import find_type
+from thread_kit.analysis.records import TASK, list_records
 from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.registry import find_benchmark
@@ -66,7 +67,7 @@ def _compare_tasks(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     differences = []
     for environment, part in rows.groupby("environment", sort=False):
         benchmark = find_benchmark(str(environment))
-        if any(map(benchmark.stands_in, part.to_dict("records"))):
+        if any(map(benchmark.stands_in, list_records(part, *TASK))):
             differences.append(f"stand-in for {benchmark.published}")
             continue
         if MADE_HERE in set(part["split"]):

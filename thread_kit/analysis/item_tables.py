@@ -11,6 +11,7 @@ import pandas as pd
 from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.paper_items import PaperItem
 from thread_kit.analysis.published import find_type
+from thread_kit.analysis.records import TASK, list_records
 from thread_kit.analysis.statistics import wilson
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.envs.textcraft.env import tasks as textcraft_tasks
@@ -102,8 +103,8 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
     printed = set(zip(numbers["benchmark"], numbers["metric"], strict=True))
     rows = rows.assign(
         benchmark=rows["environment"].map(lambda name: find_benchmark(name).published),
-        shown=list(map(name_benchmark, rows.to_dict("records"))),
-        group=[_find_group(row) for row in rows.to_dict("records")],
+        shown=list(map(name_benchmark, list_records(rows, *TASK))),
+        group=list(map(_find_group, list_records(rows, *TASK, "hardness"))),
     )
     by = ["shown", "method", "model"]
     table = []

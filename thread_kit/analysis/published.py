@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from thread_kit.analysis.cut import count_cut
+from thread_kit.analysis.records import TASK, list_records
 from thread_kit.analysis.statistics import success, wilson
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.paths import resource
@@ -233,7 +234,7 @@ def _ours(
 ) -> list[dict[str, object]]:
     ours, by = _tell_apart(ours)
     made_here = any(
-        find_benchmark(row["environment"]).stands_in(row) for row in ours.to_dict("records")
+        find_benchmark(row["environment"]).stands_in(row) for row in list_records(ours, *TASK)
     )
     rows: list[dict[str, object]] = []
     for _, row in success(ours, by).iterrows():

@@ -22,6 +22,7 @@ from thread_kit.analysis.ending_states import count_ending_states
 from thread_kit.analysis.figures import calls_figure
 from thread_kit.analysis.item_tables import make_our_table, name_benchmark
 from thread_kit.analysis.paper_items import PaperItem
+from thread_kit.analysis.records import list_records
 from thread_kit.analysis.statistics import calls, success
 from thread_kit.analysis.stored_rows import ERRORS
 from thread_kit.analysis.study_figures import rates_figure, states_figure, trials_figure
@@ -96,7 +97,7 @@ def _count_depths(rows: pd.DataFrame) -> dict[str, float]:
     """By this kit's count, of the rows, and with what listens, of the traces that are kept."""
     nothing = float("nan")
     own = rows["depth"] if "depth" in rows else pd.Series(dtype=float)
-    traces = list(map(find_trace, rows.to_dict("records")))
+    traces = list(map(find_trace, list_records(rows, *TRACE)))
     deepest = [
         count_depths(Episode.load(trace))["listening_levels"]
         for trace in traces
@@ -172,7 +173,7 @@ def _count_episodes(rows: pd.DataFrame, names: pd.Series) -> dict[str, pd.Series
 def _misreading(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     """By benchmark and method, of the traces that are kept."""
     episodes: dict[str, list[Episode]] = {}
-    for row in rows.to_dict("records"):
+    for row in list_records(rows, "method", "model", "environment", *TRACE):
         trace = find_trace(row)
         if trace is not None:
             name = f"{row['method']}, {row['model']}, {row['environment']}"
@@ -216,7 +217,8 @@ def _are_reviewed(rows: pd.DataFrame) -> pd.Series:
 
 
 def _have_traces(rows: pd.DataFrame) -> pd.Series:
-    return pd.Series([find_trace(row) is not None for row in rows.to_dict("records")], rows.index)
+    found = [find_trace(row) is not None for row in list_records(rows, *TRACE)]
+    return pd.Series(found, rows.index)
 
 
 USABLE: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
@@ -247,10 +249,15 @@ def _load_reviews(path: Path, rows: pd.DataFrame) -> pd.DataFrame:
     if _reviews_beside(path).exists():
         reviews = read_reviews(_reviews_beside(path))
         return reviews_to_frame(review for review in reviews if review.reviewer == RULES)
-    traces = {row["trace"]: find_trace(row) for row in rows.to_dict("records") if not row["solved"]}
+    failed = list_records(rows[~rows["solved"].astype(bool)], *TRACE)
+    traces = {row["trace"]: find_trace(row) for row in failed}
     return reviews_to_frame(
         review_by_rules({name: Episode.load(path) for name, path in traces.items() if path})
     )
+
+
+TRACE = ("path", "trace")
+"""The columns that tell where an episode's trace lies."""
 
 
 def find_trace(row: dict[str, object]) -> Path | None:

@@ -1,0 +1,15 @@
+"""Rows of a frame as dictionaries, with a few of its columns: all of them take long to unpack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+TASK = ("environment", "split", "number", "game", "stays", "catalogue", "by_people", "products")
+"""What tells of an episode's task which it is, on any benchmark."""
+
+
+def list_records(frame: pd.DataFrame, *columns: str) -> list[dict[Any, Any]]:
+    """A dictionary a row, with those of the columns that the frame has."""
+    return frame[[name for name in columns if name in frame]].to_dict("records")
