@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from thread_kit.code_lines import assigned, blocks, uses
 from thread_kit.dialect import Dialect, Stop
@@ -49,9 +49,6 @@ from thread_kit.requests import (
     SpawnAsync,
 )
 from thread_kit.sequence import Provenance, Sequence, Span
-
-if TYPE_CHECKING:
-    pass
 
 
 def thread(
@@ -119,14 +116,14 @@ def thread(
         # The lines that this call completed are run, each once: they define the variables.
         lines = own_code(Y, generated.stop, dialect)[executed:]
         executed += len(lines)
-        own.update(assigned(lines))
         for run in _between_waits(lines, pending):
             yield from settle(uses(run[0], pending) if run else ())
             reply: Executed = yield Execute(run)
             variables = reply.variables
             printed = printed if reply.printed is None else reply.printed
             error = error or reply.error
-            lost = lost - assigned(run) | set(reply.lost)
+            own |= (defined := assigned(run))
+            lost = lost - defined | set(reply.lost)
 
         if generated.stop not in (Stop.LISTEN, Stop.SPAWN):
             # It waits for its own children, so that nothing runs below a thread that is over.

@@ -477,3 +477,7 @@ def test_what_a_pass_costs_is_measured_once_and_kept(monkeypatch):
     with load(0) as engine:
         assert engine.costs == {}
     assert len(measured) == 6
+    monkeypatch.setattr("llama_cpp.llama_print_system_info", lambda: b"AVX2 = 1")
+    with load(None):  # another build of llama.cpp
+        pass
+    assert len(measured) == 7

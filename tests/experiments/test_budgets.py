@@ -91,7 +91,7 @@ def test_every_method_has_a_budget_on_every_benchmark_of_the_papers():
         ("thread, no variables", "alfworld", "actions", 50),
         # ADaPT, appendix A and section 4.2
         ("adapt", "textcraft", "iterations", 20),
-        ("adapt, by type", "alfworld-look", "d_max", 3),
+        ("adapt-by-type", "alfworld-look", "d_max", 3),
         ("adapt", "textcraft", "d_max", 4),
         ("adapt", "webshop", "iterations", 15),
         ("adapt", "alfworld", "actions", None),

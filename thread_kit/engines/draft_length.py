@@ -55,6 +55,7 @@ def cached_costs(
     about = [
         *((file.name, file.stat().st_size) for file in (path, adapter) if file),
         *(model.offloaded, model.cpu_threads, llama_cpp.__version__),
+        llama_cpp.llama_print_system_info().decode(),  # which instructions the build uses
         *(platform.node(), platform.machine(), os.cpu_count()),
     ]
     text = json.dumps(about)
