@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from thread_kit.bench import tables
+from thread_kit.bench import server, tables
 from thread_kit.bench.__main__ import main
 from thread_kit.bench.contenders import (
     create_completion,
@@ -344,3 +344,17 @@ def test_figures_show_the_tables(result):
 def test_what_cannot_be_measured_is_one_clear_error(arguments, message, capsys):
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_server_of_ones_own_drafts_at_the_setting_that_was_best(monkeypatch, tmp_path):
+    commands = []
+    monkeypatch.setattr(server, "_silence", lambda: None)
+    monkeypatch.setattr(server.os, "execvp", lambda binary, command: commands.append(command))
+    weights = Weights(tmp_path / "m.gguf", None, 8192, 0, 1)
+    for speculative in (False, True):
+        server._become(weights, 4, 8080, speculative, "llama-server")
+    plain, drafting = commands
+    assert "ngram" not in " ".join(plain)
+    more = drafting[len(plain) :]
+    assert more[:2] == ["--spec-type", "ngram-mod"]
+    assert more[2:4] == ["--spec-ngram-mod-n-match", "2"]

@@ -103,6 +103,11 @@ nothing_cached = partial(_in_process, "nothing cached", keep_threads=False, keep
 """Everything that a thread sees is evaluated at each of its calls."""
 
 
+MAX_NGRAM = 4
+"""Tokens that the prompt look-up matches, at most: with the fewest passes (data/bench/README.md).
+"""
+
+
 def forced_llama(weights: Weights, lookup: int = 0) -> Any:
     """llama-cpp-python's `Llama`, which writes the recorded tokens, and counts what it evaluates.
 
@@ -143,7 +148,7 @@ def forced_llama(weights: Weights, lookup: int = 0) -> Any:
         n_gpu_layers=weights.gpu_layers,
         n_threads=weights.cpu_threads,
         n_threads_batch=weights.cpu_threads,
-        draft_model=LlamaPromptLookupDecoding(num_pred_tokens=lookup) if lookup else None,
+        draft_model=LlamaPromptLookupDecoding(MAX_NGRAM, lookup) if lookup else None,
         verbose=False,
     )
     llama.eval(list(WARM_UP.seen))

@@ -25,7 +25,7 @@ from thread_kit.bench.workload import WARM_UP, Weights, Workload
 from thread_kit.engines.engine import Completion
 
 DRAFT = 10
-"""Tokens that are drafted, where a contender drafts: the best of both libraries' settings."""
+"""Tokens that are drafted, where a contender drafts; a server has `NGRAM_MOD`."""
 
 
 class Together(NamedTuple):

@@ -22,6 +22,9 @@ from thread_kit.bench.workload import WARM_UP, Forced, Measurement, Weights, Wor
 
 PATIENCE = 600  # seconds for a start or for one call
 
+NGRAM_MOD = {"n_match": 2, "n_min": 1, "n_max": 10}
+"""The settings of its drafts with the fewest passes here (data/bench/README.md)."""
+
 
 class Reply(NamedTuple):
     """What the server did for a call: tokens evaluated, those written, passes that wrote them."""
@@ -114,7 +117,10 @@ def _become(weights: Weights, slots: int, port: int, speculative: bool, binary: 
     command = [binary, "-m", weights.path, "--host", "127.0.0.1", "--port", port, "-kvu"]
     command += ["-c", weights.context, "-np", slots, "-ngl", layers, "-t", weights.cpu_threads]
     command += ["--lora", weights.adapter] if weights.adapter else []
-    command += ["--spec-type", "ngram-mod"] if speculative else []
+    if speculative:
+        command += ["--spec-type", "ngram-mod"]
+        for name, value in NGRAM_MOD.items():
+            command += [f"--spec-ngram-mod-{name.replace('_', '-')}", value]
     _silence()
     os.execvp(binary, [str(part) for part in command])
 
@@ -134,6 +140,8 @@ def _serve(weights: Weights, slots: int, port: int, speculative: bool) -> None:
     if speculative:
         kinds = xllamacpp.common_speculative_type
         params.speculative.types = [kinds.COMMON_SPECULATIVE_TYPE_NGRAM_MOD]
+        for name, value in NGRAM_MOD.items():
+            setattr(params.speculative.ngram_mod, name, value)
     server = xllamacpp.Server(params)
     while server:
         time.sleep(60)
