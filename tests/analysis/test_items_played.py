@@ -204,6 +204,14 @@ def test_figures_of_failures_say_of_how_many_and_what_was_cut():
     assert (row["n"], row["cut"]) == (40, 22)  # as data/results/README.md has it
 
 
+def test_a_figure_of_rates_counts_what_was_cut_as_a_table_does():
+    page = make_page(find_item("thread-v1", "figure-4"), load_stored_rows())
+    row = page.ours.set_index(["environment", "method", "model"]).loc[
+        ("ALFWorld", "thread", "qwen2.5-coder-1.5b")
+    ]
+    assert (row["n"], row["solved"], row["cut"]) == (24, 4, 9)
+
+
 def test_questions_of_two_kinds_are_added_up_only_where_all_methods_have_both():
     item = find_item("thread-v2", "figure-6")
     rows = select_rows(item, load_stored_rows())

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from thread_kit.analysis.cut import count_cut
-from thread_kit.analysis.paper_items import PaperItem
+from thread_kit.analysis.paper_items import MADE_HERE, PaperItem
 from thread_kit.analysis.published import find_type
 from thread_kit.analysis.records import TASK, list_records
 from thread_kit.analysis.statistics import wilson
@@ -129,7 +129,8 @@ def name_benchmark(row: Mapping[Any, Any]) -> str:
     """
     benchmark = find_benchmark(str(row["environment"]))
     name = benchmark.published or benchmark.name
-    return f"{name} (stand-in)" if benchmark.stands_in(row) else name
+    others = benchmark.stands_in(row) or row.get("split") == MADE_HERE
+    return f"{name} (stand-in)" if others else name
 
 
 def _list_columns(numbers: pd.DataFrame) -> list[Column]:

@@ -22,7 +22,7 @@ from thread_kit.analysis.ending_states import count_ending_states
 from thread_kit.analysis.figures import calls_figure
 from thread_kit.analysis.item_tables import make_our_table, name_benchmark
 from thread_kit.analysis.paper_items import PaperItem
-from thread_kit.analysis.records import list_records
+from thread_kit.analysis.records import TASK, list_records
 from thread_kit.analysis.statistics import calls, success
 from thread_kit.analysis.stored_rows import ERRORS
 from thread_kit.analysis.study_figures import rates_figure, states_figure, trials_figure
@@ -112,7 +112,9 @@ def _count_depths(rows: pd.DataFrame) -> dict[str, float]:
 
 
 def _rates(item: PaperItem, rows: pd.DataFrame) -> Outcome:
-    table = _sort(item, success(rows, ["environment", "method", "model"]))
+    names = list(map(name_benchmark, list_records(rows, *TASK)))
+    table = success(rows.assign(benchmark=names), ["benchmark", "method", "model"])
+    table = _sort(item, table.rename(columns={"benchmark": "environment"}))
     x = "model" if item.title == "Four models" else "method"
     return Outcome(table, rates_figure(table, item.title, x=x))
 
