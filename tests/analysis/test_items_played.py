@@ -55,6 +55,13 @@ def test_rows_of_another_executor_are_none_of_the_items():
     assert len(select_rows(find_item("thread-v2", "table-4"), rows)) == 2
 
 
+def test_rows_of_two_models_are_of_the_item_that_asks_for_two():
+    rows = make_rows(environment="alfworld", split="generated", method="adapt", game="heat-0")
+    rows["model"] = ["m", "m, planner n"]
+    assert list(select_rows(find_item("adapt", "figure-5"), rows)["model"]) == ["m"]
+    assert len(select_rows(find_item("adapt", "table-4"), rows)) == 2
+
+
 @pytest.mark.parametrize(
     ("paper", "item", "counts"),
     [

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from thread_kit.analysis.cut import count_cut
-from thread_kit.analysis.paper_items import MADE_HERE, PaperItem
+from thread_kit.analysis.paper_items import MADE_HERE, PAIRED, PLANNERS, PaperItem
 from thread_kit.analysis.published import find_type
 from thread_kit.analysis.records import TASK, list_records
 from thread_kit.analysis.statistics import wilson
@@ -48,7 +48,10 @@ among them: a model of one's own has no price. Depths count the main thread (`an
 
 
 def select_rows(item: PaperItem, frame: pd.DataFrame) -> pd.DataFrame:
-    """Of stored rows, those of the item: its benchmarks, split and methods."""
+    """Of stored rows, those of the item: its benchmarks, split and methods.
+
+    Those in which another model plans belong only to items that ask for one.
+    """
     wanted = {
         (own.name, split, method)
         for own in item.find_benchmarks()
@@ -56,7 +59,12 @@ def select_rows(item: PaperItem, frame: pd.DataFrame) -> pd.DataFrame:
         for method in item.find_methods(own)
     }
     keys = zip(frame["environment"], frame["split"], frame["method"], strict=True)
-    return frame[[key in wanted for key in keys]].reset_index(drop=True)
+    with_planner = PLANNERS in item.needs
+    mine = [
+        key in wanted and (with_planner or PAIRED not in model)
+        for key, model in zip(keys, frame["model"], strict=True)
+    ]
+    return frame[pd.Series(mine, frame.index, dtype=bool)].reset_index(drop=True)
 
 
 def make_published_table(item: PaperItem) -> pd.DataFrame:

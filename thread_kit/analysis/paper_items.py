@@ -40,6 +40,9 @@ MODEL_TEMPERATURE = 0.7
 EXECUTOR_ALONE, PLANNERS = "react-hybrid", "--planner-model"
 """ADaPT's executor as a method, and what `needs` says where another model plans."""
 
+PAIRED = ", planner "
+"""Between the names of a model and of the one that plans for it, in rows (`reproduce`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class PaperItem:

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from thread_kit.analysis.item_page import ItemPage, make_page
-from thread_kit.analysis.paper_items import PaperItem, find_item
+from thread_kit.analysis.paper_items import PAIRED, PaperItem, find_item
 from thread_kit.analysis.stored_rows import OWN, load_kit_rows, load_stored_rows, record_command
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.engines.by_prompt import EngineByPrompt
@@ -241,7 +241,7 @@ def _pair(
 ) -> Mapping[str, Engine | Loader]:
     """Each model with each planner; the models alone where there is none."""
     return {
-        f"{name}, planner {other}": partial(_load_pair, model, planner, benchmark)
+        f"{name}{PAIRED}{other}": partial(_load_pair, model, planner, benchmark)
         for name, model in models.items()
         for other, planner in planners.items()
     } or models
