@@ -72,7 +72,7 @@ def test_a_plan_adds_up():
 
 def test_a_method_that_nobody_played_is_counted_as_its_next_of_kin():
     own, measured = measure_tokens(PLAYED, "adapt", "textcraft")
-    kin, guessed = measure_tokens(PLAYED, "adapt-d2", "textcraft")
+    kin, guessed = measure_tokens(PLAYED, "adapt-atomic", "textcraft")
     assert (measured, guessed) == (True, False)
     assert own.equals(kin)
     assert not measure_tokens(PLAYED, "lats", "webshop")[1]

@@ -27,8 +27,7 @@ def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
     shares of 1 and whose tokens are medians of an episode, with `limit`, the calls that an episode
     had ("several" where rows had others), and `date`.
     """
-    tests = {name: benchmark.splits[0] for name, benchmark in BENCHMARKS.items()}
-    frame = frame[frame["split"] == frame["environment"].map(tests)]
+    frame = _keep_tests(frame)
     frame = frame.assign(benchmark=frame.apply(name_benchmark, axis=1))
     by = ["environment", "benchmark", "model", "method"]
     table = success(frame, by).join(
@@ -40,6 +39,12 @@ def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
         rank=table["environment"].map(places), place=table["model"].map(models)
     ).sort_values(["rank", "place", "rate"], ascending=[True, True, False], kind="stable")
     return table.loc[order.index].reset_index(drop=True)
+
+
+def _keep_tests(frame: pd.DataFrame) -> pd.DataFrame:
+    """Of each benchmark the rows of the split of the papers' numbers."""
+    tests = {name: benchmark.splits[0] for name, benchmark in BENCHMARKS.items()}
+    return frame[frame["split"] == frame["environment"].map(tests)]
 
 
 def _describe_group(rows: pd.DataFrame) -> pd.Series:
@@ -81,6 +86,7 @@ def fill_page(text: str, frame: pd.DataFrame) -> str:
     Each stands between `<!-- rows: MODEL -->` and `<!-- end -->`. Raises ValueError for a model of
     which there are no rows, or rows whose model has no table.
     """
+    frame = _keep_tests(frame)
     marks = re.compile(r"(?s)(<!-- rows: (.+?) -->\n).*?(<!-- end -->)")
     shown = {match[2] for match in marks.finditer(text)}
     if missing := shown ^ set(frame["model"]):
