@@ -163,7 +163,8 @@ def _failures(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     counted = table.rename_axis(columns=None).reset_index()
     for name, column in _count_episodes(rows, names).items():
         counted.insert(counted.columns.get_loc("method") + 1, name, counted["method"].map(column))
-    return Outcome(counted, failure_figure(table, RULES))
+    labels = {name: f"{name}, n = {n}" for name, n in names.value_counts().items()}
+    return Outcome(counted, failure_figure(table.rename(index=labels), RULES))
 
 
 def _count_episodes(rows: pd.DataFrame, names: pd.Series) -> dict[str, pd.Series]:
