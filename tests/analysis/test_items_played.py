@@ -209,7 +209,7 @@ def test_figures_of_failures_say_of_how_many_and_what_was_cut():
     table = page.ours.set_index("method")
     row = table.loc["react, qwen2.5-coder-1.5b, textcraft"]
     assert (row["n"], row["cut"]) == (40, 22)  # as data/results/README.md has it
-    assert "react, qwen2.5-coder-1.5b, textcraft, n = 40" in page.figure.data[0].x
+    assert "react<br>textcraft (40)" in page.figure.data[0].x
 
 
 def test_a_figure_of_rates_counts_what_was_cut_as_a_table_does():

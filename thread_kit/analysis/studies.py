@@ -152,9 +152,11 @@ def _failures(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     Together only where every method has the same tasks of both, since more tasks fail more often.
     """
     names = rows["method"] + ", " + rows["model"]
+    labels = rows["method"] + ("<br>" + rows["model"] if rows["model"].nunique() > 1 else "")
     counts = rows.groupby([names, "environment"])["task"].nunique().unstack(fill_value=0)
     if item.item != "figure-6" or len(counts.drop_duplicates()) > 1:
         names += ", " + rows["environment"]
+        labels += "<br>" + rows["environment"]
     episodes = dict(zip(rows["trace"], names, strict=True))
     reviews = pd.concat(
         [_load_reviews(Path(path), part) for path, part in rows.groupby("path")], ignore_index=True
@@ -163,8 +165,9 @@ def _failures(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     counted = table.rename_axis(columns=None).reset_index()
     for name, column in _count_episodes(rows, names).items():
         counted.insert(counted.columns.get_loc("method") + 1, name, counted["method"].map(column))
-    labels = {name: f"{name}, n = {n}" for name, n in names.value_counts().items()}
-    return Outcome(counted, failure_figure(table.rename(index=labels), RULES))
+    sizes = names.map(names.value_counts())
+    shown = dict(zip(names, labels + " (" + sizes.astype(str) + ")", strict=True))
+    return Outcome(counted, failure_figure(table.rename(index=shown), RULES))
 
 
 def _count_episodes(rows: pd.DataFrame, names: pd.Series) -> dict[str, pd.Series]:

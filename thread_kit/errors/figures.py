@@ -33,7 +33,10 @@ def count_failures(reviews: pd.DataFrame, episodes: Mapping[str, str]) -> pd.Dat
 
 
 def failure_figure(table: pd.DataFrame, reviewer: str) -> go.Figure:
-    """Figure 4 of THREAD paper: failures by method and type. table: of `count_failures`."""
+    """Figure 4 of THREAD paper: failures by method and type. table: of `count_failures`.
+
+    A name has a line for each part between commas, or breaks where it says so itself (`<br>`).
+    """
     figure = go.Figure()
     for place, kind in enumerate(table.columns):
         hover = f"%{{y}} of %{{x}}: {kind}<extra></extra>"
@@ -41,7 +44,8 @@ def failure_figure(table: pd.DataFrame, reviewer: str) -> go.Figure:
         add_bars(figure, place, str(kind), list(table.index), counts, hovertemplate=hover)
     dress(figure, f"Failed episodes by their first error (reviewer: {reviewer})")
     figure.update_layout(height=440, barmode="stack", showlegend=True)
-    lines = [str(name).replace(", ", ",<br>") for name in table.index]
+    names = map(str, table.index)
+    lines = [name if "<br>" in name else name.replace(", ", ",<br>") for name in names]
     figure.update_xaxes(showgrid=False, tickvals=list(table.index), ticktext=lines)
     most = int(table.sum(axis="columns").max())
     figure.update_yaxes(title="failed episodes", rangemode="tozero", dtick=1 if most < 8 else None)
