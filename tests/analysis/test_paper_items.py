@@ -26,6 +26,7 @@ COUNTS = {  # tables, figures and algorithms, as the papers number them
 }
 
 
+@pytest.mark.slow
 def test_every_item_holds_and_has_a_page():
     assert check_items(ROWS) == []
 
@@ -37,6 +38,7 @@ def test_every_number_that_a_paper_prints_above_a_table_or_figure_is_listed(pape
     assert listed == {f"{kind}-{number + 1}" for kind, most in kinds for number in range(most)}
 
 
+@pytest.mark.slow
 def test_a_wrong_list_is_found(monkeypatch):
     """A heading that is gone, an item that is missing, a row that nobody has played."""
     from dataclasses import replace
@@ -189,6 +191,7 @@ def test_a_saved_page_opens_without_a_network(tmp_path):
     assert all((tmp_path / link).exists() for link in links)
 
 
+@pytest.mark.slow
 def test_the_list_says_how_many_items_have_which_state():
     text = describe_items(ROWS)
     table = list_items(ROWS)

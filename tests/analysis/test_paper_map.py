@@ -16,6 +16,7 @@ from thread_kit.analysis.trials import success_by_trial
 from thread_kit.paths import resource
 
 
+@pytest.mark.slow
 def test_the_map_has_every_item_with_its_state_and_a_way_to_it():
     drawn = draw_map(load_stored_rows())
     html = drawn._repr_html_()
@@ -29,6 +30,7 @@ def test_the_map_has_every_item_with_its_state_and_a_way_to_it():
     assert sum(counted) == len(load_items())
 
 
+@pytest.mark.slow
 def test_links_of_shown_items_lead_to_files():
     items = draw_map(load_stored_rows()).items
     for where in items.loc[items["state"] == "shown", "where"]:

@@ -147,6 +147,7 @@ def test_the_commands_are_a_variable_of_the_main_thread_in_both_scopes():
 # Teachers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["test", "dev", "train"])
 def test_the_thread_teacher_solves_every_task_within_the_papers_budget(split):
     for task in tasks(split):
@@ -156,6 +157,7 @@ def test_the_thread_teacher_solves_every_task_within_the_papers_budget(split):
         assert episode.usage.calls <= 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["test", "dev", "train"])
 def test_the_react_teacher_solves_every_task_in_one_thread(split):
     for task in tasks(split):
@@ -239,6 +241,7 @@ def test_a_slip_changes_one_name_or_number():
     assert slip("> go to {place} =>", draw) == "> go to {place} =>"
 
 
+@pytest.mark.slow
 def test_nobody_is_taught_to_slip_and_the_way_back_is_taught(monkeypatch):
     monkeypatch.setattr(slips, "RATE", 0.3)
     wrong: list[Slips] = []
