@@ -69,6 +69,10 @@ def test_claims_stand_beside_rewards(frame):
     assert cut.tolist() == [1, 1]
 
 
+def test_where_nobody_judges_there_is_nothing_to_compare(frame):
+    assert compare_claims(frame.assign(claimed=None)).empty
+
+
 def test_the_figure_has_a_bar_for_each(frame):
     figure = claims_figure(frame)
     assert [list(trace.y) for trace in figure.data] == [[100, 0], [75, 50]]

@@ -13,6 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from thread_kit.analysis.cut import count_cut, describe_n
+from thread_kit.analysis.figures import interval_bars
 from thread_kit.analysis.statistics import success, wilson
 from thread_kit.envs.textcraft.env import tasks
 from thread_kit.views.palette import NEUTRAL, SERIES
@@ -51,10 +52,9 @@ def compare_claims(frame: pd.DataFrame, by: Sequence[str] = ("method", "model"))
     shares = groups[["claimed", "solved", "over", "under"]].mean()
     for column in ("claimed", "solved"):
         intervals = [wilson(int(group[column].sum()), len(group)) for _, group in groups]
-        for name, ends in zip(
-            ("high", "low"), reversed([*zip(*intervals, strict=True)]), strict=True
-        ):
-            shares.insert(shares.columns.get_loc(column) + 1, f"{column}, {name}", ends)
+        place = shares.columns.get_loc(column)
+        shares.insert(place + 1, f"{column}, low", [low for low, _ in intervals])
+        shares.insert(place + 2, f"{column}, high", [high for _, high in intervals])
     shares.insert(0, "n", groups.size())
     if "status" in frame:
         shares.insert(1, "cut", [count_cut(group)["cut"] for _, group in groups])
@@ -71,15 +71,18 @@ def claims_figure(frame: pd.DataFrame) -> go.Figure:
         ("solved", "the environment's reward", SERIES[1][0], ""),
     )
     for column, label, colour, pattern in looks:
+        rates = pd.DataFrame(
+            {
+                "rate": table[column],
+                "low": table[f"{column}, low"],
+                "high": table[f"{column}, high"],
+            }
+        )
         figure.add_trace(
             go.Bar(
                 x=names,
                 y=100 * table[column],
-                error_y={
-                    "array": 100 * (table[f"{column}, high"] - table[column]),
-                    "arrayminus": 100 * (table[column] - table[f"{column}, low"]),
-                    "symmetric": False,
-                },
+                error_y=interval_bars(rates),
                 name=label,
                 customdata=describe_n(table),
                 marker={"color": colour, "pattern": {"shape": pattern}, "line": {"width": 0}},

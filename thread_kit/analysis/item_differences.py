@@ -10,7 +10,7 @@ import pandas as pd
 
 from thread_kit.analysis.paper_items import MADE_HERE, PaperItem
 from thread_kit.analysis.published import find_type
-from thread_kit.analysis.records import TASK, list_records
+from thread_kit.analysis.records import TASK, list_records, read_setting
 from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.registry import find_benchmark
@@ -88,9 +88,8 @@ def _compare_settings(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     """Whether each method was played in all of the item's settings."""
     differences = []
     for name, value in (pair for setting in item.settings for pair in setting.items()):
-        known = rows[name] if name in rows else pd.Series(None, rows.index)
-        same = [(DEFAULTS[name] if pd.isna(one) else one) == value for one in known]
-        played = set(rows[same]["method"])
+        records = list_records(rows, "method", name)
+        played = {row["method"] for row in records if read_setting(row, name) == value}
         if lacking := [
             method
             for method in dict.fromkeys(rows["method"])
@@ -101,9 +100,6 @@ def _compare_settings(item: PaperItem, rows: pd.DataFrame) -> list[str]:
             )
     return differences
 
-
-DEFAULTS = {"products": 3, "nearest": False}
-"""Of settings: what a row that does not name them was played with."""
 
 NEAREST = ("stateflow", "alfchat")
 """Methods that take the nearest action by themselves, whatever the environment does."""

@@ -11,7 +11,7 @@ import pandas as pd
 from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.paper_items import MADE_HERE, PAIRED, PLANNERS, PaperItem
 from thread_kit.analysis.published import find_type
-from thread_kit.analysis.records import TASK, list_records
+from thread_kit.analysis.records import TASK, list_records, read_setting
 from thread_kit.analysis.statistics import wilson
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.envs.textcraft.env import tasks as textcraft_tasks
@@ -111,7 +111,7 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
     printed = set(zip(numbers["benchmark"], numbers["metric"], strict=True))
     rows = rows.assign(
         benchmark=rows["environment"].map(lambda name: find_benchmark(name).published),
-        shown=list(map(name_benchmark, list_records(rows, *TASK))),
+        shown=name_benchmarks(rows),
         group=list(map(_find_group, list_records(rows, *TASK, "hardness"))),
     )
     by = ["shown", "method", "model"]
@@ -130,11 +130,15 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values("method", key=lambda names: names.map(order), ignore_index=True)
 
 
-def name_benchmark(row: Mapping[Any, Any]) -> str:
-    """The papers' name of an episode's benchmark; it says so where other tasks stand in for theirs.
+def name_benchmarks(rows: pd.DataFrame) -> list[str]:
+    """The papers' name of each episode's benchmark; it says so where others stand in for theirs.
 
-    row: of a frame of results, with `environment` and what its task names.
+    rows: of a frame of results, with `environment` and what tasks name.
     """
+    return list(map(_name_benchmark, list_records(rows, *TASK)))
+
+
+def _name_benchmark(row: Mapping[Any, Any]) -> str:
     benchmark = find_benchmark(str(row["environment"]))
     name = benchmark.published or benchmark.name
     others = benchmark.stands_in(row) or row.get("split") == MADE_HERE
@@ -188,6 +192,5 @@ def _find_group(row: dict[str, Any]) -> str:
     if row["environment"] == "textcraft":
         return f"depth {textcraft_tasks(row['split'])[int(row['number'])].depth}"
     if row["environment"] == "webshop":
-        products = row.get("products")
-        return f"{3 if products is None or pd.isna(products) else int(products)} products"
+        return f"{int(read_setting(row, 'products'))} products"
     return str(row.get("hardness", "")).capitalize()

@@ -33,9 +33,8 @@ DEV = ("dev", "valid_seen")
 MADE_HERE = "generated"
 """The split of games that the kit makes, where those of a development split are not at hand."""
 
-MODEL_TEMPERATURE = 0.7
+TEMPERATURE = 0.7
 """At which `command` repeats runs; the papers do not say theirs."""
-
 
 EXECUTOR_ALONE, PLANNERS = "react-hybrid", "--planner-model"
 """ADaPT's executor as a method, and what `needs` says where another model plans."""
@@ -86,7 +85,7 @@ class PaperItem:
         if self.study:
             words.append("--model MODEL")
             words += ["--planner-model OTHER"] if PLANNERS in self.needs else []
-            words += [f"--temperature {MODEL_TEMPERATURE}"] if self.runs > 1 else []
+            words += [f"--temperature {TEMPERATURE}"] if self.runs > 1 else []
         return " ".join(words)
 
     def find_benchmarks(self) -> list[Benchmark]:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 TASK = ("environment", "split", "number", "game", "stays", "catalogue", "by_people", "products")
 """What tells of an episode's task which it is, on any benchmark."""
+
+
+DEFAULTS = {"products": 3, "nearest": False}
+"""Of settings: what a row that does not name them was played with."""
+
+
+def read_setting(row: Mapping[Any, Any], name: str) -> Any:
+    """The setting in which an episode was played."""
+    value = row.get(name)
+    return DEFAULTS[name] if value is None or pd.isna(value) else value
 
 
 def list_records(frame: pd.DataFrame, *columns: str) -> list[dict[Any, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from thread_kit.analysis.item_tables import name_benchmark
+from thread_kit.analysis.item_tables import name_benchmarks
 from thread_kit.analysis.page_forms import write_table
 from thread_kit.analysis.plan import load_throughput, make_plan
 from thread_kit.analysis.results_picture import draw_results
@@ -28,7 +28,7 @@ def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
     had ("several" where rows had others), and `date`.
     """
     frame = _keep_tests(frame)
-    frame = frame.assign(benchmark=frame.apply(name_benchmark, axis=1))
+    frame = frame.assign(benchmark=name_benchmarks(frame))
     by = ["environment", "benchmark", "model", "method"]
     table = success(frame, by).join(
         frame.groupby(by, sort=False).apply(_describe_group, include_groups=False), on=by

@@ -20,9 +20,9 @@ from thread_kit.analysis.cut import is_cut
 from thread_kit.analysis.depths import count_depths
 from thread_kit.analysis.ending_states import count_ending_states
 from thread_kit.analysis.figures import calls_figure
-from thread_kit.analysis.item_tables import make_our_table, name_benchmark
+from thread_kit.analysis.item_tables import make_our_table, name_benchmarks
 from thread_kit.analysis.paper_items import PaperItem
-from thread_kit.analysis.records import TASK, list_records
+from thread_kit.analysis.records import list_records
 from thread_kit.analysis.statistics import calls, success
 from thread_kit.analysis.stored_rows import ERRORS
 from thread_kit.analysis.study_figures import rates_figure, states_figure, trials_figure
@@ -70,10 +70,14 @@ def _runs(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     Without runs of the same tasks there is no error; without traces, no depth with what listens.
     """
     table = make_our_table(item, rows)
+    names = pd.Series(name_benchmarks(rows), rows.index)
     more = []
     for row in table.to_dict("records"):
-        mine = rows[(rows["method"] == row["method"]) & (rows["model"] == row["model"])]
-        mine = mine[mine.apply(name_benchmark, axis=1) == row["benchmark"]]
+        mine = rows[
+            (rows["method"] == row["method"])
+            & (rows["model"] == row["model"])
+            & (names == row["benchmark"])
+        ]
         rates = 100 * mine.groupby("seed")["solved"].mean()
         more.append(
             {"runs": len(rates), "standard error": float(rates.sem()), **_count_depths(mine)}
@@ -112,8 +116,8 @@ def _count_depths(rows: pd.DataFrame) -> dict[str, float]:
 
 
 def _rates(item: PaperItem, rows: pd.DataFrame) -> Outcome:
-    names = list(map(name_benchmark, list_records(rows, *TASK)))
-    table = success(rows.assign(benchmark=names), ["benchmark", "method", "model"])
+    named = rows.assign(benchmark=name_benchmarks(rows))
+    table = success(named, ["benchmark", "method", "model"])
     table = _sort(item, table.rename(columns={"benchmark": "environment"}))
     x = "model" if item.title == "Four models" else "method"
     return Outcome(table, rates_figure(table, item.title, x=x))

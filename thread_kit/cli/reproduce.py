@@ -135,13 +135,13 @@ def _play_all(options: argparse.Namespace, folder: Path) -> None:
     """
     for name in filter(is_own, options.model):
         import_object(name)  # no reason to leave every item out
-    from thread_kit.experiments.method_registry import method_slug
+    from thread_kit.experiments.reproduce import find_names
 
     with open_place(options) as executor:
         for item in _list_items(options):
             for benchmark in item.find_benchmarks() if item.study else ():
-                known = {benchmark.name, *item.methods, *map(method_slug, item.methods)}
-                chosen = [name for name in options.only if name in known]
+                known = (*item.methods, benchmark.name)
+                chosen = [name for name in find_names(item, options.only) if name in known]
                 only = [benchmark.name, *chosen]
                 if options.only and not chosen:
                     continue

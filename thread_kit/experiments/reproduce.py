@@ -73,7 +73,7 @@ def reproduce(
     if model is not None:
         models = _name_models(model, server)
         planners = _name_models(planner, server) if planner is not None else {}
-        only = _find_names(wanted, only)
+        only = find_names(wanted, only)
         command = _write_command(
             wanted, models, planners, only, tasks, split, temperature, rules, server
         )
@@ -172,7 +172,7 @@ def _name_file(
     return "-".join([*parts, *([f"t{temperature}"] if temperature else [])])
 
 
-def _find_names(item: PaperItem, only: Sequence[str]) -> list[str]:
+def find_names(item: PaperItem, only: Sequence[str]) -> list[str]:
     """Methods by their names in tables, where `only` has slugs ("plan-and-execute-by-type")."""
     names = {method_slug(method): method for method in item.methods}
     return [names.get(name, name) for name in only]
