@@ -25,6 +25,8 @@ NOTEBOOKS := $(shell ls -r $(wildcard notebooks/*.ipynb notebooks/exercises/*.ip
 MODULES := $(subst /,.,$(patsubst %.py,%,$(filter-out thread_kit/__%,$(wildcard thread_kit/*.py))) \
              $(patsubst %/__init__.py,%,$(wildcard thread_kit/*/__init__.py)))
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg --nbval-cell-timeout=600
+# No test of the library is a notebook, and nbval takes 1.4 s to load, in each of JOBS processes.
+PLAIN := -p no:nbval
 
 QUICK := not (model or browser or distill or alfworld or statistics or jail or slow)
 
@@ -50,12 +52,12 @@ lab: setup ## open JupyterLab on the first notebook
 
 test: $(VENV)/.extras ## run all tests, and every notebook against its stored outputs
 	@status=0; set -x; \
-	$(PY) -m pytest -n $(JOBS) --dist loadfile tests || status=1; \
+	$(PY) -m pytest -n $(JOBS) --dist loadfile $(PLAIN) tests || status=1; \
 	$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(NBVAL) $(NOTEBOOKS) || status=1; \
 	exit $$status
 
 test-quick: setup ## the tests that need no model, browser, game or jail: for those who work on the kit
-	$(PY) -m pytest -q -n $(JOBS) -m "$(QUICK)" tests
+	$(PY) -m pytest -q -n $(JOBS) $(PLAIN) -m "$(QUICK)" tests
 
 demo: setup ## run one episode with the embedded model and show its tree
 	@mkdir -p runs

@@ -24,7 +24,8 @@ from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.datacommons.questions import KINDS, MIDDLE
 from thread_kit.envs.datacommons.statistics import COUNTRY, OpenStatistics
 from thread_kit.envs.icu.env import IcuQA
-from thread_kit.envs.icu.questions import OF_PHENOTYPES, kinds_of
+from thread_kit.envs.icu.questions import KINDS as PATIENT_KINDS
+from thread_kit.envs.icu.questions import OF_PHENOTYPES
 from thread_kit.envs.icu.stays import load_stays, write_synthetic_stays
 from thread_kit.envs.qa.grading import is_right
 from thread_kit.envs.qa.kinds import SPLITS
@@ -32,7 +33,7 @@ from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.session.session import Session
 
 PLACES = {kind.name: number for number, kind in enumerate(KINDS)}
-PATIENTS = {kind.name: number for number, kind in enumerate(kinds_of(SyntheticStays(0)))}
+PATIENTS = {kind.name: number for number, kind in enumerate(PATIENT_KINDS + OF_PHENOTYPES)}
 
 
 def concluded(env):

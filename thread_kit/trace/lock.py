@@ -54,7 +54,7 @@ class LockedFile:
 
 
 def _open_locked(path: Path) -> int:
-    deadline = time.monotonic() + PATIENCE
+    deadline, collected = time.monotonic() + PATIENCE, False
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         try:
@@ -68,7 +68,9 @@ def _open_locked(path: Path) -> int:
         os.close(descriptor)
         if time.monotonic() > deadline:
             raise LockError(f"somebody else is writing to {path}")
-        gc.collect()  # a session that nobody holds any more holds its file until then
+        if not collected:
+            gc.collect()  # a session that nobody holds any more holds its file until then
+            collected = True
         time.sleep(PATIENCE / 20)
 
 
