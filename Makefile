@@ -26,7 +26,8 @@ MODULES := $(subst /,.,$(patsubst %.py,%,$(filter-out thread_kit/__%,$(wildcard 
              $(patsubst %/__init__.py,%,$(wildcard thread_kit/*/__init__.py)))
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg --nbval-cell-timeout=600
 # No test of the library is a notebook, and nbval takes 1.4 s to load, in each of JOBS processes.
-PLAIN := -p no:nbval
+# Files go to the processes in the order of tests/conftest.py, those that take longest first.
+PLAIN := -p no:nbval --no-loadscope-reorder
 
 QUICK := not (model or browser or distill or alfworld or statistics or jail or slow)
 

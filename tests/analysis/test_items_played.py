@@ -14,6 +14,7 @@ from thread_kit.analysis.item_states import State, find_state
 from thread_kit.analysis.item_tables import make_our_table, select_rows
 from thread_kit.analysis.paper_items import find_item, load_items
 from thread_kit.analysis.plan import list_parts
+from thread_kit.analysis.results_card import summarize_rows
 from thread_kit.analysis.stored_rows import load_stored_rows
 from thread_kit.analysis.studies import make_outcome
 from thread_kit.analysis.task_counts import count_tasks
@@ -60,6 +61,16 @@ def test_rows_of_two_models_are_of_the_item_that_asks_for_two():
     rows["model"] = ["m", "m, planner n"]
     assert list(select_rows(find_item("adapt", "figure-5"), rows)["model"]) == ["m"]
     assert len(select_rows(find_item("adapt", "table-4"), rows)) == 2
+
+
+def test_rows_that_were_sampled_are_of_runs_that_repeat():
+    """THREAD paper, Table 7; its other tables are greedy."""
+    rows = load_stored_rows()
+    sampled = rows[rows["temperature"] > 0]
+    assert set(sampled["model"]) == {"qwen2.5-coder-1.5b, temperature 0.7"}
+    for item, share in (("table-5", 0), ("figure-6", 0), ("table-7", len(sampled))):
+        assert len(select_rows(find_item("thread-v2", item), sampled)) == share
+    assert "temperature" not in "".join(summarize_rows(rows)["model"])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from thread_kit.analysis.cut import count_cut
-from thread_kit.analysis.paper_items import MADE_HERE, PAIRED, PLANNERS, PaperItem
+from thread_kit.analysis.paper_items import MADE_HERE, PAIRED, PLANNERS, SAMPLED, PaperItem
 from thread_kit.analysis.published import find_type
 from thread_kit.analysis.records import TASK, list_records, read_setting
 from thread_kit.analysis.statistics import wilson
@@ -50,7 +50,8 @@ among them: a model of one's own has no price. Depths count the main thread (`an
 def select_rows(item: PaperItem, frame: pd.DataFrame) -> pd.DataFrame:
     """Of stored rows, those of the item: its benchmarks, split and methods.
 
-    Those in which another model plans belong only to items that ask for one.
+    Those in which another model plans belong only to items that ask for one, those played at a
+    temperature only to items of runs that repeat.
     """
     wanted = {
         (own.name, split, method)
@@ -59,9 +60,10 @@ def select_rows(item: PaperItem, frame: pd.DataFrame) -> pd.DataFrame:
         for method in item.find_methods(own)
     }
     keys = zip(frame["environment"], frame["split"], frame["method"], strict=True)
-    with_planner = PLANNERS in item.needs
+    others = [PAIRED] if PLANNERS not in item.needs else []
+    others += [SAMPLED] if item.runs == 1 else []
     mine = [
-        key in wanted and (with_planner or PAIRED not in model)
+        key in wanted and not any(mark in model for mark in others)
         for key, model in zip(keys, frame["model"], strict=True)
     ]
     return frame[pd.Series(mine, frame.index, dtype=bool)].reset_index(drop=True)

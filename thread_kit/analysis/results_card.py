@@ -12,6 +12,7 @@ import pandas as pd
 
 from thread_kit.analysis.item_tables import name_benchmarks
 from thread_kit.analysis.page_forms import write_table
+from thread_kit.analysis.paper_items import SAMPLED
 from thread_kit.analysis.plan import load_throughput, make_plan
 from thread_kit.analysis.results_picture import draw_results
 from thread_kit.analysis.statistics import success
@@ -42,9 +43,10 @@ def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _keep_tests(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of each benchmark the rows of the split of the papers' numbers."""
+    """Of each benchmark the rows of the split of the papers' numbers, one greedy run of them."""
     tests = {name: benchmark.splits[0] for name, benchmark in BENCHMARKS.items()}
-    return frame[frame["split"] == frame["environment"].map(tests)]
+    of_tests = frame["split"] == frame["environment"].map(tests)
+    return frame[of_tests & ~frame["model"].str.contains(SAMPLED, regex=False)]
 
 
 def _describe_group(rows: pd.DataFrame) -> pd.Series:
