@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -143,6 +144,34 @@ def test_react_without_nearest_actions_is_not_statflows_react():
     ]
 
 
+@pytest.mark.parametrize(
+    ("paper", "item", "actions", "fits"),
+    [
+        ("stateflow", "table-10", 50, True),
+        ("stateflow", "table-10", None, False),
+        ("thread-v2", "table-1", 50, True),
+        ("thread-v2", "table-1", None, False),
+        ("adapt", "table-6", 50, False),
+        ("adapt", "table-6", None, True),
+    ],
+)
+def test_budgets_are_those_of_the_paper_of_the_item(paper, item, actions, fits):
+    """ReAct's on ALFWorld: StateFlow, appendix B.1; THREAD, Table 10; ADaPT, appendix A."""
+    item = find_item(paper, item)
+    method = next(name for name in item.methods if name.startswith("react"))
+    limits = json.dumps({"calls": None, "new_tokens": 800, "actions": actions})
+    common = {"environment": "alfworld", "split": "valid_unseen", "game": "pick-0"}
+    rows = make_rows(**common, method=method, limits=limits)
+    assert ("budgets other than the paper's" in list_differences(item, rows)) is not fits
+
+
+def test_an_episode_without_a_reward_counts_as_none():
+    item = find_item("adapt", "table-7")
+    rows = make_rows(4, environment="webshop", split="test", method="adapt", number=0)
+    table = make_our_table(item, rows.assign(reward=[1.0, 1.0, None, None]))
+    assert table.filter(like="score").iloc[0, 0] == 50
+
+
 def test_generated_games_stand_in_for_those_of_development():
     item = find_item("adapt", "figure-5")
     rows = make_rows(environment="alfworld", split="generated", method="adapt", game="heat-0")
@@ -171,7 +200,7 @@ def test_whether_tasks_stand_in_for_others_is_of_the_data_that_was_played(name, 
 def test_questions_about_the_papers_own_stays_can_be_a_reproduction():
     item = find_item("thread-v2", "table-6")
     row = {"environment": "icu", "split": "test", "weights": "Meta-Llama-3-8B.Q8_0.gguf"}
-    row |= {"budget": "{}", "stays": "mimic3-benchmarks (33798 stays)"}
+    row |= {"limits": '{"new_tokens": 1000}', "stays": "mimic3-benchmarks (33798 stays)"}
     rows = pd.concat([make_rows(160, **row, method=name) for name in item.methods])
     assert find_state(item, rows.reset_index(drop=True)).state == State.REPRODUCED
     others = rows.assign(stays="PhysioNet 2012 (3996 stays)").reset_index(drop=True)

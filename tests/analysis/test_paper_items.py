@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pandas as pd
@@ -14,6 +15,7 @@ from thread_kit.analysis.item_states import MEANINGS, State, find_place, find_st
 from thread_kit.analysis.item_tables import make_our_table, make_published_table, select_rows
 from thread_kit.analysis.paper_items import PAPER_NAMES, find_item, load_items
 from thread_kit.analysis.stored_rows import TAUGHT, load_commands, load_stored_rows
+from thread_kit.experiments.budgets import budget_of
 from thread_kit.paths import resource
 
 ROWS = load_stored_rows()
@@ -69,10 +71,12 @@ def official_run(**changed: object) -> pd.DataFrame:
     """All methods of THREAD's Table 2 on all its games, with weights that the paper used."""
     item = find_item("thread-v2", "table-2")
     row = {"environment": "alfworld", "split": "valid_unseen", "seed": 0, "model": "llama"}
-    row |= {"weights": "Meta-Llama-3-8B.Q8_0.gguf", "solved": True, "budget": "{}"} | changed
+    row |= {"weights": "Meta-Llama-3-8B.Q8_0.gguf", "solved": True}
+    tokens = {name: budget_of(name, "alfworld")["new_tokens"].value for name in item.methods}
+    limits = {name: json.dumps({"new_tokens": most}) for name, most in tokens.items()}
     return pd.DataFrame(
         [
-            {**row, "method": method, "task": str(task)}
+            {**row, "method": method, "task": str(task), "limits": limits[method], **changed}
             for method in item.methods
             for task in range(134)
         ]
@@ -89,7 +93,7 @@ def test_a_reproduction_has_the_papers_methods_tasks_and_weights():
         (official_run()[5:], "129 to 134 of 134 tasks"),
         (official_run()[134:], "without 'thread'"),
         (official_run(model=TAUGHT), "no examples"),
-        (official_run(budget='{"calls": "chosen"}'), "budgets other than the paper's"),
+        (official_run(limits='{"calls": 7}'), "budgets other than the paper's"),
         (official_run(prompt="x", game="pick_and_place_simple-x"), "earlier prompts of 'thread'"),
     ):
         state = find_state(item, rows)
@@ -168,7 +172,7 @@ def test_runs_have_a_standard_error_and_traces_a_third_count_of_depths(tmp_path)
 
     options = {"only": ["textcraft"], "tasks": 2, "temperature": 0.7, "progress": False}
     page = tk.reproduce("thread-v2", "table-7", {"o": shown_oracle()}, folder=tmp_path, **options)
-    row = page.ours[page.ours["model"] == "o"].iloc[0]
+    row = page.ours[page.ours["model"] == "o, temperature 0.7"].iloc[0]
     assert (row["runs"], row["n"], row["standard error"]) == (5, 10, 0)
     assert row["listening, average"] > row["average thread depth"]
     assert "Depths: the paper does not say how it counts" in page.markdown

@@ -60,10 +60,11 @@ def look_around(text: str) -> str:
 
 
 def test_each_limit_is_printed_once_and_says_where():
-    places = [(row["method"], row["benchmark"], row["unit"]) for row in ROWS]
+    places = [(row["method"], row["benchmark"], row["unit"], row["paper"]) for row in ROWS]
     assert len(set(places)) == len(places)
     units = {"calls", "new_tokens", "actions", "iterations", "trials", "turns", "d_max", "subtasks"}
-    assert {unit for _, _, unit in places} == units
+    assert {unit for _, _, unit, _ in places} == units
+    assert {paper for *_, paper in places} == {"", "stateflow", "thread"}
     for row in ROWS:
         assert re.fullmatch(r"[1-9]\d*|", row["value"]), row
         assert re.match(
@@ -157,6 +158,36 @@ def consumed():
                 for unit in (*OF_SESSION, "actions"):
                     read(method, benchmark.name, unit)
     return lines
+
+
+@pytest.mark.parametrize(
+    ("method", "paper", "unit", "value"),
+    [
+        ("react", "adapt", "actions", None),
+        ("react", "stateflow", "actions", 50),  # appendix B.1: rounds; thoughts are none
+        ("react", "stateflow", "iterations", 100),
+        ("react", "thread-v2", "actions", 50),  # Table 10: the environment's own maximum
+        ("react", "thread-v1", "iterations", 60),
+        ("adapt", "thread-v1", "actions", 50),
+        ("adapt-by-type", "adapt", "actions", None),
+    ],
+)
+def test_a_paper_can_give_anothers_method_another_budget(method, paper, unit, value):
+    assert budget_of(method, "alfworld-heat", paper)[unit].value == value
+
+
+@pytest.mark.parametrize(("paper", "rounds"), [("stateflow", 50), ("adapt", 60)])
+def test_react_has_the_rounds_of_the_paper_in_whose_tables_it_stands(tmp_path, paper, rounds):
+    """StateFlow paper, appendix B.1: 50 rounds; ADaPT paper, appendix A: 60 iterations."""
+    iterations = budget_of("react", "alfworld", paper)["iterations"].value
+    react = load_method("react", "alfworld-heat", iterations=iterations)
+    given = {"methods": [react], "environment": Yard, "tasks": [{}]}
+    models = {"oracle": ScriptedEngine(["> look =>"] * 99)}
+    played = suite(tmp_path / "r.jsonl", **given, models=models, options={}, paper=paper)
+    (row,) = played.run(progress=False)
+    assert row["actions"] == rounds
+    assert row["out_of_actions"] is (rounds == 50)
+    assert "chosen" not in row["budget"].values()
 
 
 def test_every_line_is_read_and_no_method_lacks_one(consumed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -14,7 +15,7 @@ from thread_kit.analysis.records import TASK, list_records, read_setting
 from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.registry import find_benchmark
-from thread_kit.experiments.budgets import CHOSEN
+from thread_kit.experiments.budgets import CHOSEN, budget_of, sources_of
 from thread_kit.experiments.job import hash_prompts
 from thread_kit.experiments.method_registry import load_method
 
@@ -119,6 +120,21 @@ def _compare_models(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     return differences
 
 
+def _list_limits(rows: pd.DataFrame) -> set[tuple[str, str, str]]:
+    """Of rows the methods, benchmarks and limits (JSON; "" where a row does not tell them)."""
+    if "limits" not in rows:
+        return {(row.method, row.environment, "") for row in rows.itertuples()}
+    limits = rows["limits"].fillna("")
+    return set(zip(rows["method"], rows["environment"], limits, strict=True))
+
+
+def _has_budget(item: PaperItem, method: str, benchmark: str, limits: str) -> bool:
+    """Whether these are the method's limits in the tables of the item's paper."""
+    used = json.loads(limits) if limits else {}
+    sources = sources_of(used, budget_of(method, benchmark, item.paper))
+    return bool(used) and CHOSEN not in sources.values()
+
+
 def _same_weights(file: str, checkpoints: set[str]) -> bool:
     """Whether a GGUF file is of one of these checkpoints, or a server's model is called so."""
     if file in checkpoints:
@@ -134,8 +150,7 @@ def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     """Whether rows were played with the papers' budgets, and the prompts that the kit has now."""
     rows = rows[rows["model"] != TAUGHT]
     differences = []
-    budgets = rows["budget"].fillna(CHOSEN) if "budget" in rows else pd.Series(CHOSEN, rows.index)
-    if budgets.str.contains(CHOSEN).any():
+    if not all(_has_budget(item, *row) for row in _list_limits(rows)):
         differences.append("budgets other than the paper's")
     if "prompt" in rows:
         games = rows["game"] if "game" in rows else pd.Series("", rows.index)

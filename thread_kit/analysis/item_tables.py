@@ -25,15 +25,23 @@ class Column(NamedTuple):
     metric: str
 
 
-def _mean(name: str, scale: float = 1) -> Callable[[pd.DataFrame], float]:
-    return lambda rows: scale * float(pd.to_numeric(rows[name]).mean())
+def _mean(
+    name: str, scale: float = 1, *, missing: float | None = None
+) -> Callable[[pd.DataFrame], float]:
+    """missing: what an episode without one counts as; by default it is left out."""
+
+    def measure(rows: pd.DataFrame) -> float:
+        values = pd.to_numeric(rows[name])
+        return scale * float((values if missing is None else values.fillna(missing)).mean())
+
+    return measure
 
 
 MEASURES: dict[str, Callable[[pd.DataFrame], float]] = {
     "success rate": _mean("solved", 100),
     "accuracy": _mean("solved", 100),
-    "score": _mean("reward", 100),
-    "reward": _mean("reward"),
+    "score": _mean("reward", 100, missing=0),
+    "reward": _mean("reward", missing=0),
     "turns": _mean("turns"),
     "error rate": _mean("error_rate", 100),
     "prompt tokens": _mean("prompt_tokens"),

@@ -37,19 +37,21 @@ Budget = Mapping[str, Limit]
 """By unit: calls, actions, turns, iterations, trials, d_max, subtasks; new_tokens a call."""
 
 
-def budget_of(method: str, benchmark: str) -> dict[str, Limit]:
+def budget_of(method: str, benchmark: str, paper: str = "") -> dict[str, Limit]:
     """The budget of a method on a benchmark; a variant ("adapt-atomic") has its method's.
 
     benchmark: its name, or that of few-shot prompts ("alfworld-heat"). Empty for a benchmark that
-    the table has not: a session's own defaults hold there.
+    the table has not: a session's own defaults hold there. paper: in whose tables ("stateflow",
+    "thread-v2"), where it gives another one's method a budget of its own; "" is the method's paper.
     """
     table = _read()
     name = method.partition(",")[0].replace(" ", "-")
-    while (any_method := table.get(("*", benchmark))) is None and "-" in benchmark:
+    while (any_method := table.get(("*", benchmark, ""))) is None and "-" in benchmark:
         benchmark = benchmark.rpartition("-")[0]
-    while (name, benchmark) not in table and "-" in name:
+    while (name, benchmark, "") not in table and "-" in name:
         name = name.rpartition("-")[0]
-    return {**(any_method or {}), **table.get((name, benchmark), {})}
+    there = table.get((name, benchmark, paper.partition("-")[0]), {})
+    return {**(any_method or {}), **table.get((name, benchmark, ""), {}), **there}
 
 
 def own_limit(method: str, benchmark: Benchmark, unit: str) -> int:
@@ -77,13 +79,13 @@ def own_limit(method: str, benchmark: Benchmark, unit: str) -> int:
 
 
 @cache
-def _read() -> dict[tuple[str, str], dict[str, Limit]]:
-    table: dict[tuple[str, str], dict[str, Limit]] = {}
+def _read() -> dict[tuple[str, str, str], dict[str, Limit]]:
+    table: dict[tuple[str, str, str], dict[str, Limit]] = {}
     with resource("data/budgets.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             limit = Limit(int(row["value"]) if row["value"] else None, row["source"])
-            name = row["method"].replace(" ", "-")
-            table.setdefault((name, row["benchmark"]), {})[row["unit"]] = limit
+            key = row["method"].replace(" ", "-"), row["benchmark"], row["paper"]
+            table.setdefault(key, {})[row["unit"]] = limit
     return table
 
 

@@ -39,6 +39,7 @@ class Job:
 
     environment(**task) makes the environment of an episode.
     options: what was chosen instead of the budget of the method's paper, and sampling.
+    paper: in whose tables the method has its budget (`budget_of`).
     done: the keys of the episodes that need not be played again.
     earlier: rows of the same episode that go on where smaller budgets ended them.
     traces: the folder for them, or None.
@@ -51,6 +52,7 @@ class Job:
     task: Mapping[str, Any]
     seed: int
     options: Mapping[str, Any]
+    paper: str = ""
     done: Collection[Key] = ()
     earlier: Sequence[dict[str, Any]] = ()
     traces: Path | None = None
@@ -116,7 +118,7 @@ class RunningJob:
         self._close_env()
         self._env = job.environment(**job.task)
         own = self._env.max_actions if isinstance(self._env, CountsActions) else None
-        budget = budget_of(job.method.name, self._env.name)
+        budget = budget_of(job.method.name, self._env.name, job.paper)
         if "max_actions" in job.task:  # chosen for this task
             budget.pop("actions", None)
         options = apply_budget(budget, self._env, job.options)
@@ -133,7 +135,8 @@ class RunningJob:
 
     def _sources(self) -> dict[str, str]:
         name = self._run.episode.header.get("environment") if self._run else None
-        return sources_of(self._limits, budget_of(self.job.method.name, name or ""))
+        budget = budget_of(self.job.method.name, name or "", self.job.paper)
+        return sources_of(self._limits, budget)
 
     def __iter__(self) -> Iterator[Event]:
         return self

@@ -166,23 +166,30 @@ def has_trials(name: str) -> bool:
     return "reflexion" in name or name == "try again" or name.startswith("try-again")
 
 
-def _with_trials(method: SessionMethod, trials: int) -> SessionMethod:
-    """The method with another number of trials; raises ValueError where it makes only one."""
+def _with_budget(method: SessionMethod, unit: str, number: int) -> SessionMethod:
+    """The method with another number of trials or iterations; raises ValueError if it has none."""
     program = method.fixed.get("program")
-    if trials < 1 or not isinstance(program, partial) or "trials" not in program.keywords:
-        raise ValueError(f"{method.name!r} cannot have {trials} trials; Reflexion can, 1 or more")
-    return replace(method, fixed={**method.fixed, "program": partial(program, trials=trials)})
+    if number < 1 or not isinstance(program, partial) or unit not in program.keywords:
+        other = {"trials": "Reflexion", "iterations": "ReAct"}[unit]
+        raise ValueError(f"{method.name!r} cannot have {number} {unit}; {other} can, 1 or more")
+    return replace(method, fixed={**method.fixed, "program": partial(program, **{unit: number})})
 
 
 def load_method(
-    name: str, benchmark: str | Benchmark, *, taught: bool = False, trials: int | None = None
+    name: str,
+    benchmark: str | Benchmark,
+    *,
+    taught: bool = False,
+    trials: int | None = None,
+    iterations: int | None = None,
 ) -> SessionMethod:
     """A method with its prompts for a benchmark; with none if the model was taught the method.
 
     name: as in tables, or its slug ("thread-no-variables").
     benchmark: its record; or its name, or that of the few-shot prompts of one of its task types
         ("alfworld-heat", see `Env.examples`).
-    trials: of Reflexion and Try Again; None takes those of their papers.
+    trials: of Reflexion and Try Again. iterations: of ReAct and the methods with executors. None
+        takes those of their papers.
     Raises ValueError for an unknown name, or where a benchmark lacks what the method needs;
     FileNotFoundError for a prompt that nobody has written.
     """
@@ -204,4 +211,6 @@ def load_method(
     method = (
         build(benchmark, examples, without=left_out) if left_out else build(benchmark, examples)
     )
-    return method if trials is None else _with_trials(method, trials)
+    for unit, number in (("trials", trials), ("iterations", iterations)):
+        method = method if number is None else _with_budget(method, unit, number)
+    return method

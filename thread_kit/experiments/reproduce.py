@@ -25,7 +25,7 @@ from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model, name_model
 from thread_kit.engines.server import ServerEngine
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
-from thread_kit.experiments.budgets import budget_of
+from thread_kit.experiments.budgets import Limit, budget_of
 from thread_kit.experiments.method import Method, PerTaskMethod
 from thread_kit.experiments.method_builders import load_planners
 from thread_kit.experiments.method_registry import has_trials, load_method, method_slug
@@ -158,6 +158,7 @@ def _make_suites(
             traces=True,
             known=load_kit_rows(benchmark.name),
             options={"temperature": temperature},
+            paper=item.paper,
         )
 
 
@@ -169,7 +170,17 @@ def _name_file(
     own = dict.fromkeys([*settings, *(rule for rule in rules if rule in benchmark.rules)])
     parts = [benchmark.name, *own]
     parts += [item.study] if item.study == TRIALS else []
+    methods = item.find_methods(benchmark)
+    if any(_find_other_budget(item, method, benchmark) for method in methods):
+        parts.append(item.paper.partition("-")[0])
     return "-".join([*parts, *([f"t{temperature}"] if temperature else [])])
+
+
+def _find_other_budget(item: PaperItem, method: str, benchmark: Benchmark) -> dict[str, Limit]:
+    """What the item's paper gives another paper's method that is not the method's own budget."""
+    own = budget_of(method, benchmark.name)
+    there = budget_of(method, benchmark.name, item.paper)
+    return {unit: limit for unit, limit in there.items() if limit != own.get(unit)}
 
 
 def find_names(item: PaperItem, only: Sequence[str]) -> list[str]:
@@ -220,10 +231,12 @@ def _load_methods(
     env.close()
     methods: list[Method] = []
     for name in (known for known in item.find_methods(benchmark) if not only or known in only):
-        # Figure 6 of StateFlow paper gives all of its methods as many trials.
-        many = item.study == TRIALS and has_trials(name)
-        most = budget_of("stateflow+reflexion", benchmark.name)["trials"].value if many else None
-        make = partial(load_method, name, trials=most)
+        trials = iterations = None
+        if item.study == TRIALS and has_trials(name):  # StateFlow, Figure 6: as many for all
+            trials = budget_of("stateflow+reflexion", benchmark.name)["trials"].value
+        if "iterations" in (there := _find_other_budget(item, name, benchmark)):
+            iterations = there["iterations"].value
+        make = partial(load_method, name, trials=trials, iterations=iterations)
         try:
             make(examples)
         except (ValueError, FileNotFoundError):  # another benchmark's, or without a prompt here

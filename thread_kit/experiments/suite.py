@@ -51,6 +51,7 @@ class Suite:
     options: for every method (`calls`, `new_tokens`, `temperature` ...). Where they say nothing of
         `calls`, `new_tokens` and the environment's `actions`, a method has the budget of its paper
         (`experiments/budgets.py`). Each row has its limits, and where they are from.
+    paper: in whose tables, where it gives another paper's method a budget of its own (`budget_of`).
 
     Raises ValueError for an empty or a double part.
     """
@@ -67,8 +68,9 @@ class Suite:
         traces: bool = False,
         known: Iterable[dict[str, Any]] = (),
         options: Mapping[str, Any] | None = None,
+        paper: str = "",
     ) -> None:
-        self.path = Path(path)
+        self.path, self.paper = Path(path), paper
         self.methods, self.models = list(methods), dict(models)
         self.environment, self.tasks, self.seeds = environment, list(tasks), list(seeds)
         self.options = dict(options or {})
@@ -190,6 +192,7 @@ class Suite:
                     task,
                     seed,
                     self.options,
+                    self.paper,
                     frozenset(by_job[method.name, model, canonical(task), seed]),
                     earlier_by_job[method.name, model, canonical(task), seed],
                     self._traces,
