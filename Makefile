@@ -53,7 +53,7 @@ lab: setup ## open JupyterLab on the first notebook
 
 test: $(VENV)/.extras ## run all tests, and every notebook against its stored outputs
 	@status=0; set -x; \
-	$(PY) -m pytest -n $(JOBS) --dist loadfile $(PLAIN) tests || status=1; \
+	$(PY) -m pytest -n $(JOBS) $(PLAIN) --dist loadfile tests || status=1; \
 	$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(NBVAL) $(NOTEBOOKS) || status=1; \
 	exit $$status
 
