@@ -22,7 +22,7 @@ from thread_kit.paths import resource
 
 
 def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a benchmark, model and method, the best of each first.
+    """A row a benchmark, model and method, the best of each first; of two alike, that of more.
 
     Of each benchmark those of the split of the papers' numbers. As `success`, whose rates are
     shares of 1 and whose tokens are medians of an episode, with `limit`, the calls that an episode
@@ -38,7 +38,9 @@ def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
     models = {name: place for place, name in enumerate(dict.fromkeys(frame["model"]))}
     order = table.assign(
         rank=table["environment"].map(places), place=table["model"].map(models)
-    ).sort_values(["rank", "place", "rate"], ascending=[True, True, False], kind="stable")
+    ).sort_values(
+        ["rank", "place", "rate", "n"], ascending=[True, True, False, False], kind="stable"
+    )
     return table.loc[order.index].reset_index(drop=True)
 
 
