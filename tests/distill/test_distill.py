@@ -644,10 +644,10 @@ def test_training_lowers_the_loss_and_an_interrupted_run_goes_on(
 
     monkeypatch.setattr(train, "SAVE_EVERY", 2)
     recipe = train.Recipe(batch=300)
-    plan = train.batches(some_examples, recipe)[:2] * 3
+    plan = train.batches(some_examples, recipe)[:2] * 2
     whole = list(train.steps(fresh(), plan, tmp_path / "whole", recipe))
-    assert [line["step"] for line in whole] == [1, 2, 3, 4, 5, 6]
-    assert whole[4]["loss"] < whole[0]["loss"]  # the same batch, seen before
+    assert [line["step"] for line in whole] == [1, 2, 3, 4]
+    assert whole[2]["loss"] < whole[0]["loss"]  # the same batch, seen before
 
     begun = train.steps(fresh(), plan, tmp_path / "parts", recipe)
     assert [next(begun) for _ in range(3)] == whole[:3]

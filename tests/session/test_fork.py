@@ -74,8 +74,8 @@ def test_an_unchanged_fork_is_the_episode_wherever_it_is_made(seed, futures, dat
     token = None
     if isinstance(event, GeneratedSpan):
         token = data.draw(st.none() | st.integers(0, len(event.span)))
-    if isinstance(event, Ended) and event.status is episode.status is Status.OUT_OF_CALLS:
-        return
+    if isinstance(event, Ended | Closed) and event.status is episode.status is Status.OUT_OF_CALLS:
+        return  # a fork of how an episode broke off goes on where it did
     fork = session.fork(at, token=token)
     again = fork.run(progress=False)
     assert same(again, episode, futures)
@@ -87,7 +87,7 @@ def test_an_unchanged_fork_is_the_episode_wherever_it_is_made(seed, futures, dat
     }
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000), st.booleans(), st.data())
 def test_a_fork_of_a_changed_fork_repeats_the_change(seed, futures, data):
     session = play(seed, futures)
