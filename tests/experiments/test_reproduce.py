@@ -131,7 +131,7 @@ def scheduler():
     """The address of a Dask cluster of two worker processes."""
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "host": "127.0.0.1"}
-    with distributed.LocalCluster(**options, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(**options, dashboard_address="127.0.0.1:0") as cluster:
         yield cluster.scheduler_address.replace("tcp://", "dask://")
 
 

@@ -459,7 +459,7 @@ def dask():
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 2, "threads_per_worker": 2, "processes": True, "host": "127.0.0.1"}
     with (
-        distributed.LocalCluster(**options, dashboard_address=None) as cluster,
+        distributed.LocalCluster(**options, dashboard_address="127.0.0.1:0") as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client.get_executor()
