@@ -335,8 +335,8 @@ def test_make_test_runs_both_halves_and_fails_if_either_fails(checkout, fails):
     done = checkout.make("test", FAILS=fails, JOBS="2")
     assert f"[] {EXTRAS}" in checkout.log.read_text().splitlines()
     tests, notebooks = checkout.log.read_text().splitlines()[-2:]
-    assert tests.startswith("[] -m pytest -n 2 -p no:nbval ")
-    assert tests.endswith(" --dist loadfile tests")
+    plain = "-p no:nbval --no-loadscope-reorder"
+    assert tests == f"[] -m pytest -n 2 {plain} --dist loadfile tests"
     assert "--nbval --" in notebooks
     assert notebooks.split()[-3:] == [
         f"notebooks/{name}.ipynb" for name in ("09_c", "02_b", "01_a")
@@ -348,7 +348,8 @@ def test_make_test_runs_both_halves_and_fails_if_either_fails(checkout, fails):
 def test_unless_told_otherwise_as_many_tests_run_side_by_side_as_fit(checkout):
     """Of the memory that is free, which another process may take meanwhile, that is the most."""
     asked = next(line for line in checkout.asked("test") if " --dist loadfile tests" in line)
-    found = re.fullmatch(r"\[\] -m pytest -n ([1-4]) .*--dist loadfile tests", asked)
+    plain = "-p no:nbval --no-loadscope-reorder"
+    found = re.fullmatch(rf"\[\] -m pytest -n ([1-4]) {plain} --dist loadfile tests", asked)
     assert found, asked
     assert int(found[1]) <= 2 * len(own_cores())
 

@@ -80,7 +80,7 @@ def test_an_episode_that_occurs_twice_is_refused():
             function(twice)
 
 
-@settings(deadline=None, max_examples=8)  # a bootstrap each
+@settings(deadline=None, max_examples=20)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=8))
 def test_the_other_way_round_is_the_same_with_the_other_sign(pairs):
     a, b = (list(rewards) for rewards in zip(*pairs, strict=True))

@@ -120,21 +120,6 @@ def _compare_models(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     return differences
 
 
-def _list_limits(rows: pd.DataFrame) -> set[tuple[str, str, str]]:
-    """Of rows the methods, benchmarks and limits (JSON; "" where a row does not tell them)."""
-    if "limits" not in rows:
-        return {(row.method, row.environment, "") for row in rows.itertuples()}
-    limits = rows["limits"].fillna("")
-    return set(zip(rows["method"], rows["environment"], limits, strict=True))
-
-
-def _has_budget(item: PaperItem, method: str, benchmark: str, limits: str) -> bool:
-    """Whether these are the method's limits in the tables of the item's paper."""
-    used = json.loads(limits) if limits else {}
-    sources = sources_of(used, budget_of(method, benchmark, item.paper))
-    return bool(used) and CHOSEN not in sources.values()
-
-
 def _same_weights(file: str, checkpoints: set[str]) -> bool:
     """Whether a GGUF file is of one of these checkpoints, or a server's model is called so."""
     if file in checkpoints:
@@ -150,7 +135,9 @@ def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     """Whether rows were played with the papers' budgets, and the prompts that the kit has now."""
     rows = rows[rows["model"] != TAUGHT]
     differences = []
-    if not all(_has_budget(item, *row) for row in _list_limits(rows)):
+    limits = rows["limits"].fillna("") if "limits" in rows else [""] * len(rows)
+    played = set(zip(rows["method"], rows["environment"], limits, strict=True))
+    if not all(_has_budget(item, *play) for play in played):
         differences.append("budgets other than the paper's")
     if "prompt" in rows:
         games = rows["game"] if "game" in rows else pd.Series("", rows.index)
@@ -162,6 +149,13 @@ def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
         if earlier:
             differences.append(f"earlier prompts of {_quote(earlier)}")
     return differences
+
+
+def _has_budget(item: PaperItem, method: str, benchmark: str, limits: str) -> bool:
+    """Whether these limits (JSON; "" where a row does not tell them) are those of the paper."""
+    used = json.loads(limits) if limits else {}
+    sources = sources_of(used, budget_of(method, benchmark, item.paper))
+    return bool(used) and CHOSEN not in sources.values()
 
 
 def can_load(method: str, benchmark: str) -> bool:

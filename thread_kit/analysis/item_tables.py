@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from thread_kit.analysis.cut import count_cut
-from thread_kit.analysis.paper_items import MADE_HERE, PAIRED, PLANNERS, SAMPLED, PaperItem
+from thread_kit.analysis.paper_items import MADE_HERE, PAIRED, PLANNERS, PaperItem
 from thread_kit.analysis.published import find_type
-from thread_kit.analysis.records import TASK, list_records, read_setting
+from thread_kit.analysis.records import TASK, is_sampled, list_records, read_setting
 from thread_kit.analysis.statistics import wilson
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.envs.textcraft.env import tasks as textcraft_tasks
@@ -25,23 +25,20 @@ class Column(NamedTuple):
     metric: str
 
 
-def _mean(
-    name: str, scale: float = 1, *, missing: float | None = None
-) -> Callable[[pd.DataFrame], float]:
-    """missing: what an episode without one counts as; by default it is left out."""
+def _mean(name: str, scale: float = 1) -> Callable[[pd.DataFrame], float]:
+    return lambda rows: scale * float(pd.to_numeric(rows[name]).mean())
 
-    def measure(rows: pd.DataFrame) -> float:
-        values = pd.to_numeric(rows[name])
-        return scale * float((values if missing is None else values.fillna(missing)).mean())
 
-    return measure
+def _mean_reward(rows: pd.DataFrame) -> float:
+    """An episode without a reward has earned none, as in `scores.score`."""
+    return float(pd.to_numeric(rows["reward"]).fillna(0).mean())
 
 
 MEASURES: dict[str, Callable[[pd.DataFrame], float]] = {
     "success rate": _mean("solved", 100),
     "accuracy": _mean("solved", 100),
-    "score": _mean("reward", 100, missing=0),
-    "reward": _mean("reward", missing=0),
+    "score": lambda rows: 100 * _mean_reward(rows),
+    "reward": _mean_reward,
     "turns": _mean("turns"),
     "error rate": _mean("error_rate", 100),
     "prompt tokens": _mean("prompt_tokens"),
@@ -68,13 +65,15 @@ def select_rows(item: PaperItem, frame: pd.DataFrame) -> pd.DataFrame:
         for method in item.find_methods(own)
     }
     keys = zip(frame["environment"], frame["split"], frame["method"], strict=True)
-    others = [PAIRED] if PLANNERS not in item.needs else []
-    others += [SAMPLED] if item.runs == 1 else []
-    mine = [
-        key in wanted and not any(mark in model for mark in others)
+    with_planner = PLANNERS in item.needs
+    wanted_here = [
+        key in wanted and (with_planner or PAIRED not in model)
         for key, model in zip(keys, frame["model"], strict=True)
     ]
-    return frame[pd.Series(mine, frame.index, dtype=bool)].reset_index(drop=True)
+    mine = pd.Series(wanted_here, frame.index, dtype=bool)
+    if item.runs == 1:
+        mine &= ~is_sampled(frame)
+    return frame[mine].reset_index(drop=True)
 
 
 def make_published_table(item: PaperItem) -> pd.DataFrame:

@@ -42,9 +42,6 @@ EXECUTOR_ALONE, PLANNERS = "react-hybrid", "--planner-model"
 PAIRED = ", planner "
 """Between the names of a model and of the one that plans for it, in rows (`reproduce`)."""
 
-SAMPLED = ", temperature "
-"""Behind the name of a model whose tokens were not the likeliest ones (`load_stored_rows`)."""
-
 
 @dataclass(frozen=True, slots=True)
 class PaperItem:

@@ -24,3 +24,10 @@ def read_setting(row: Mapping[Any, Any], name: str) -> Any:
 def list_records(frame: pd.DataFrame, *columns: str) -> list[dict[Any, Any]]:
     """A dictionary a row, with those of the columns that the frame has."""
     return frame[[name for name in columns if name in frame]].to_dict("records")
+
+
+def is_sampled(frame: pd.DataFrame) -> pd.Series:
+    """Of each episode whether it was played at a temperature, and so not greedily."""
+    if "temperature" not in frame:
+        return pd.Series(False, frame.index)
+    return pd.to_numeric(frame["temperature"]) > 0

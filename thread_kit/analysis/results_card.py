@@ -12,8 +12,8 @@ import pandas as pd
 
 from thread_kit.analysis.item_tables import name_benchmarks
 from thread_kit.analysis.page_forms import write_table
-from thread_kit.analysis.paper_items import SAMPLED
 from thread_kit.analysis.plan import load_throughput, make_plan
+from thread_kit.analysis.records import is_sampled
 from thread_kit.analysis.results_picture import draw_results
 from thread_kit.analysis.statistics import success
 from thread_kit.analysis.stored_rows import load_stored_rows
@@ -48,7 +48,7 @@ def _keep_tests(frame: pd.DataFrame) -> pd.DataFrame:
     """Of each benchmark the rows of the split of the papers' numbers, one greedy run of them."""
     tests = {name: benchmark.splits[0] for name, benchmark in BENCHMARKS.items()}
     of_tests = frame["split"] == frame["environment"].map(tests)
-    return frame[of_tests & ~frame["model"].str.contains(SAMPLED, regex=False)]
+    return frame[of_tests & ~is_sampled(frame)]
 
 
 def _describe_group(rows: pd.DataFrame) -> pd.Series:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from thread_kit.analysis.paper_items import SAMPLED
+from thread_kit.analysis.records import is_sampled
 from thread_kit.analysis.statistics import EPISODE
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.results_file import canonical
@@ -83,8 +83,8 @@ def _load_suite(path: Path) -> pd.DataFrame:
     frame = results.frame.drop_duplicates([*EPISODE, "environment"], keep="last")
     engines = [row["engine"] or {} for row in results]
     names = [engine.get("file") or engine.get("name") for engine in engines]  # a server has no file
-    sampled = frame["temperature"] > 0
-    frame.loc[sampled, "model"] += SAMPLED + frame.loc[sampled, "temperature"].astype(str)
+    sampled = is_sampled(frame)  # other runs than the greedy ones: a name of their own
+    frame.loc[sampled, "model"] += ", temperature " + frame["temperature"].astype(str)
     return _describe(frame.assign(weights=pd.Series(names)), path)
 
 

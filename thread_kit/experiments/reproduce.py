@@ -28,7 +28,7 @@ from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.budgets import Limit, budget_of
 from thread_kit.experiments.method import Method, PerTaskMethod
 from thread_kit.experiments.method_builders import load_planners
-from thread_kit.experiments.method_registry import has_trials, load_method, method_slug
+from thread_kit.experiments.method_registry import load_method, method_slug
 from thread_kit.experiments.suite import Suite
 
 TRIALS = "trials"
@@ -231,12 +231,9 @@ def _load_methods(
     env.close()
     methods: list[Method] = []
     for name in (known for known in item.find_methods(benchmark) if not only or known in only):
-        trials = iterations = None
-        if item.study == TRIALS and has_trials(name):  # StateFlow, Figure 6: as many for all
-            trials = budget_of("stateflow+reflexion", benchmark.name)["trials"].value
-        if "iterations" in (there := _find_other_budget(item, name, benchmark)):
-            iterations = there["iterations"].value
-        make = partial(load_method, name, trials=trials, iterations=iterations)
+        other = _find_other_budget(item, name, benchmark)
+        iterations = other["iterations"].value if "iterations" in other else None
+        make = partial(load_method, name, iterations=iterations)
         try:
             make(examples)
         except (ValueError, FileNotFoundError):  # another benchmark's, or without a prompt here
