@@ -198,6 +198,10 @@ def test_whatever_is_written_the_shop_answers(actions):
         json.dumps(step.info)
 
 
+def test_a_search_for_a_word_without_a_stem_finds_nothing():
+    assert "Total results: 0" in WebShop("dev", 0).step("search[S]").observation
+
+
 def test_after_the_purchase_nothing_happens_any_more(env):
     for action in env.oracle():
         bought = env.step(action)

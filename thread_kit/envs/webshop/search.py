@@ -37,12 +37,15 @@ class Search:
         self._stemmer = Stemmer.Stemmer("porter")
         self._index = bm25s.BM25(k1=0.9, b=0.4, method="lucene")
         documents = [product.document for product in catalogue.products]
-        self._index.index(self._split(documents), show_progress=False)
+        split = self._split(documents)
+        self._index.index(split, show_progress=False)
+        # not the index's own list: that has the empty word (the stem of a lone "s") in any case
+        self._words = {word for words in split for word in words}
 
     def find(self, query: str) -> list[Product]:
         """The products that fit a query, the best first; none if no word of it is known."""
         words = self._split([query[:LONGEST_QUERY].lower()])
-        known = [word for word in words[0] if word in self._index.vocab_dict]
+        known = [word for word in words[0] if word in self._words]
         if not known:
             return []
         n = min(FOUND, len(self._products))
