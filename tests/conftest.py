@@ -23,6 +23,7 @@ import hypothesis
 import pytest
 from helpers.cores import take_a_share
 
+from thread_kit.bench.player import CHROMIUM
 from thread_kit.envs.alfworld import process as game_process
 
 take_a_share()
@@ -33,7 +34,6 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("kit")
 
-CHROMIUM = Path("/usr/bin/chromium")
 LARGE_MODEL = "THREAD_KIT_LARGE_MODEL"
 
 # huggingface_hub and datasets read these when they are imported, so no fixture can set them.
