@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+
+import pandas as pd
 import pytest
 from helpers.real_server import needs_server, start_server
 from helpers.suites import shown_oracle as oracle
@@ -13,6 +16,7 @@ from thread_kit.analysis.item_states import State
 from thread_kit.analysis.item_tables import select_rows
 from thread_kit.analysis.paper_items import find_item
 from thread_kit.analysis.stored_rows import load_stored_rows
+from thread_kit.analysis.trace_summaries import write_summaries
 from thread_kit.cli.main import main
 from thread_kit.experiments.results import Results
 
@@ -71,6 +75,18 @@ def test_failures_and_misread_feedback_are_of_the_traces_that_were_kept(tmp_path
     assert set(rows["n"]) == {1}
     misread = tk.reproduce("thread-v2", "figure-5", folder=tmp_path)
     assert misread.ours["method"].str.contains(", o, textcraft").any()
+
+
+def test_what_was_counted_in_traces_stays_when_they_go(tmp_path):
+    tk.reproduce("adapt", "table-3", {"o": oracle()}, tasks=1, folder=tmp_path, progress=False)
+    items = ("figure-4", "figure-5")
+    before = [tk.reproduce("thread-v2", item, folder=tmp_path).ours for item in items]
+    write_summaries(tmp_path / "textcraft.jsonl")
+    shutil.rmtree(tmp_path / "textcraft-traces")
+    after = [tk.reproduce("thread-v2", item, folder=tmp_path).ours for item in items]
+    assert all(map(pd.DataFrame.equals, before, after))
+    with pytest.raises(ValueError, match=r"no trace of its episodes is there.*--traces"):
+        write_summaries(tmp_path / "textcraft.jsonl")
 
 
 def test_what_the_kit_has_of_the_same_episodes_is_taken_over_and_not_played(tmp_path, monkeypatch):

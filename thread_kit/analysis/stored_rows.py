@@ -31,8 +31,8 @@ TAUGHT = "smollm2-135m, taught"
 COMMANDS = "runs.csv"
 """Beside files of results: which command has made which of them, and when."""
 
-ERRORS = "-errors"
-"""Of the file that has the first errors of a file of results beside it."""
+ERRORS, ACTION_RUNS = "-errors", "-action-runs"
+"""Of the files beside a file of results that have its first errors, and its actions in a row."""
 
 
 def load_stored_rows(folders: Iterable[str | Path] = ()) -> pd.DataFrame:
@@ -73,7 +73,8 @@ TAKEN_OVER = [*EPISODE, "environment", "prompt", "settings", "trace", "generated
 
 
 def _list(folder: Path, pattern: str) -> list[Path]:
-    return sorted(path for path in folder.glob(pattern) if not path.stem.endswith(ERRORS))
+    beside = (ERRORS, ACTION_RUNS)
+    return sorted(path for path in folder.glob(pattern) if not path.stem.endswith(beside))
 
 
 def _load_suite(path: Path) -> pd.DataFrame:

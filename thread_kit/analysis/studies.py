@@ -8,7 +8,6 @@ was not recorded when they were played, traces that are not kept, failures that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
@@ -24,12 +23,18 @@ from thread_kit.analysis.item_tables import make_our_table, name_benchmarks
 from thread_kit.analysis.paper_items import PaperItem
 from thread_kit.analysis.records import list_records
 from thread_kit.analysis.statistics import calls, success
-from thread_kit.analysis.stored_rows import ERRORS
 from thread_kit.analysis.study_figures import rates_figure, states_figure, trials_figure
+from thread_kit.analysis.trace_summaries import (
+    TRACE,
+    are_reviewed,
+    find_trace,
+    have_action_runs,
+    load_action_runs,
+    load_reviews,
+)
 from thread_kit.analysis.trials import success_by_trial
-from thread_kit.errors.figures import action_runs, count_failures, failure_figure, misreading_figure
-from thread_kit.errors.review import RULES, read_reviews, review_by_rules, reviews_to_frame
-from thread_kit.paths import resource
+from thread_kit.errors.figures import count_failures, failure_figure, misreading_figure
+from thread_kit.errors.review import RULES
 from thread_kit.trace.episode import Episode
 
 
@@ -162,9 +167,7 @@ def _failures(item: PaperItem, rows: pd.DataFrame) -> Outcome:
         names += ", " + rows["environment"]
         labels += "<br>" + rows["environment"]
     episodes = dict(zip(rows["trace"], names, strict=True))
-    reviews = pd.concat(
-        [_load_reviews(Path(path), part) for path, part in rows.groupby("path")], ignore_index=True
-    )
+    reviews = pd.concat([load_reviews(part) for _, part in rows.groupby("path")], ignore_index=True)
     table = count_failures(reviews[reviews["episode"].isin(episodes)], episodes)
     counted = table.rename_axis(columns=None).reset_index()
     for name, column in _count_episodes(rows, names).items():
@@ -181,15 +184,13 @@ def _count_episodes(rows: pd.DataFrame, names: pd.Series) -> dict[str, pd.Series
 
 
 def _misreading(item: PaperItem, rows: pd.DataFrame) -> Outcome:
-    """By benchmark and method, of the traces that are kept."""
-    episodes: dict[str, list[Episode]] = {}
-    for row in list_records(rows, "method", "model", "environment", *TRACE):
-        trace = find_trace(row)
-        if trace is not None:
-            name = f"{row['method']}, {row['model']}, {row['environment']}"
-            episodes.setdefault(name, []).append(Episode.load(trace))
-    table = action_runs(episodes)
-    table.insert(1, "n", table["method"].map({name: len(all_) for name, all_ in episodes.items()}))
+    """By benchmark and method."""
+    names = rows["method"] + ", " + rows["model"] + ", " + rows["environment"]
+    runs = pd.concat([load_action_runs(part) for _, part in rows.groupby("path")])
+    runs["method"] = runs["trace"].map(dict(zip(rows["trace"], names, strict=True)))
+    lengths = runs.groupby(["method", "in a row"], as_index=False)
+    table = lengths[["actions", "misread"]].sum()
+    table.insert(1, "n", table["method"].map(names.value_counts()))
     return Outcome(table, misreading_figure(table))
 
 
@@ -221,22 +222,12 @@ def _have(column: str) -> Callable[[pd.DataFrame], pd.Series]:
     )
 
 
-def _are_reviewed(rows: pd.DataFrame) -> pd.Series:
-    """Which rows' failures were reviewed by the rules, or can be, since the trace is kept."""
-    return rows["path"].map(lambda path: _reviews_beside(Path(path)).exists()) | _have_traces(rows)
-
-
-def _have_traces(rows: pd.DataFrame) -> pd.Series:
-    found = [find_trace(row) is not None for row in list_records(rows, *TRACE)]
-    return pd.Series(found, rows.index)
-
-
 USABLE: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "claims": _have("claimed"),
     "trials": _have("trials"),
     "states": _have("state"),
-    "failures": _are_reviewed,
-    "misreading": _have_traces,
+    "failures": are_reviewed,
+    "misreading": have_action_runs,
 }
 """By the name of a study, which rows tell what it needs; of any other all do."""
 
@@ -245,35 +236,6 @@ LACKING = {
     "trials": "in which trial it succeeded",
     "states": "the state in which it ended",
     "failures": "what failed: no trace is kept, and no review",
-    "misreading": "what was misread: no trace is kept",
+    "misreading": "what was misread: no trace is kept, and no count",
 }
 """By the name of such a study, what rows that it cannot use do not tell."""
-
-
-def _reviews_beside(path: Path) -> Path:
-    return path.with_name(f"{path.stem}{ERRORS}.jsonl")
-
-
-def _load_reviews(path: Path, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rules' reviews of a file's failures: those beside it, else made now of its traces."""
-    if _reviews_beside(path).exists():
-        reviews = read_reviews(_reviews_beside(path))
-        return reviews_to_frame(review for review in reviews if review.reviewer == RULES)
-    failed = list_records(rows[~rows["solved"].astype(bool)], *TRACE)
-    traces = {row["trace"]: find_trace(row) for row in failed}
-    return reviews_to_frame(
-        review_by_rules({name: Episode.load(path) for name, path in traces.items() if path})
-    )
-
-
-TRACE = ("path", "trace")
-"""The columns that tell where an episode's trace lies."""
-
-
-def find_trace(row: dict[str, object]) -> Path | None:
-    """The trace of an episode: beside its file of results, or among the kit's saved episodes."""
-    trace = row.get("trace")
-    if not isinstance(trace, str):
-        return None
-    kept = Path(str(row["path"])).parent / trace, resource("data/episodes") / Path(trace).name
-    return next((path for path in kept if path.is_file()), None)

@@ -1,0 +1,150 @@
+"""What figures about failures need of traces, kept beside a suite's rows when traces are not.
+
+    python -m thread_kit.analysis.trace_summaries FILE...
+
+writes, for each file of a suite, FILE-errors.jsonl with the first error of each failed episode (by
+the rules) and FILE-action-runs.jsonl with each episode's actions in a row, and how many of them
+misread feedback. Where both are there, Figures 4, 5 and 6 of THREAD paper need no traces.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from thread_kit.analysis.records import list_records
+from thread_kit.analysis.stored_rows import ACTION_RUNS, ERRORS
+from thread_kit.errors.first_error import measure_action_runs
+from thread_kit.errors.review import RULES, read_reviews, review_by_rules, reviews_to_frame
+from thread_kit.experiments.results import Results
+from thread_kit.paths import resource
+from thread_kit.trace.episode import Episode
+from thread_kit.trace.jsonl import read_lines, replace_file, to_line
+
+TRACE = ("path", "trace")
+"""The columns that tell where an episode's trace lies."""
+
+
+def find_trace(row: dict[str, Any]) -> Path | None:
+    """The trace of an episode: beside its file of results, or among the kit's saved episodes."""
+    trace = row.get("trace")
+    if not isinstance(trace, str):
+        return None
+    kept = Path(str(row["path"])).parent / trace, resource("data/episodes") / Path(trace).name
+    return next((path for path in kept if path.is_file()), None)
+
+
+def have_traces(rows: pd.DataFrame) -> pd.Series:
+    """Which rows' traces are kept."""
+    return pd.Series(
+        [find_trace(row) is not None for row in list_records(rows, *TRACE)], rows.index
+    )
+
+
+def are_reviewed(rows: pd.DataFrame) -> pd.Series:
+    """Which rows' failures were reviewed by the rules, or can be, since the trace is kept."""
+    beside = rows["path"].map(lambda path: _beside(path, ERRORS).exists())
+    return beside | have_traces(rows)
+
+
+def have_action_runs(rows: pd.DataFrame) -> pd.Series:
+    """Of which rows it is known, or can be, how actions followed each other."""
+    counted = {path: set(_read_action_runs(path)) for path in rows["path"].unique()}
+    known = [row.get("trace") in counted[row["path"]] for row in list_records(rows, *TRACE)]
+    return pd.Series(known, rows.index) | have_traces(rows)
+
+
+def load_reviews(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rules' reviews of the failures of one file: those beside it, else made of its traces."""
+    (path,) = rows["path"].unique()
+    if (beside := _beside(path, ERRORS)).exists():
+        return reviews_to_frame(one for one in read_reviews(beside) if one.reviewer == RULES)
+    failed = rows[~rows["solved"].astype(bool)]
+    return reviews_to_frame(review_by_rules(_load_traces(failed)))
+
+
+def load_action_runs(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of one file's episodes: `trace`, and for each length `in a row` its `actions` and `misread`.
+
+    Those counted beside the file, else in the traces that are kept.
+    """
+    (path,) = rows["path"].unique()
+    counted = _read_action_runs(path)
+    others = rows[~rows["trace"].isin(counted)]
+    counted |= _count_action_runs(_load_traces(others))
+    lengths = [
+        {"trace": trace, "in a row": length, "actions": actions, "misread": misread}
+        for trace in rows["trace"]
+        for length, (actions, misread) in enumerate(counted.get(trace, ()), start=1)
+    ]
+    return pd.DataFrame(lengths, columns=["trace", "in a row", "actions", "misread"])
+
+
+def write_summaries(path: Path) -> None:
+    """Write both files beside a suite's file; lines of traces that are no longer there stay.
+
+    Raises ValueError where no trace is there, what reading the suite raises, OSError.
+    """
+    rows = Results.load(path).frame.assign(path=str(path))
+    traces = _load_traces(rows)
+    if not traces:
+        raise ValueError(f"{path}: no trace of its episodes is there; play them with --traces")
+    reviews = [one for one in read_reviews(_beside(path, ERRORS)) if one.episode not in traces]
+    reviews += review_by_rules(traces)
+    place = {trace: number for number, trace in enumerate(rows["trace"])}
+    known = [one for one in reviews if one.episode in place]
+    known.sort(key=lambda one: place[one.episode])
+    _write(_beside(path, ERRORS), map(asdict, known))
+    counted = _read_action_runs(path) | _count_action_runs(traces)
+    _write(
+        _beside(path, ACTION_RUNS),
+        ({"trace": trace, "runs": counted[trace]} for trace in place if trace in counted),
+    )
+
+
+def _beside(path: str | Path, suffix: str) -> Path:
+    path = Path(path)
+    return path.with_name(f"{path.stem}{suffix}.jsonl")
+
+
+def _load_traces(rows: pd.DataFrame) -> dict[str, Episode]:
+    """Of each row whose trace is kept, by the trace's name."""
+    found = {str(row.get("trace")): find_trace(row) for row in list_records(rows, *TRACE)}
+    return {name: Episode.load(path) for name, path in found.items() if path}
+
+
+def _count_action_runs(traces: dict[str, Episode]) -> dict[str, list[list[int]]]:
+    """By trace, for each length of a row of actions: how many actions, how many misread."""
+    counted = {}
+    for trace, episode in traces.items():
+        lengths: list[list[int]] = []
+        for length, misread in measure_action_runs(episode):  # each is at most one longer
+            if length > len(lengths):
+                lengths.append([0, 0])
+            lengths[length - 1][0] += 1
+            lengths[length - 1][1] += misread
+        counted[trace] = lengths
+    return counted
+
+
+def _read_action_runs(path: str | Path) -> dict[str, list[list[int]]]:
+    """What `_count_action_runs` found in the traces of a file; {} if that was not kept."""
+    beside = _beside(path, ACTION_RUNS)
+    if not beside.exists():
+        return {}
+    return dict(read_lines(beside, lambda row: (row["trace"], row["runs"]), what="no action runs"))
+
+
+def _write(path: Path, lines: Iterable[Any]) -> None:
+    with replace_file(path) as part:
+        part.write_text("".join(f"{to_line(line)}\n" for line in lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        write_summaries(Path(name))
