@@ -6,6 +6,7 @@ import pandas as pd
 
 from thread_kit.analysis.cut import is_cut
 from thread_kit.analysis.prices import add_dollars
+from thread_kit.analysis.records import read_rewards
 from thread_kit.envs.intercode_sql.questions import HARDNESS
 
 GROUPS = ["method", "model"]
@@ -24,13 +25,13 @@ def make_intercode_table(
     cut: how many episodes a budget ended unsolved, most often the ten rounds.
     """
     frame = add_dollars(frame, priced_as=priced_as, prices=prices)
-    frame, cut = _mark_cut(frame)
+    frame, cut = _mark_cut(frame.assign(reward=read_rewards(frame)))
     groups = frame.groupby(GROUPS, sort=False)
     return groups.agg(
         n=("solved", "size"),
         **cut,
         success=("solved", lambda solved: 100 * solved.mean()),
-        reward=("reward", lambda reward: reward.fillna(0).mean()),
+        reward=("reward", "mean"),
         turns=("turns", "mean"),
         error_rate=("error_rate", lambda rate: 100 * rate.mean()),
         dollars=("dollars", "sum"),

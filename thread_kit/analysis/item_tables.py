@@ -11,7 +11,7 @@ import pandas as pd
 from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.paper_items import MADE_HERE, PAIRED, PLANNERS, PaperItem
 from thread_kit.analysis.published import find_type
-from thread_kit.analysis.records import TASK, is_sampled, list_records, read_setting
+from thread_kit.analysis.records import TASK, is_sampled, list_records, read_rewards, read_setting
 from thread_kit.analysis.statistics import wilson
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.envs.textcraft.env import tasks as textcraft_tasks
@@ -30,8 +30,7 @@ def _mean(name: str, scale: float = 1) -> Callable[[pd.DataFrame], float]:
 
 
 def _mean_reward(rows: pd.DataFrame) -> float:
-    """An episode without a reward has earned none, as in `scores.score`."""
-    return float(pd.to_numeric(rows["reward"]).fillna(0).mean())
+    return float(read_rewards(rows).mean())
 
 
 MEASURES: dict[str, Callable[[pd.DataFrame], float]] = {

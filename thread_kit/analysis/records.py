@@ -31,3 +31,8 @@ def is_sampled(frame: pd.DataFrame) -> pd.Series:
     if "temperature" not in frame:
         return pd.Series(False, frame.index)
     return pd.to_numeric(frame["temperature"]) > 0
+
+
+def read_rewards(frame: pd.DataFrame) -> pd.Series:
+    """Of each episode its reward, 0 to 1; one that ended without a reward has earned none."""
+    return pd.to_numeric(frame["reward"]).fillna(0).astype(float)

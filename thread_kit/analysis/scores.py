@@ -15,6 +15,7 @@ import pandas as pd
 from scipy.stats import permutation_test
 
 from thread_kit.analysis.cut import count_cut
+from thread_kit.analysis.records import read_rewards
 from thread_kit.analysis.statistics import (
     RESAMPLES,
     check_episodes,
@@ -90,4 +91,4 @@ def _compare(model: str, both: pd.DataFrame, seed: int) -> dict[str, Any]:
 
 
 def _rewards(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(reward=100 * frame["reward"].fillna(0).astype(float))
+    return frame.assign(reward=100 * read_rewards(frame))
