@@ -94,7 +94,8 @@ def write_summaries(path: Path) -> None:
     traces = _load_traces(rows)
     if not traces:
         raise ValueError(f"{path}: no trace of its episodes is there; play them with --traces")
-    reviews = [one for one in read_reviews(_beside(path, ERRORS)) if one.episode not in traces]
+    earlier = read_reviews(_beside(path, ERRORS))
+    reviews = [one for one in earlier if one.reviewer != RULES or one.episode not in traces]
     reviews += review_by_rules(traces)
     place = {trace: number for number, trace in enumerate(rows["trace"])}
     known = [one for one in reviews if one.episode in place]
