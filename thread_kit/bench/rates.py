@@ -81,7 +81,7 @@ def rate(weights: Weights, at_once: int, *, turns: int = 12, tokens: int = 24) -
 
 
 def rate_beside_cells(weights: Weights, cells: int, *, turns: int = 12, tokens: int = 24) -> float:
-    """The rate of a session beside so many kept cells of ended threads (`Session(keep_cells=...)`),
+    """The rate of a session beside so many kept cells of ended threads (`Session.keep_cells`),
     as a share of its rate without them; the median over turns.
     """
     shares = []
