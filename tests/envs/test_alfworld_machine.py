@@ -461,12 +461,21 @@ def test_what_pick_error_puts_back_can_be_taken_and_put_back(game, place, thing,
     assert env.step(back).observation.startswith("You put")
 
 
+def test_the_examples_of_a_name_stand_in_the_layout_that_the_agent_continues():
+    layout = r"^Prompt:\nYour task is to: .*\.\n\nResponse:\n#START#\nObject: (\w+) #END#$"
+    shown = re.findall(layout, sections()["Init"].text, re.MULTILINE)
+    assert shown == ["mug", "cloth", "mug", "cellphone", "cloth"]
+    env = Room("examine the bowl with the desklamp", {})
+    episode = play("stateflow", "look", env, OPENING + GIVES_UP)
+    assert episode.threads[1].context.text.endswith(f"{env.text}.\n\nResponse:\n#START#\n")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_plans_name_places_of_the_room_and_the_one_where_the_object_is(kind):
     text = sections()[f"Plan {kind}"].text
     plans = re.findall(
-        r"^Your task is to: (.+?)\.\n"
-        r"Plan: .*Likely places of an? (\w+): (.+?)\. .* first at (.+?)\. #END#",
+        r"^Your task is to: (.+?)\.\n\nResponse:\n#START#\n"
+        r"Plan: .*Likely places of an? (\w+): (.+?)\. .* first (.+?)\. #END#",
         text,
         re.MULTILINE,
     )
