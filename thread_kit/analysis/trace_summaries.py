@@ -10,7 +10,6 @@ misread feedback. Where both are there, Figures 4, 5 and 6 of THREAD paper need 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,12 @@ import pandas as pd
 
 from thread_kit.analysis.records import list_records
 from thread_kit.analysis.stored_rows import ACTION_RUNS, ERRORS
-from thread_kit.errors.first_error import measure_action_runs
+from thread_kit.errors.figures import action_runs
 from thread_kit.errors.review import RULES, read_reviews, review_by_rules, reviews_to_frame
 from thread_kit.experiments.results import Results
 from thread_kit.paths import resource
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.jsonl import read_lines, replace_file, to_line
+from thread_kit.trace.jsonl import read_lines, replace_lines
 
 TRACE = ("path", "trace")
 """The columns that tell where an episode's trace lies."""
@@ -100,12 +99,10 @@ def write_summaries(path: Path) -> None:
     place = {trace: number for number, trace in enumerate(rows["trace"])}
     known = [one for one in reviews if one.episode in place]
     known.sort(key=lambda one: place[one.episode])
-    _write(_beside(path, ERRORS), map(asdict, known))
+    replace_lines(_beside(path, ERRORS), map(asdict, known))
     counted = _read_action_runs(path) | _count_action_runs(traces)
-    _write(
-        _beside(path, ACTION_RUNS),
-        ({"trace": trace, "runs": counted[trace]} for trace in place if trace in counted),
-    )
+    runs = ({"trace": trace, "runs": counted[trace]} for trace in place if trace in counted)
+    replace_lines(_beside(path, ACTION_RUNS), runs)
 
 
 def _beside(path: str | Path, suffix: str) -> Path:
@@ -121,16 +118,12 @@ def _load_traces(rows: pd.DataFrame) -> dict[str, Episode]:
 
 def _count_action_runs(traces: dict[str, Episode]) -> dict[str, list[list[int]]]:
     """By trace, for each length of a row of actions: how many actions, how many misread."""
-    counted = {}
-    for trace, episode in traces.items():
-        lengths: list[list[int]] = []
-        for length, misread in measure_action_runs(episode):  # each is at most one longer
-            if length > len(lengths):
-                lengths.append([0, 0])
-            lengths[length - 1][0] += 1
-            lengths[length - 1][1] += misread
-        counted[trace] = lengths
-    return counted
+    table = action_runs({trace: [episode] for trace, episode in traces.items()})
+    counted = {
+        trace: lengths[["actions", "misread"]].to_numpy().tolist()
+        for trace, lengths in table.groupby("method")
+    }
+    return {trace: counted.get(trace, []) for trace in traces}  # one without actions is known, too
 
 
 def _read_action_runs(path: str | Path) -> dict[str, list[list[int]]]:
@@ -139,11 +132,6 @@ def _read_action_runs(path: str | Path) -> dict[str, list[list[int]]]:
     if not beside.exists():
         return {}
     return dict(read_lines(beside, lambda row: (row["trace"], row["runs"]), what="no action runs"))
-
-
-def _write(path: Path, lines: Iterable[Any]) -> None:
-    with replace_file(path) as part:
-        part.write_text("".join(f"{to_line(line)}\n" for line in lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

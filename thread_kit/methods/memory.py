@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from thread_kit.trace.jsonl import replace_text, take_lines, to_line
+from thread_kit.trace.jsonl import replace_lines, take_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def write_records(path: Path, records: Iterable[Any]) -> None:
     """Write logs or guidelines, or dictionaries, one a line."""
     rows = [record if isinstance(record, dict) else asdict(record) for record in records]
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_text(path, "".join(to_line(row) + "\n" for row in rows))
+    replace_lines(path, rows)
 
 
 class Index:

@@ -118,6 +118,11 @@ def mend_last_line(path: Path) -> None:
             file.truncate(end)
 
 
+def replace_lines(path: Path, values: Iterable[Any]) -> None:
+    """Write a whole file, one value a line, as `replace_file` does. Raises OSError."""
+    replace_text(path, "".join(to_line(value) + "\n" for value in values))
+
+
 def replace_text(path: Path, text: str) -> None:
     """Write a whole text file, as UTF-8, as `replace_file` does. Raises OSError."""
     with replace_file(path) as part:
