@@ -163,6 +163,19 @@ def test_the_clean_mug_of_figures_1_and_9_is_put_on_the_desk():
     assert cleaning.startswith("> take mug 1 from cabinet 2 =>You pick up the mug 1")
 
 
+def test_an_executor_that_succeeds_without_an_action_hands_on_what_was_known():
+    said = {key: list(replies) for key, replies in SAID.items()}
+    said[f"plan {ASK}put a clean mug on desk."] = [
+        listing([FIND, "Look at mug", "Clean mug with sinkbasin", "Put cleaned mug in/on desk"])
+    ]
+    said[f"{ASK}Look at mug."] = ["think: I have it already. Task completed!\n"]
+    program = partial(adapt, planner=PLANNER, max_depth=3, carry=True)
+    episode = play(program, Household(), said)
+    assert episode.reward == 1
+    cleaning = next(t for t in episode.threads.values() if "Clean" in t.context.text)
+    assert cleaning.sequence.text.startswith("> take mug 1 from cabinet 2 =>You pick up the mug 1")
+
+
 # Figure 3: a beehive, two levels deep
 
 

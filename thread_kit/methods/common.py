@@ -76,7 +76,8 @@ class Progress:
         if not success:
             return replace(self, failed=(*self.failed, *([task] if task else [])), won=won)
         actions = (*self.actions, *executor.variables.get("actions", ()))
-        return Progress(actions, last_step(executor.sequence), self.failed, won)
+        known = last_step(executor.sequence) or self.known  # it may not have acted
+        return Progress(actions, known, self.failed, won)
 
 
 START = Progress()
