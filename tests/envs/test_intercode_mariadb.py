@@ -198,6 +198,15 @@ def test_where_mariadb_is_missing_it_says_what_to_do(monkeypatch):
         mariadb.MariaDbServer("train")
 
 
+def test_a_folder_that_cannot_be_made_is_an_error_of_its_own(monkeypatch, tmp_path):
+    for name in NEEDED:
+        (tmp_path / name).write_text("#!/bin/sh\necho no room >&2; exit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(RuntimeError, match="makes no folder of databases:\nno room"):
+        mariadb.MariaDbServer("train")
+
+
 def test_only_this_user_may_open_the_socket(engine):
     folder = os.path.dirname(start_server("train").address["unix_socket"])
     assert os.stat(folder).st_mode & 0o077 == 0

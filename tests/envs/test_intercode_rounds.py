@@ -13,6 +13,7 @@ from thread_kit.envs.intercode_sql.env import InterCodeSql
 from thread_kit.experiments.method import Method
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.experiments.suite import Suite
+from thread_kit.methods.react import NO_ACTION
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Acted, Restarted
 
@@ -97,3 +98,37 @@ def test_the_rounds_are_those_that_were_chosen(tmp_path, benchmark):
     row, episode = play(tmp_path, "react", benchmark, fail_after(9, COMMAND[benchmark]), actions=4)
     assert (row["turns"], row["out_of_actions"], row["limits"]["actions"]) == (4, True, 4)
     assert count_commands(episode) == [4]
+
+
+def spoken(name: str, env: Env, *replies: str) -> Episode:
+    method: Method = load_method(name, env.name)
+    return method(ScriptedEngine(replies), env, seed=0, path=None).run(progress=False)
+
+
+def test_only_the_full_reward_or_ten_rounds_end_a_try_again_that_sees_it():
+    """StateFlow paper, A.3: "when the task is solved correctly or reaches max turns"."""
+    words = ["> SHOW TABLES =>", "#END#", "think: Task completed! =>", "> SELECT 1 =>"]
+    right = f"> {InterCodeSql('dev', 0).oracle()[0]} =>"
+    episode = spoken("try again, visible reward", InterCodeSql("dev", 0), *words, right)
+    assert (episode.reward, episode.status, episode.usage.calls) == (1, "ended", 5)
+    text = episode.threads[0].sequence.text
+    assert f"#END# =>{NO_ACTION}<=\nthink: Task completed! =>{NO_ACTION}<=\n" in text
+    words = ["#END#"] * 12
+    episode = spoken("try again, visible reward", InterCodeSql("dev", 0), *words)
+    assert (episode.reward, episode.status, episode.usage.calls) == (0, "out of calls", 10)
+
+
+def test_a_plan_is_carried_out_to_its_last_step():
+    plan = "Step 1: look.\nStep 2: count.\nExecution order: (Step 1 AND Step 2)\n =>"
+    right = f"> {InterCodeSql('dev', 0).oracle()[0]} =>"
+    episode = spoken("plan-and-solve", InterCodeSql("dev", 0), plan, "#END#", right)
+    assert (episode.reward, episode.usage.calls) == (1, 3)
+    assert f"#END# =>{NO_ACTION}<=\nStep 2: count.\n" in episode.threads[0].sequence.text
+
+
+@pytest.mark.parametrize("benchmark", ["sql", pytest.param("bash", marks=pytest.mark.jail)])
+def test_without_a_command_the_task_is_submitted_as_it_is(benchmark):
+    """InterCode grades a fresh root, and the question as its last output."""
+    rewards = [ENVS[benchmark]("train", 0).step("submit").reward]
+    rewards += [spoken("react", ENVS[benchmark]("train", 0), "#END#").reward]
+    assert rewards == ([0.0] * 2 if benchmark == "sql" else [0.67] * 2)

@@ -45,6 +45,8 @@ class Env(ABC):
     can_undo: whether `reset` and the same actions again may take the place of what was done in a
         trial. LATS needs it; without it an executor of ADaPT begins where the one before it ended.
     announces_success: whether what it says at its end tells that the task is solved.
+    untouched_reward: what an episode earns that ended without an action; None where that is nothing
+        which the benchmark grades.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Env(ABC):
     packages: tuple[str, ...] = ()
     can_undo: bool = True
     announces_success: bool = True
+    untouched_reward: float | None = None
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.task.items())

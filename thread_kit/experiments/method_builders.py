@@ -26,6 +26,7 @@ from thread_kit.methods.react import react
 from thread_kit.methods.reflexion import reflexion
 from thread_kit.methods.tdag import tdag
 from thread_kit.methods.try_again import try_again
+from thread_kit.methods.try_again_reward import try_again_with_reward
 from thread_kit.program import thread_program
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.requests import Program
@@ -161,8 +162,9 @@ def make_try_again(benchmark: Benchmark, examples: str, executor: str = SHARED) 
 def make_try_again_rewarded(benchmark: Benchmark, examples: str) -> SessionMethod:
     """InterCode's: one trial, with the reward behind each command (StateFlow paper, A.3)."""
     prompt = load_prompt(benchmark, f"try-again-reward/{examples}")
-    program = _executor("react", benchmark)
-    method = make_method("try again, visible reward", program, prompt)
+    name = "try again, visible reward"
+    program = partial(try_again_with_reward, turns=own_limit(name, benchmark, "turns"))
+    method = make_method(name, program, prompt)
     return VisibleRewardMethod(method.name, prompt, method.fixed)
 
 

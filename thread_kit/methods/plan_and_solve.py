@@ -43,10 +43,13 @@ def plan_and_solve(thread: NewThread, *, steps: int = 10) -> Steps:
         # Y = Y + E(LLM(q + c + Y))
         generated = yield Generate(Y)
         Y += generated.span
-        if generated.stop in ENDS:
-            return Finished(Y, ENDS[generated.stop], {})
-        if Y.last_line_is_own and dialect.is_action(Y.last_line):
+        status = ENDS.get(generated.stop, Status.ENDED)
+        if not status.is_end:  # cut by a budget
+            return Finished(Y, status, {})
+        listens = generated.stop not in ENDS
+        if listens and Y.last_line_is_own and dialect.is_action(Y.last_line):
             Y += thread.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())
-        else:
-            Y += thread.instruction(dialect.closed(NO_ACTION))
+        else:  # an end is none, either: the plan says how many steps there are
+            mark = "" if listens else f" {dialect.listen}"
+            Y += thread.instruction(mark + dialect.closed(NO_ACTION))
     return Finished(Y, Status.ENDED, {})

@@ -280,8 +280,10 @@ class Session:
             Ended(thread, over.status, over.detail, tracebacks.get(thread, ""))
             for thread in reversed(live)
         ]
-        seconds = self._seconds_spent()
-        events.append(Closed(over.status, self.episode.reward, over.detail, seconds))
+        reward, given_up = self.episode.reward, over.status in (Status.FAILED, Status.STOPPED)
+        if reward is None and self.env is not None and not given_up:
+            reward = self.env.untouched_reward
+        events.append(Closed(over.status, reward, over.detail, self._seconds_spent()))
         for event in events:  # none of the past's, where a past broke off
             try:
                 self._write(event)

@@ -79,7 +79,7 @@ class InterCodeEnv(Env):
 
     @abstractmethod
     def grade(self) -> float:
-        """The official reward, 0.0 to 1.0, if the task were submitted now."""
+        """The official reward, 0.0 to 1.0, if the task were submitted now; also of no command."""
 
     def step(self, action: str) -> Step:
         """Execute a command, or `submit`. After the end an action has no effect.
@@ -92,6 +92,8 @@ class InterCodeEnv(Env):
         self._taken += 1
         if action == SUBMIT:
             self._submitted, text = True, "Submitted."
+            if self._taken == 1:
+                self._reward = self.grade()
         else:
             text, failed = self.execute(action)
             self._errors += failed
@@ -107,6 +109,11 @@ class InterCodeEnv(Env):
     def announces_success(self) -> bool:  # type: ignore[override]
         """See Env: a model learns it from the reward alone."""
         return self.show_reward
+
+    @property
+    def untouched_reward(self) -> float:  # type: ignore[override]
+        """See Env: that of submitting at once, as InterCode's scripts do at the end."""
+        return self.grade()
 
     @property
     def is_handed_in(self) -> bool:

@@ -53,7 +53,7 @@ class InterCodeBash(InterCodeEnv):
 
     def _begin(self) -> None:
         super()._begin()
-        self._folder, self._last = "/", ""
+        self._folder, self._last = "/", self.chosen.question  # as in InterCode, until a command
 
     def execute(self, command: str) -> Executed:
         """Execute a command in a new shell, in the folder of the last `cd`."""

@@ -222,12 +222,18 @@ class MariaDbServer:
         for name in ("data", "files", "tmp"):
             (folder / name).mkdir()
         user = ["--user=root"] if os.geteuid() == 0 else []
-        common = ["--no-defaults", *user, f"--datadir={folder / 'data'}"]
+        base = Path(daemon).parent.parent  # else both look in /usr, wherever they lie
+        common = ["--no-defaults", *user, f"--basedir={base}", f"--datadir={folder / 'data'}"]
         self._log = (folder / "log").open("wb")
         options = ["--skip-test-db", "--auth-root-authentication-method=normal"]
-        subprocess.run(
+        made = subprocess.run(
             [install, *common, *options], stdout=self._log, stderr=self._log, check=False
         )
+        if made.returncode:
+            log = self._end_of_log()
+            self._log.close()
+            self._folder.cleanup()
+            raise RuntimeError(f"{install} makes no folder of databases:\n{log}")
         tie = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
         server = [
             *(*tie, daemon, *common, "--skip-networking", f"--socket={folder / 'socket'}"),
@@ -278,9 +284,12 @@ class MariaDbServer:
                 )
             except pymysql.err.OperationalError as error:
                 if self._process.poll() is not None or time.monotonic() > deadline:
-                    log = Path(self._log.name).read_text(errors="replace")[-1_000:]
+                    log = self._end_of_log()
                     raise RuntimeError(f"MariaDB does not start: {error}\n{log}") from error
                 time.sleep(0.1)
+
+    def _end_of_log(self) -> str:
+        return Path(self._log.name).read_text(errors="replace")[-1_000:]
 
 
 def _end(
