@@ -267,3 +267,14 @@ def test_questions_of_two_kinds_are_added_up_only_where_all_methods_have_both():
     assert set(apart.table["n"]) == {40}
     together = make_outcome(item, rows[rows["method"].isin(["nlep", "decomp"])])
     assert set(together.table["n"]) == {80}
+
+
+def test_our_cost_is_that_of_as_many_tasks_as_the_paper_has():
+    """StateFlow paper, Table 6: 200 tasks; a dollar a million tokens read, two a million written."""
+    item = find_item("stateflow", "table-6")
+    here = {"environment": "bash", "method": "react", "split": "test", "depth": 0}
+    rows = make_rows(2, **here).assign(prompt_tokens=[3_000, 1_000], generated=[100, 300])
+    (row,) = make_our_table(item, rows).to_dict("records")
+    assert row["cost"] == pytest.approx(200 * (2_000 * 1 + 200 * 2) / 1e6)
+    page = make_page(item, load_stored_rows())
+    assert any("all of the paper's tasks" in note for note in page.notes)

@@ -14,7 +14,12 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from thread_kit.analysis.item_states import MEANINGS, ItemState, find_place, find_state
-from thread_kit.analysis.item_tables import list_remarks, make_published_table, select_rows
+from thread_kit.analysis.item_tables import (
+    PRICED_AS,
+    list_remarks,
+    make_published_table,
+    select_rows,
+)
 from thread_kit.analysis.page_forms import to_html, to_markdown, to_text
 from thread_kit.analysis.paper_items import PaperItem, list_names
 from thread_kit.analysis.studies import keep_usable, make_outcome
@@ -142,6 +147,11 @@ def _list_notes(item: PaperItem, rows: pd.DataFrame) -> tuple[str, ...]:
         notes.append(
             "Ours: n episodes; cut: ended by a budget, unsolved; low, high: Wilson's interval, 95%."
         )
+        if "cost" in set(item.load_numbers()["metric"]):
+            notes.append(
+                f"Our cost: US dollars for all of the paper's tasks, at {PRICED_AS}'s price for "
+                "the tokens of the model that played."
+            )
         for _, part in rows.groupby("path", sort=False):
             row = part.iloc[0]
             made = f", by `{row['command']}`" if row["command"] else ""

@@ -10,9 +10,11 @@ import pandas as pd
 
 from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.paper_items import MADE_HERE, PAIRED, PLANNERS, PaperItem
+from thread_kit.analysis.prices import add_dollars
 from thread_kit.analysis.published import find_type
 from thread_kit.analysis.records import TASK, is_sampled, list_records, read_rewards, read_setting
 from thread_kit.analysis.statistics import wilson
+from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.envs.textcraft.env import tasks as textcraft_tasks
 
@@ -29,6 +31,16 @@ def _mean(name: str, scale: float = 1) -> Callable[[pd.DataFrame], float]:
     return lambda rows: scale * float(pd.to_numeric(rows[name]).mean())
 
 
+PRICED_AS = "gpt-3.5-turbo-1106"
+"""Whose price our tokens are given, since a model of one's own has none."""
+
+
+def _compute_cost(rows: pd.DataFrame) -> float:
+    """US dollars for all of the paper's tasks, at the mean of those that were played."""
+    dollars = add_dollars(rows, priced_as=PRICED_AS)["dollars"].mean()
+    return float(rows["paper_tasks"].iloc[0] * dollars)
+
+
 def _mean_reward(rows: pd.DataFrame) -> float:
     return float(read_rewards(rows).mean())
 
@@ -42,12 +54,13 @@ MEASURES: dict[str, Callable[[pd.DataFrame], float]] = {
     "error rate": _mean("error_rate", 100),
     "prompt tokens": _mean("prompt_tokens"),
     "completion tokens": _mean("generated"),
+    "cost": _compute_cost,
     "average thread depth": lambda rows: 1 + float(rows["depth"].mean()),
     "maximum thread depth": lambda rows: 1 + float(rows["depth"].max()),
     "average depth of decomposition": lambda rows: _mean("k_max")(rows[rows["solved"]]),
 }
-"""By the papers' names of their metrics, what our rows say of it. The cost in US dollars is not
-among them: a model of one's own has no price. Depths count the main thread (`analysis/depths.py`).
+"""By the papers' names of their metrics, what our rows say of it. Depths count the main thread
+(`analysis/depths.py`).
 """
 
 
@@ -117,8 +130,10 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
     numbers = item.load_numbers()
     columns = list(dict.fromkeys(_list_columns(numbers))) if len(numbers) else []
     printed = set(zip(numbers["benchmark"], numbers["metric"], strict=True))
+    benchmarks = {name: find_benchmark(name) for name in rows["environment"].unique()}
     rows = rows.assign(
-        benchmark=rows["environment"].map(lambda name: find_benchmark(name).published),
+        benchmark=rows["environment"].map(lambda name: benchmarks[name].published),
+        paper_tasks=rows["environment"].map(lambda name: count_tasks(item, benchmarks[name])),
         shown=name_benchmarks(rows),
         group=list(map(_find_group, list_records(rows, *TASK, "hardness"))),
     )
