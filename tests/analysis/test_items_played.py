@@ -270,7 +270,7 @@ def test_questions_of_two_kinds_are_added_up_only_where_all_methods_have_both():
 
 
 def test_our_cost_is_that_of_as_many_tasks_as_the_paper_has():
-    """StateFlow paper, Table 6: 200 tasks; a dollar a million tokens read, two a million written."""
+    """StateFlow paper, Table 6: 200 tasks; a dollar a million tokens in, two out."""
     item = find_item("stateflow", "table-6")
     here = {"environment": "bash", "method": "react", "split": "test", "depth": 0}
     rows = make_rows(2, **here).assign(prompt_tokens=[3_000, 1_000], generated=[100, 300])
