@@ -113,9 +113,10 @@ def test_only_the_full_reward_or_ten_rounds_end_a_try_again_that_sees_it():
     assert (episode.reward, episode.status, episode.usage.calls) == (1, "ended", 5)
     text = episode.threads[0].sequence.text
     assert f"#END# =>{NO_ACTION}<=\nthink: Task completed! =>{NO_ACTION}<=\n" in text
-    words = ["#END#"] * 12
-    episode = spoken("try again, visible reward", InterCodeSql("dev", 0), *words)
+    env = InterCodeSql("dev", 0)
+    episode = spoken("try again, visible reward", env, "> SHOW TABLES =>", *["#END#"] * 12)
     assert (episode.reward, episode.status, episode.usage.calls) == (0, "out of calls", 10)
+    assert (env.measures["turns"], env.measures["error_rate"]) == (10, 0.9)
 
 
 def test_a_plan_is_carried_out_to_its_last_step():

@@ -15,7 +15,7 @@ from __future__ import annotations
 from thread_kit.exchange import xi_after_mark
 from thread_kit.methods.common import own_text
 from thread_kit.methods.plans import parse_plan
-from thread_kit.methods.react import NO_ACTION
+from thread_kit.methods.rounds import spend_round
 from thread_kit.requests import ENDS, Act, Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
@@ -50,6 +50,5 @@ def plan_and_solve(thread: NewThread, *, steps: int = 10) -> Steps:
         if listens and Y.last_line_is_own and dialect.is_action(Y.last_line):
             Y += thread.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())
         else:  # an end is none, either: the plan says how many steps there are
-            mark = "" if listens else f" {dialect.listen}"
-            Y += thread.instruction(mark + dialect.closed(NO_ACTION))
+            Y += yield from spend_round(thread, listens)
     return Finished(Y, Status.ENDED, {})

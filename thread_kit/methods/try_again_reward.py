@@ -14,7 +14,7 @@ another method: several trials, none of which sees a reward.
 from __future__ import annotations
 
 from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.react import NO_ACTION
+from thread_kit.methods.rounds import spend_round
 from thread_kit.requests import (
     ENDS,
     Act,
@@ -52,6 +52,5 @@ def try_again_with_reward(thread: NewThread, *, turns: int = 10) -> Steps:
             if observation.is_over:
                 return Finished(Y, Status.ENDED, {})
         else:
-            mark = "" if listens else f" {dialect.listen}"
-            Y += thread.instruction(mark + dialect.closed(NO_ACTION))
+            Y += yield from spend_round(thread, listens)
     return Finished(Y, Status.OUT_OF_CALLS, {})

@@ -84,16 +84,21 @@ class InterCodeEnv(Env):
     def step(self, action: str) -> Step:
         """Execute a command, or `submit`. After the end an action has no effect.
 
+        An empty one stands for a reply without a command: a round that fails, as in InterCode.
+
         info: whether the command `failed`, whether it is `solved`, the `measures` so far.
         """
         action, failed = action.strip(), False
         if self._is_over:
             return self._make_step("The task is over.", failed=False)
         self._taken += 1
+        if action in (SUBMIT, "") and self._taken == 1:
+            self._reward = self.grade()
         if action == SUBMIT:
             self._submitted, text = True, "Submitted."
-            if self._taken == 1:
-                self._reward = self.grade()
+        elif not action:
+            text, failed = "This is no command.", True
+            self._errors += 1
         else:
             text, failed = self.execute(action)
             self._errors += failed
