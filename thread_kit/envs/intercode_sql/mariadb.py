@@ -45,10 +45,11 @@ from thread_kit.sandbox.jail_server import launch
 URL_VARIABLE = "THREAD_KIT_MARIADB"
 PATIENCE = 20  # seconds beyond those of a statement
 START = 120.0  # seconds, on a machine that is busy
-NEEDED = ("mariadbd", "mariadb-install-db")
+NEEDED = ("mariadbd", "mariadb-install-db", "my_print_defaults")
 MISSING = (
-    "MariaDB is not installed: apt install mariadb-server-core (nothing has to be started), or set "
-    f"{URL_VARIABLE} to mysql://user:password@host:port/ of a server that has the databases"
+    "MariaDB is not installed: apt install mariadb-server-core mariadb-client-core (nothing has to "
+    f"be started), or set {URL_VARIABLE} to mysql://user:password@host:port/ of a server that has "
+    "the databases"
 )
 NO_CLIENT = 'the client of MariaDB is not installed: pip install -c constraints.txt ".[mariadb]"'
 SKIPPED = re.compile(r"\s*(?:/\*!|(?:CREATE USER|GRANT|FLUSH|LOCK|UNLOCK)\b)", re.I)
@@ -215,7 +216,7 @@ class MariaDbServer:
         programs = [shutil.which(name, path=places) for name in NEEDED]
         if None in programs:
             raise RuntimeError(MISSING)
-        daemon, install = map(str, programs)
+        daemon, install = map(str, programs[:2])
         # Short, since the path of a socket has 107 characters at most.
         self._folder = tempfile.TemporaryDirectory(prefix="tk-maria-", ignore_cleanup_errors=True)
         folder = Path(self._folder.name)
