@@ -13,7 +13,7 @@ import pandas as pd
 from thread_kit.analysis.item_tables import name_benchmarks
 from thread_kit.analysis.page_forms import write_table
 from thread_kit.analysis.plan import load_throughput, make_plan
-from thread_kit.analysis.records import is_sampled
+from thread_kit.analysis.records import is_sampled, list_records, read_setting
 from thread_kit.analysis.results_picture import draw_results
 from thread_kit.analysis.statistics import success
 from thread_kit.analysis.stored_rows import load_stored_rows
@@ -26,7 +26,8 @@ def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
     Of each benchmark those of the split of the papers' numbers. As `success`, whose rates are
     shares of 1 and whose tokens are medians of an episode, with `limit`, the calls that an episode
-    had ("several" where rows had others), and `date`.
+    had ("several" where rows had others), `nearest` (invalid actions were taken for the nearest
+    admissible one by the environment, which is no part of the method), and `date`.
     """
     frame = _keep_tests(frame)
     frame = frame.assign(benchmark=name_benchmarks(frame))
@@ -55,8 +56,13 @@ def _describe_group(rows: pd.DataFrame) -> pd.Series:
     limits = rows["limits"].dropna() if "limits" in rows else pd.Series(dtype=str)
     calls = {match[1] for text in limits if (match := re.search(r'"calls": (\w+)', text))}
     limit = next(iter(calls)) if len(calls) == 1 else "several" if calls else ""
+    nearest = any(read_setting(row, "nearest") for row in list_records(rows, "nearest"))
     return pd.Series(
-        {"limit": "no limit" if limit == "null" else limit, "date": rows["date"].max()}
+        {
+            "limit": "no limit" if limit == "null" else limit,
+            "nearest": nearest,
+            "date": rows["date"].max(),
+        }
     )
 
 
@@ -68,8 +74,8 @@ def make_table(frame: pd.DataFrame) -> str:
     rows = [
         {
             "benchmark": row.benchmark,
-            "method": row.method,
-            "calls": row.limit,
+            "method": row.method + ", nearest action" * row.nearest,
+            "call limit": row.limit,
             "solved": f"{row.solved} of {row.n}",
             "cut": row.cut,
             "rate": row.rate,

@@ -60,7 +60,8 @@ def _rows(view: EpisodeView) -> Iterator[tuple[str, str, int, str]]:
             if thread.depth < INDENTED:
                 waiting.append((below + "├└"[last] + "─ ", below + "│ "[last] + "  ", item))
             else:
-                waiting.append((f"{below}[depth {thread.depth + 1}] ", below, item))
+                depth = thread.depth + isinstance(item, int)  # an action has its thread's
+                waiting.append((f"{below}[depth {depth}] ", below, item))
 
 
 def _shared_beginnings(siblings: Sequence[ThreadView]) -> dict[int, int]:
