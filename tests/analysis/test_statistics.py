@@ -297,3 +297,12 @@ def test_only_tasks_that_both_have_played_are_compared():
     assert short["seconds"].to_dict() == {"a": 2.0, "b": 3.0}
     with pytest.raises(ValueError, match="no episode of 'c' is here; known: a, b"):
         pair_by_task(played(), "a", "c")
+
+
+def test_an_episode_of_unknown_cost_is_left_out():
+    """Of one that was interrupted nobody knows the seconds."""
+    played = frame(a="++-+").assign(seconds=[1.0, 2.0, 3.0, None])
+    table = success_by_cost(played, "seconds")
+    assert list(table["budget"]) == [1, 2, 3]
+    assert list(table["rate"]) == [1 / 3, 2 / 3, 2 / 3]
+    assert set(table["n"]) == {3}

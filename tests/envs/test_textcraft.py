@@ -463,3 +463,10 @@ def test_solve_has_bounds():
 def test_a_line_that_is_no_command_is_named(line):
     with pytest.raises(ValueError, match="not a crafting command"):
         Recipe.parse(line)
+
+
+def test_a_task_of_ones_own_keeps_its_limit_of_actions():
+    own = TextCraft.custom("stick", ["craft 4 stick using 2 planks"], max_actions=2)
+    assert own.max_actions == own.again().max_actions == 2
+    own.reset()
+    assert [own.step("inventory").truncated for _ in range(2)] == [False, True]

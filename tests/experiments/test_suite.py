@@ -716,3 +716,22 @@ def test_errors_of_the_engine_are_errors_of_the_episode(tmp_path):
     failing = Failing(speak)
     results = suite(tmp_path / "r.jsonl", models={"failing": failing}).run(progress=False)
     assert {row["error"] for row in results} == {"EngineError: no memory left"}
+
+
+def test_functions_of_ones_own_are_part_of_the_settings(tmp_path):
+    def phi_of_mine(sequence, variables, dialect):
+        return f"I do it. {dialect.listen}"
+
+    def settings_of(**fixed):
+        method = SessionMethod("mine", fixed=fixed)
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.jsonl"
+        return suite(path, methods=[method]).run(progress=False).rows[0]["settings"]
+
+    assert settings_of() == settings_of(phi=None)
+    assert settings_of(phi=phi_of_mine) != settings_of()
+
+
+def test_a_task_under_two_settings_is_said_where_a_table_cannot_show_it(tmp_path):
+    results = suite(tmp_path / "r.jsonl").run(progress=False)
+    twice = Results([*results.rows, {**results.rows[0], "settings": "others"}])
+    assert "occur twice" in twice._repr_html_()

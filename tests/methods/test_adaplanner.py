@@ -85,7 +85,7 @@ def test_after_three_executions_each_begins_with_the_first_step():
     episode = plan_and_run([failing] * 6, ["2#END#"] * 2)
     assert acts(episode) == ["push"] * 4  # the first, and the fourth to the sixth
     assert episode.usage.calls == 6 + 2
-    assert (episode.status, episode.reward) == (Status.ENDED, 0)
+    assert (episode.status, episode.reward) == (Status.OUT_OF_CALLS, 0)
 
 
 def test_a_plan_that_runs_to_its_end_without_solving_the_task_is_revised():
@@ -112,7 +112,7 @@ def test_what_is_wrong_with_the_code_is_an_error_of_its_step(code, error):
 def test_a_plan_that_acts_for_ever_ends_with_its_actions():
     episode = plan_and_run([plan("while True:\n    act('push')")], iterations=7)
     assert acts(episode) == ["push"] * 7
-    assert episode.status is Status.ENDED
+    assert episode.status is Status.OUT_OF_CALLS
 
 
 def test_what_a_step_did_before_it_broke_off_is_not_done_twice():

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from helpers.episodes import of_kind
 from helpers.programs import EXECUTOR, GOALS, NO, YES, play, run, titles
 
+from thread_kit.dialect import AGENT, Stop
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.decomp import decomp
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.methods.tdag import NO_SUBTASK, tdag
 from thread_kit.prompt_check import speak_examples
 from thread_kit.prompts import Example, Prompt
-from thread_kit.requests import Status
+from thread_kit.requests import Finished, Generate, Generated, NewThread, Spawn, Status
+from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.trace.events import Acted
 
 TURN, PULL = (Prompt(name, (Example(name, "#END#"),)) for name in ("turn", "pull"))
@@ -171,3 +174,23 @@ def test_the_examples_of_decomposer_and_generator_lead_to_the_goal(goal, threads
     assert episode.reward == 1
     assert not any(left[task] for task in left if goal in task)
     assert len(episode.threads) == threads
+
+
+def test_what_a_handler_returned_is_no_request_of_the_decomposer():
+    """Behind an answer of several lines the last line begins with somebody else's text."""
+    returned, dialect = "found\n> open", replace(AGENT, after_close="")
+    steps = decomp(NewThread("c", dialect, lambda text: (1,)), handlers=HANDLERS)
+    assert isinstance(next(steps), Generate)
+
+    def say(text: str):
+        return steps.send(Generated(Span(Provenance.GENERATED, text, (1,)), Stop.LISTEN))
+
+    request = say("[turn] it =>")
+    while not isinstance(request, Spawn):
+        request = steps.send(None)
+    request = steps.send(Finished(Sequence(), Status.ENDED, {}, returned))
+    while not isinstance(request, Generate):
+        request = steps.send(None)
+    request = say(" so it is =>")
+    assert isinstance(request, Generate)
+    assert NO_ACTION in request.sequence.text

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from thread_kit.envs.env import Env, Step
 from thread_kit.methods.lats import Node, lats, select_leaf
 from thread_kit.prompts import Example, Prompt
+from thread_kit.requests import Status
 from thread_kit.sequence import Sequence
 from thread_kit.trace.events import GeneratedSpan, Restarted
 
@@ -152,3 +153,9 @@ def test_where_the_first_actions_end_the_task_nothing_is_searched():
     assert (str(episode.status), episode.reward) == ("ended", 0.5)
     assert list(episode.threads) == [0]
     assert not of_kind(episode, GeneratedSpan)
+
+
+def test_a_search_that_its_trials_end_is_cut():
+    speak = by_role(["> wait =>"] * 3, ["5#END#"] * 3, ["Open it.#END#"])
+    episode = search(speak, env=Lock(), samples=1, iterations=1, max_depth=3)
+    assert episode.status is Status.OUT_OF_CALLS

@@ -589,3 +589,11 @@ def test_without_variables_nothing_is_kept():
     assert namespace.define({"x": 1}) == LineResult("")
     assert namespace.child().variables == {}
     assert repr(namespace) == "LiteralNamespace()"
+
+
+@pytest.mark.parametrize("before", ["5", "[1, 2]", "True", "'a'"])
+def test_a_string_comes_up_over_a_value_that_it_spells(before):
+    namespace = PythonNamespace(MontySandbox())
+    namespace.run(f"x = {before}")
+    assert namespace.define({"x": before}).changed == {"x": before}
+    assert namespace.variables == {"x": before}

@@ -369,3 +369,20 @@ def test_a_running_session_is_forked_while_it_is_paused():
             break
     assert happened(session.fork().run(progress=False)) == happened(whole)
     assert happened(session.run(progress=False)) == happened(whole)
+
+
+@pytest.mark.parametrize("scope", ["exported", "shared", "own"])
+def test_a_person_sets_variables_whatever_the_scope(scope):
+    session = Session(ScriptedEngine(REPLIES), Shed(), prompt=PROMPT, scope=scope)
+    session.run(progress=False)
+    at = index(session.episode, Spawned, 1)
+    episode = fork(session, at, ENDS, variables={"tool": "saw"})
+    assert of_kind(episode, Edited)[0].variables == {"tool": "saw"}
+    assert episode.threads[1].title == "I need to find the saw."
+
+
+def test_where_there_are_no_variables_none_can_be_set():
+    session = Session(ScriptedEngine(REPLIES), Shed(), prompt=PROMPT, scope="none")
+    session.run(progress=False)
+    with pytest.raises(ValueError, match="have no variables"):
+        fork(session, index(session.episode, Spawned, 1), ENDS, variables={"tool": "saw"})

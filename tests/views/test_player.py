@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import programs
 from helpers.episodes import REPLIES, session
 from helpers.frames import fold, strip_details, view_as_json
 from helpers.random_episodes import play
@@ -17,7 +20,9 @@ from hypothesis import strategies as st
 
 import thread_kit as tk
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.methods.adapt import adapt
 from thread_kit.requests import Status
+from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import GeneratedSpan, Spawned, Token
 from thread_kit.views.export_html import render_page, save_page
@@ -358,3 +363,30 @@ def test_the_exact_prompt_is_kept_where_it_cannot_be_shown():
     header = {"prompts": {"p": {"name": "p", "text": "a\x1bb", "tokens": [1]}}}
     prompt = FrameRecorder(Episode(header)).about["prompts"]["p"]
     assert (prompt["text"], prompt["exact"]) == ("a␛b", "a\x1bb")
+
+
+def test_of_another_method_nothing_is_said_of_phi_and_psi():
+    """ADaPT says itself what its children are given."""
+    replies = [programs.NO, "Step 1: open.\n#END#", "> open =>"]
+    episode = programs.play(partial(adapt, planner=programs.PLANNER), replies)
+    frames = FrameRecorder(episode)
+    said = " ".join(frame.get("description", "") for frame in frames.frames)
+    assert "Its context is “" in said
+    assert not re.search(r"\b(phi|psi)\b", said)
+    assert frames.about["exchange"] == {}
+
+
+@pytest.mark.parametrize(
+    ("scope", "gets"),
+    [
+        ("exported", "gets a copy of 1 variable"),
+        ("shared", "shares 1 variable with it"),
+        ("own", "begins without its variables"),
+        ("none", "it sees nothing else."),
+    ],
+)
+def test_what_a_child_gets_of_its_parent_depends_on_the_scope(scope, gets):
+    replies = ["tool = 'axe'\nI need to find it. =>", "print('Here.')\n#END#", "#END#"]
+    one = Session(ScriptedEngine(replies), context="Chop. =>", scope=scope)
+    said = [frame.get("description", "") for frame in FrameRecorder(one.run(progress=False)).frames]
+    assert any(gets in text for text in said)

@@ -268,11 +268,13 @@ def success_by_cost(
     largest of all, which is the whole curve. At one budget it is the view in which methods had the
     same to spend: an episode that cost more counts as not solved. cut: episodes that a budget of
     their own ended unsolved before they had cost so much, so that their outcome is not known.
+    Episodes of unknown cost, as the seconds of one that was interrupted, are left out, also of n.
     Raises ValueError for another cost, or one that the frame has not.
     """
     if cost not in COSTS or cost not in frame:
         known = ", ".join(name for name in COSTS if name in frame)
         raise ValueError(f"{cost!r} is no cost of an episode; choose one of {known}")
+    frame = frame[frame[cost].notna()]
     most = frame[cost].max()
     rows = []
     for (method, model), group in check_episodes(frame).groupby(["method", "model"], sort=False):

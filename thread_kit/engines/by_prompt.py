@@ -53,6 +53,9 @@ class EngineByPrompt(Engine):
     def tokenizer(self, prompt: str) -> Tokenize:
         return self._others.get(prompt, self.engine).tokenize
 
+    def context_of(self, prompt: str) -> int:
+        return self._others.get(prompt, self.engine).context_size
+
     def describe_other(self, prompt: str) -> dict[str, Any] | None:
         return self._others[prompt].describe() if prompt in self._others else None
 

@@ -130,7 +130,8 @@ class Engine(ABC):
     context_size: how many tokens one thread can see at most.
     lock: held while the model is touched, so that several schedulers, each in a worker thread of
         its own, can share one engine and its batches.
-    steps_taken: how many steps `advance` has taken, for whichever scheduler.
+    steps_taken: how many steps this class's `advance` has taken, for whichever scheduler; an engine
+        with an `advance` of its own leaves it at 0.
     is_open: False once it is closed; every call raises EngineError from then on.
     """
 
@@ -174,6 +175,10 @@ class Engine(ABC):
     def tokenizer(self, prompt: str) -> Tokenize:
         """What spells the texts of threads that have the few-shot prompt of this hash."""
         return self.tokenize
+
+    def context_of(self, prompt: str) -> int:
+        """How many tokens a thread with the few-shot prompt of this hash can see at most."""
+        return self.context_size
 
     def describe_other(self, prompt: str) -> dict[str, Any] | None:
         """Facts of the model that answers threads with this prompt, where it is another one."""

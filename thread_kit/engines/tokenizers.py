@@ -87,8 +87,8 @@ class PieceTokenizer(Tokenizer):
     """Pieces of text as tokens: a word or the part of one, of at most 6 bytes.
 
     The number of a piece is its bytes, read as one number: nothing has to be remembered, so that
-    tokens mean the same in every process (a tape can be opened anywhere), and no two pieces share
-    a number. Counts in pieces are near those of a model's tokens, and not the same.
+    tokens mean the same in every process (a recording can be played anywhere), and no two pieces
+    share a number. Counts in pieces are near those of a model's tokens, and not the same.
     """
 
     SIZE = 6  # bytes; the numbers stay below 2**53, which JSON and JavaScript keep exactly

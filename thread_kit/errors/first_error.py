@@ -6,9 +6,9 @@ is for people to say what it was.
 
 What the rules can see is what an environment says (`errors/rules.py`): that an action is refused,
 that an item is used which could not be found, that code fails, that a budget is spent. They know
-the observations of TextCraft and ALFWorld, and what a question about data needs. Not covered: a
-plan that is executed well and is the wrong one counts as inadequate only at its end, and a
-misreading that leads to no refused action is not seen.
+the observations of TextCraft, ALFWorld and InterCode, and what a question about data needs. Not
+covered: a plan that is executed well and is the wrong one counts as inadequate only at its end, and
+a misreading that leads to no refused action is not seen.
 """
 
 from __future__ import annotations

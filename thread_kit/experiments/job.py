@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from thread_kit import exchange
 from thread_kit.analysis.cut import find_budget
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.replay import ReplayError
@@ -247,6 +248,10 @@ def _key(job: Job, header: Mapping[str, Any]) -> Key:
         }
         if "program" in header:
             values["program"] = header["program"]
+        # The kit's own functions are known by the method's name.
+        functions = header.get("exchange") or {}
+        if own := {kind: name for kind, name in functions.items() if not hasattr(exchange, name)}:
+            values["exchange"] = own
         if others := _other_models(header):
             values["others"] = {name: _identify(model) for name, model in others.items()}
         settings = _hash(values)

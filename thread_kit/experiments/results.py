@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -67,4 +68,9 @@ class Results:
         return f"Results({len(self.rows)} episodes, {solved} solved{more})"
 
     def _repr_html_(self) -> str:
-        return success(self.frame).to_html(index=False) if self.rows else "no episode yet"
+        if not self.rows:
+            return "no episode yet"
+        try:
+            return success(self.frame).to_html(index=False)
+        except ValueError as error:  # a task under two settings, which one table cannot show
+            return html.escape(f"{self!r}: {error}")

@@ -133,9 +133,9 @@ def adaplanner(
 ) -> Steps:
     """Plan with the thread's own prompt, run the plan, and revise it where an assertion fails.
 
-    questions: the prompt of `ask`. executions: of plans, at most. resumed: so many of them begin at
-    the step that was revised, the others at the first one. iterations: actions and questions of an
-    episode, at most.
+    questions: the prompt of `ask`. executions: of plans, at most. resumed: of these the second to
+    this one begin at the step that was revised, all others at the first one. iterations: actions
+    and questions of an episode, at most.
     """
     # P = planner(T); start = 1
     generated: Generated = yield Generate(Sequence())
@@ -180,7 +180,8 @@ def adaplanner(
             start = int(match[0]) if match else 1
         plan = revised
     won = running.observation.won if running.observation is not None else False
-    return Finished(running.Y, Status.ENDED, {"plan": plan}, verdict(bool(won)))
+    status = Status.ENDED if running.is_over else Status.OUT_OF_CALLS
+    return Finished(running.Y, status, {"plan": plan}, verdict(bool(won)))
 
 
 def with_error(context: str, error: str, last: list[str]) -> str:

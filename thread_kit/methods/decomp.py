@@ -47,7 +47,8 @@ def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int
             # return the last line of Y
             answer = own_text(Sequence((generated.span,)), dialect).rpartition("\n")[2]
             return Finished(Y, ENDS[generated.stop], {}, code.printed or answer)
-        line = dialect.bare(Y.last_line)
+        # A line that begins in what a handler returned is nobody's request.
+        line = dialect.bare(Y.last_line) if Y.last_line_is_own else ""
         if call := CALL.fullmatch(line.strip()):
             name, task = call.groups()
             if name not in handlers:

@@ -22,7 +22,6 @@ import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from thread_kit.exchange import xi_after_mark
@@ -125,14 +124,14 @@ def lats(
     """
     Y, lessons = Sequence(), list[str]()
     root = yield from _begin(thread, start)
-    best = root
+    best, status = root, Status.ENDED
     for _ in range(iterations):
         # selection
         leaf = select_leaf(root, exploration)
         if leaf is None:
             break
         # expansion, evaluation; simulation goes on with the best child
-        context = with_lessons(thread.context, lessons[-memory:])
+        context = with_lessons(thread.context, lessons[-memory:] if memory else [])
         while not leaf.is_over and leaf.depth < max_depth:
             Y = yield from _expand(thread, Y, leaf, context, samples, temperature)
             Y = yield from _evaluate(thread, Y, leaf, value, weight)
@@ -149,8 +148,10 @@ def lats(
             thread, Y, "lesson", text, program=write_reply, prompt=reflect
         )
         lessons.append(lesson)
+    else:
+        status = Status.OUT_OF_CALLS
     yield Restore(best.actions)
-    return Finished(Y, Status.ENDED, {}, verdict(best.reward == 1))
+    return Finished(Y, status, {}, verdict(best.reward == 1))
 
 
 def _begin(thread: NewThread, start: tuple[str, ...]) -> Generator[Request, Any, Node]:
@@ -172,7 +173,7 @@ def take_step(thread: NewThread, *, begun: Sequence, temperature: float) -> Step
     `over`, of the environment.
     """
     dialect = thread.dialect
-    tokens = tuple(chain.from_iterable(span.tokens for span in begun))
+    tokens = begun.tokens
     Y = Sequence((Span(Provenance.INSTRUCTION, begun.text, tokens),)) if tokens else begun
     generated: Generated = yield Generate(Y, temperature)
     Y += generated.span

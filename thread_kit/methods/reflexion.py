@@ -38,7 +38,7 @@ def reflexion(
     # for trial = 1 ... n do
     for trial in range(1, trials + 1):
         # Y = actor(T + memory), from the start of the environment
-        context = with_lessons(thread.context, lessons[-memory:])
+        context = with_lessons(thread.context, lessons[-memory:] if memory else [])
         Y, answer, child = yield from ask(thread, Y, f"trial {trial}", context, program=actor)
         if trial == trials:
             break

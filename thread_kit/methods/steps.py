@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from thread_kit.dialect import Dialect
@@ -67,7 +66,7 @@ def take_step(thread: NewThread, *, begun: Sequence) -> Steps:
     environment, or the model, is done.
     """
     dialect = thread.dialect
-    tokens = tuple(chain.from_iterable(span.tokens for span in begun))
+    tokens = begun.tokens
     Y = Sequence((Span(Provenance.INSTRUCTION, begun.text, tokens),)) if tokens else begun
     generated: Generated = yield Generate(Y)
     Y += generated.span

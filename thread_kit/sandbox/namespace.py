@@ -78,6 +78,10 @@ class Namespace(ABC):
         """
 
     @abstractmethod
+    def edit(self, variables: Mapping[str, Any]) -> LineResult:
+        """Bind variables that a person sets, whatever the scope; raises as `define`."""
+
+    @abstractmethod
     def child(self) -> Namespace:
         """The namespace of a thread that is spawned now; costs nothing."""
 
@@ -133,15 +137,19 @@ class PythonNamespace(Namespace):
     def define(self, variables: Mapping[str, Any]) -> LineResult:
         return self._define(variables) if self.scope == "exported" else LineResult("")
 
+    def edit(self, variables: Mapping[str, Any]) -> LineResult:
+        return self._define(variables)
+
     def _define(self, variables: Mapping[str, Any]) -> LineResult:
         for name in variables:
             if not is_variable_name(name):
                 raise ValueError(f"not the name of a variable: {name!r}")
         with self._lock:
             # What is no plain data comes as its text: a function that is the same would lose its
-            # body.
+            # body. (The text of plain data is a value of its own: "5" is not 5.)
             state, texts = self._now
-            new = {n: v for n, v in variables.items() if n not in texts or texts[n] != v}
+            same = {n for n in {*variables} & {*texts} if variables[n] == texts[n]}
+            new = {n: v for n, v in variables.items() if n not in same or v != _value(texts[n])}
             if not new:
                 return LineResult("")
             return self._keep("", self.sandbox.execute(state, "", new), set(new))
@@ -191,6 +199,9 @@ class LiteralNamespace(Namespace):
         return LineResult(line)
 
     def define(self, variables: Mapping[str, Any]) -> LineResult:
+        return LineResult("")
+
+    def edit(self, variables: Mapping[str, Any]) -> LineResult:
         return LineResult("")
 
     def child(self) -> LiteralNamespace:

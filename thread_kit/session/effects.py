@@ -69,8 +69,11 @@ class Effects:
     def change_variables(self, thread: LiveThread) -> Iterator[Event]:
         """Give a thread the variables that a person has set here."""
         while edit := self._edits.pop_variables(thread.id):
-            ran = self.define(thread, edit.variables)
+            ran = self._edit(thread, edit.variables)
             yield replace(edit, variables=plain(ran.changed))
+
+    def _edit(self, thread: LiveThread, variables: dict[str, Any]) -> LineResult:
+        return _shield("", lambda: thread.namespace.edit(variables))
 
     def define(self, thread: LiveThread, variables: dict[str, Any]) -> LineResult:
         """Bind variables of a thread; whatever becomes of the sandbox is an error of the result."""

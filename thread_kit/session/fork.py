@@ -289,6 +289,10 @@ def _edits(
             raise ValueError(
                 f"{_named(episode, at)}, which is no thread's; choose a thread's event"
             )
+        if episode.header.get("scope") == "none":
+            raise ValueError(
+                "these threads have no variables (scope 'none'); change a text instead"
+            )
         edits.append(Edited(thread, "variables", 0, "", "", dict(variables)))
     return edits
 

@@ -326,7 +326,9 @@ class Scheduler:
         details = {
             Status.END_OF_STREAM: "the model ended its text without the end mark",
             Status.TRUNCATED: f"cut after {self.limits.new_tokens} new tokens in one call",
-            Status.OUT_OF_CONTEXT: f"a thread sees at most {self.engine.context_size} tokens",
+            Status.OUT_OF_CONTEXT: (
+                f"a thread sees at most {self.engine.context_of(thread.prompt.sha256)} tokens"
+            ),
             Status.OUT_OF_CALLS: "the thread's own calls of the model are used up",
             Status.FAILED: finished.error or "",
         }

@@ -78,8 +78,8 @@ class Session:
     A session has one switch beside these: `session.keep_cells = True` leaves the cells of threads
     that end in the cache as long as nobody needs the room, so that a fork finds them. It makes the
     model slower, since attention passes over them: by some 15% beside 1,000 to 4,000 kept cells
-    (data/bench). Over a `ReplayEngine` a session repeats what was recorded, and raises ReplayError
-    where it happens otherwise.
+    (data/bench). Over a `ReplayEngine` a session repeats what was recorded; where it happens
+    otherwise the episode ends as failed, and `session.error` is the ReplayError.
 
     Raises EngineError, ValueError or OSError at the start for what cannot work at all. Afterwards
     an episode ends with a status, whatever fails: model, environment, sandbox, disk, or a function
@@ -378,7 +378,7 @@ def fork(episode: Episode, at: int | None = None, **changes: Any) -> Session:
         Everything else that `Session` takes holds from the fork on: another phi, temperature, seed,
         budgets, path ... What is not given stays as it was.
 
-    Raises ValueError for what cannot be changed there; the session raises ReplayError if the past
-    does not happen again.
+    Raises ValueError for what cannot be changed there. If the past does not happen again the
+    episode ends as failed, and `session.error` is the ReplayError.
     """
     return Session(**plan_fork(episode, at, **changes))

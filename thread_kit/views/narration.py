@@ -33,6 +33,8 @@ QUOTED = 160
 
 _EXCHANGES = {
     "phi_last_line": "from the last line of thread @, behind its first comma",
+    "phi_own_line": "from the last line of thread @, with its own text alone",
+    "phi_whole_line": "from the last line of thread @, with what came back in it",
     "phi_full_sequence": "from all that thread @ has in its sequence",
     "psi_print": "what the last print of thread @ printed",
     "psi_full_sequence": "the whole sequence of thread @",
@@ -88,14 +90,21 @@ def describe_event(episode: Episode, event: Event) -> str:
 def _describe_spawn(episode: Episode, event: Spawned) -> str:
     if event.parent is None:
         return f"Thread {event.thread}, the main thread, begins. Its context is the task."
+    waits = "waits" if event.future is None else f"goes on; {{{event.future}}} stands for it"
+    title = _quote(episode.threads[event.thread].title)
+    spawns = f"Thread {event.parent} spawns thread {event.thread} and {waits}."
+    if "program" in episode.header:  # another method says itself what a child is given
+        return f"{spawns} Its context is {title}."
     name = str(header_part(episode.header, "exchange").get("phi", "phi"))
     how = _EXCHANGES.get(name, f"by {name}, from thread @").replace("@", str(event.parent))
-    waits = "waits" if event.future is None else f"goes on; {{{event.future}}} stands for it"
-    title = episode.threads[event.thread].title
+    number = pluralize(len(episode.threads[event.parent].variables), "variable")
+    gets = {
+        "shared": f", and it shares {number} with it",
+        "own": ", and it begins without its variables",
+        "none": "",
+    }.get(str(episode.header.get("scope")), f", and it gets a copy of {number}")
     return (
-        f"Thread {event.parent} spawns thread {event.thread} and {waits}. phi makes its context "
-        f"{how}: {_quote(title)}. Of its parent it sees nothing else, and it gets a copy of "
-        f"{pluralize(len(episode.threads[event.parent].variables), 'variable')}."
+        f"{spawns} phi makes its context {how}: {title}. Of its parent it sees nothing else{gets}."
     )
 
 
@@ -137,7 +146,10 @@ def _describe_return(episode: Episode, event: Returned) -> str:
     names = ""
     if event.variables:
         names = f" With it come the variables that it names: {', '.join(event.variables)}."
-    return f"psi takes {how}: {_quote(event.span.text)} stands in thread {event.thread}.{names}"
+    stands = f"{_quote(event.span.text)} stands in thread {event.thread}.{names}"
+    if "program" in episode.header:
+        return f"Thread {event.child} has handed this back: {stands}"
+    return f"psi takes {how}: {stands}"
 
 
 def _describe_edit(event: Edited) -> str:

@@ -155,7 +155,7 @@ def _margin(label: str, text: str, flows: bool = False) -> list[str]:
 
 
 def _flat(text: str | None) -> str:
-    """One line, with line breaks to be view."""
+    """One line; each line break is a mark."""
     return (text or "").replace("\n", " ⏎ ").strip()
 
 

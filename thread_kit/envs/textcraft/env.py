@@ -101,14 +101,16 @@ class TextCraft(Env):
         self._start()
 
     @classmethod
-    def custom(cls, goal: str, commands: Sequence[str]) -> TextCraft:
+    def custom(
+        cls, goal: str, commands: Sequence[str], *, max_actions: int | None = None
+    ) -> TextCraft:
         """A task of your own, whose recipes are these commands and no others.
 
         TextCraft.custom("torch", ["craft 4 torch using 1 coal, 1 stick"]): what no command makes,
         coal and sticks here, can be fetched. "planks" and "wool" are kinds, as in the package.
         Raises ValueError for what is no crafting command, or for a goal that none of them makes.
         """
-        own = cls()
+        own = cls(max_actions=max_actions)
         own.task = {"goal": goal, "commands": list(commands)}
         own.goal, own.commands = goal, tuple(commands)
         own._tree = make_tree(commands)
@@ -170,7 +172,7 @@ class TextCraft(Env):
     def again(self) -> TextCraft:
         """See Env."""
         if "split" not in self.task:
-            return TextCraft.custom(self.goal, self.commands)
+            return TextCraft.custom(self.goal, self.commands, max_actions=self.max_actions)
         return TextCraft(self.task["split"], self.task["number"], max_actions=self.max_actions)
 
     def oracle(self) -> list[str] | None:

@@ -99,7 +99,8 @@ class FrameRecorder:
                     for role, prompt in prompts.items()
                 },
                 "marks": {name: dialect.get(name) for name in ("listen", "close", "end", "spawn")},
-                "exchange": header_part(header, "exchange"),
+                # Of another method than THREAD there are no phi and psi to exchange.
+                "exchange": {} if "program" in header else header_part(header, "exchange"),
                 "scope": header.get("scope", "exported"),
                 "sampling": header_part(header, "sampling"),
                 "fork": header.get("fork"),
