@@ -157,7 +157,11 @@ class LlamaEngine(Engine):
                 if has_begun and done < len(prompt):
                     chunk = prompt[done : done + self._model.batch_size]
                     if not self._evaluate([Chunk(key, chunk, is_last=False)]):
-                        raise EngineError(f"no cell is left for {self.name}'s few-shot prompt")
+                        raise EngineError(
+                            f"no cell is left for {self.name}'s few-shot prompt beside the threads "
+                            "that run; play fewer episodes at once, or load it with a larger "
+                            "`context` (--context)"
+                        )
                     new = len(chunk)
                     done += new
                     if done == len(prompt):
