@@ -132,8 +132,10 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
     printed = set(zip(numbers["benchmark"], numbers["metric"], strict=True))
     benchmarks = {name: find_benchmark(name) for name in rows["environment"].unique()}
     rows = rows.assign(
-        benchmark=rows["environment"].map(lambda name: benchmarks[name].published),
-        paper_tasks=rows["environment"].map(lambda name: count_tasks(item, benchmarks[name])),
+        benchmark=rows["environment"].map({n: own.published for n, own in benchmarks.items()}),
+        paper_tasks=rows["environment"].map(
+            {n: count_tasks(item, own) for n, own in benchmarks.items()}
+        ),
         shown=name_benchmarks(rows),
         group=list(map(_find_group, list_records(rows, *TASK, "hardness"))),
     )

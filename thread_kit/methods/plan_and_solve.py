@@ -12,11 +12,10 @@ episode's is that of the last one, as the paper has it for all but "Try Again" (
 
 from __future__ import annotations
 
-from thread_kit.exchange import xi_after_mark
 from thread_kit.methods.common import own_text
 from thread_kit.methods.plans import parse_plan
-from thread_kit.methods.rounds import spend_round
-from thread_kit.requests import ENDS, Act, Finished, Generate, Generated, NewThread, Status, Steps
+from thread_kit.methods.rounds import play_round
+from thread_kit.requests import ENDS, Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
 
@@ -40,15 +39,8 @@ def plan_and_solve(thread: NewThread, *, steps: int = 10) -> Steps:
         text = f"Step {number + 1}: {step}"
         waits = Y.text.endswith(dialect.listen)  # behind the plan
         Y += thread.instruction(dialect.closed(text) if waits else f"{text}\n")
-        # Y = Y + E(LLM(q + c + Y))
-        generated = yield Generate(Y)
-        Y += generated.span
-        status = ENDS.get(generated.stop, Status.ENDED)
-        if not status.is_end:  # cut by a budget
-            return Finished(Y, status, {})
-        listens = generated.stop not in ENDS
-        if listens and Y.last_line_is_own and dialect.is_action(Y.last_line):
-            Y += thread.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())
-        else:  # an end is none, either: the plan says how many steps there are
-            Y += yield from spend_round(thread, listens)
+        # Y = Y + E(LLM(q + c + Y)); an end is no step's, the plan says how many there are
+        Y, cut, _ = yield from play_round(thread, Y)
+        if cut:
+            return Finished(Y, cut, {})
     return Finished(Y, Status.ENDED, {})

@@ -5,16 +5,40 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from thread_kit.exchange import xi_after_mark
 from thread_kit.methods.react import NO_ACTION
-from thread_kit.requests import Act, NewThread, Request
-from thread_kit.sequence import Span
+from thread_kit.requests import (
+    ENDS,
+    Act,
+    Generate,
+    Generated,
+    NewThread,
+    Observation,
+    Request,
+    Status,
+)
+from thread_kit.sequence import Sequence
 
 
-def spend_round(thread: NewThread, listens: bool) -> Generator[Request, Any, Span]:
-    """The environment counts a reply without a command; returns what the model reads behind it.
+def play_round(
+    thread: NewThread, Y: Sequence
+) -> Generator[Request, Any, tuple[Sequence, Status | None, Observation | None]]:
+    """A reply, and what came of it: Y, the status of one that a budget cut, what was observed.
 
-    listens: the reply ends with a listen mark; an end of the text does not.
+    The environment counts a reply without a command, too, of which nothing is observed.
     """
+    dialect = thread.dialect
+    generated: Generated = yield Generate(Y)
+    Y += generated.span
+    status = ENDS.get(generated.stop, Status.ENDED)
+    if not status.is_end:
+        return Y, status, None
+    listens = generated.stop not in ENDS
+    if listens and Y.last_line_is_own and dialect.is_action(Y.last_line):
+        observation: Observation = yield Act(xi_after_mark(Y, {}, dialect))
+        Y += thread.observed(observation.strip())
+        return Y, None, observation
     yield Act("")
-    mark = "" if listens else f" {thread.dialect.listen}"
-    return thread.instruction(mark + thread.dialect.closed(NO_ACTION))
+    mark = "" if listens else f" {dialect.listen}"
+    Y += thread.instruction(mark + dialect.closed(NO_ACTION))
+    return Y, None, None

@@ -13,19 +13,8 @@ another method: several trials, none of which sees a reward.
 
 from __future__ import annotations
 
-from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.rounds import spend_round
-from thread_kit.requests import (
-    ENDS,
-    Act,
-    Finished,
-    Generate,
-    Generated,
-    NewThread,
-    Observation,
-    Status,
-    Steps,
-)
+from thread_kit.methods.rounds import play_round
+from thread_kit.requests import Finished, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
 
@@ -34,23 +23,13 @@ def try_again_with_reward(thread: NewThread, *, turns: int = 10) -> Steps:
 
     turns: rounds at most, a call of the model each.
     """
-    dialect = thread.dialect
     Y = Sequence()
     for _ in range(turns):
-        # Y = Y + LLM(q + c + Y)
-        generated: Generated = yield Generate(Y)
-        Y += generated.span
-        status = ENDS.get(generated.stop, Status.ENDED)
-        if not status.is_end:  # cut by a budget
-            return Finished(Y, status, {})
-        # Y = Y + E(command)
-        listens = generated.stop not in ENDS
-        if listens and Y.last_line_is_own and dialect.is_action(Y.last_line):
-            observation: Observation = yield Act(xi_after_mark(Y, {}, dialect))
-            Y += thread.observed(observation.strip())
-            # if the reward is full then return Y
-            if observation.is_over:
-                return Finished(Y, Status.ENDED, {})
-        else:
-            Y += yield from spend_round(thread, listens)
+        # Y = Y + LLM(q + c + Y); Y = Y + E(command)
+        Y, cut, observation = yield from play_round(thread, Y)
+        if cut:
+            return Finished(Y, cut, {})
+        # if the reward is full then return Y
+        if observation is not None and observation.is_over:
+            return Finished(Y, Status.ENDED, {})
     return Finished(Y, Status.OUT_OF_CALLS, {})

@@ -113,7 +113,7 @@ class PythonNamespace(Namespace):
         # The sandbox's state, and each value's text by name; always replaced together.
         self._now: tuple[bytes | None, Mapping[str, str]] = None, {}
         self._lock = threading.Lock()  # with scope="shared", children may run at the same time
-        self._define(variables or {})
+        self.edit(variables or {})
         self._at_first = self._now
 
     def __repr__(self) -> str:
@@ -135,12 +135,9 @@ class PythonNamespace(Namespace):
         return replace(ran, executed=True, answer=failed_print or ran.printed)
 
     def define(self, variables: Mapping[str, Any]) -> LineResult:
-        return self._define(variables) if self.scope == "exported" else LineResult("")
+        return self.edit(variables) if self.scope == "exported" else LineResult("")
 
     def edit(self, variables: Mapping[str, Any]) -> LineResult:
-        return self._define(variables)
-
-    def _define(self, variables: Mapping[str, Any]) -> LineResult:
         for name in variables:
             if not is_variable_name(name):
                 raise ValueError(f"not the name of a variable: {name!r}")
@@ -148,8 +145,11 @@ class PythonNamespace(Namespace):
             # What is no plain data comes as its text: a function that is the same would lose its
             # body. (The text of plain data is a value of its own: "5" is not 5.)
             state, texts = self._now
-            same = {n for n in {*variables} & {*texts} if variables[n] == texts[n]}
-            new = {n: v for n, v in variables.items() if n not in same or v != _value(texts[n])}
+            new = {
+                n: v
+                for n, v in variables.items()
+                if n not in texts or texts[n] != v or _value(texts[n]) != v
+            }
             if not new:
                 return LineResult("")
             return self._keep("", self.sandbox.execute(state, "", new), set(new))
