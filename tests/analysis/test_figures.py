@@ -10,6 +10,7 @@ import pytest
 from thread_kit.analysis.figures import calls_figure, success_by_cost_figure, success_figure
 from thread_kit.analysis.published import compare_with_published
 from thread_kit.analysis.statistics import COSTS, calls, success_by_cost, wilson
+from thread_kit.analysis.stored_rows import load_stored_rows
 from thread_kit.views.palette import SERIES
 
 MODELS = ("smollm2-135m", "qwen2.5-coder-1.5b")
@@ -66,6 +67,14 @@ def test_success_stands_beside_the_published_with_model_n_and_source(frame, tabl
     assert not own.marker.symbol.endswith("-open")
     assert quoted.marker.symbol.endswith("-open")
     assert len({trace.name for trace in figure.data}) == len(figure.data)
+
+
+def test_a_method_of_another_name_stands_where_the_paper_has_it():
+    sql = load_stored_rows()
+    sql = sql[(sql["environment"] == "sql") & sql["method"].isin(["react, refined", "thread"])]
+    places = {tuple(trace.x) for trace in success_figure(compare_with_published(sql)).data}
+    assert ("ReAct_Refined", "thread") in places or ("thread", "ReAct_Refined") in places
+    assert not any("react, refined" in place for place in places)
 
 
 def test_a_mean_over_runs_is_drawn_without_an_interval(table):

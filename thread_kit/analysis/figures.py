@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from thread_kit.analysis.published import load_published
 from thread_kit.analysis.statistics import CONFIDENCE, COSTS, calls, success_by_cost
 from thread_kit.views.palette import NEUTRAL, SERIES, tint
 from thread_kit.views.plot import dress, log_axis
@@ -46,10 +45,9 @@ def success_figure(table: pd.DataFrame) -> go.Figure:
     number of tasks in the legend; bars are Wilson's 95% intervals, which a mean over runs does not
     have.
     """
-    # One spelling for a method, the papers' where they have it.
-    names = [*table["method"], *load_published()["method"]]
-    spelled = {method.casefold(): method for method in names}
-    table = table.assign(x=[spelled[method.casefold()] for method in table["method"]])
+    # One name for a method, the papers' where they have it.
+    papers_name = table["published_as"]
+    table = table.assign(x=table["method"].where(papers_name == "", papers_name))
     figure = go.Figure()
     looks = dict(zip(table["model"].unique(), cycle(SERIES)))
     for (kind, model, source, n), group in table.groupby(

@@ -6,7 +6,7 @@ there says what is quoted and what is inferred. Nothing is measured here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -123,10 +123,11 @@ def compare_with_published(
     source: of ours it says where fewer tasks were played than the papers have, or others, or with
         other rules.
 
-    kind: "own run", "reproduction" or "published". low, high: Wilson's interval (95%), for
-    published rates computed here from value and n, where n tasks were played once. cut: of ours,
-    episodes that a budget ended unsolved; no paper says it of its own. Raises ValueError for a
-    benchmark, method or model that was never published.
+    kind: "own run", "reproduction" or "published". published_as: what the papers call a method of
+    ours on this benchmark, "" where they have none or it is another of ours. low, high: Wilson's
+    interval (95%), for published rates computed here from value and n, where n tasks were played
+    once. cut: of ours, episodes that a budget ended unsolved; no paper says it of its own. Raises
+    ValueError for a benchmark, method or model that was never published.
     """
     if benchmark is None:
         name = str(ours["environment"].iloc[0])
@@ -139,6 +140,9 @@ def compare_with_published(
         _theirs(row) for _, row in theirs.iterrows()
     ]
     table = pd.DataFrame(rows)
+    published = {name.casefold(): name for name in theirs["method"]}
+    names = _match_names(ours["method"], published, benchmark)
+    table.insert(2, "published_as", [names.get(method, "") for method in table["method"]])
     return table.astype({"cut": "Int64"}) if "cut" in table else table
 
 
@@ -227,6 +231,23 @@ def _source(row: Mapping[Any, Any], tasks: int, theirs: pd.DataFrame) -> str:
         parts.append(f"{tasks} of {same['n'].max()} tasks")
     parts += [words for rule, words in RULES.items() if row.get(rule, False)]
     return ", ".join(parts)
+
+
+def _match_names(
+    methods: Iterable[str], published: Mapping[str, str], benchmark: str
+) -> dict[str, str]:
+    """Our methods by what the papers call them here; two of ours never have one name.
+
+    published: the papers' names by small letters. "react" is ReAct before "react-hybrid" is.
+    """
+    names: dict[str, str] = {}
+    for method in sorted(
+        set(methods), key=lambda method: (method.casefold() not in published, method)
+    ):
+        known = [published[n] for n in list_published_names(method, benchmark) if n in published]
+        if known and known[0] not in names.values():
+            names[method] = known[0]
+    return names
 
 
 def _ours(

@@ -171,7 +171,9 @@ def report(results: Results, benchmark: Benchmark, *, seeds: int) -> None:
     played = set(frame["method"])
     names = {name for own in played for name in list_published_names(own, benchmark.published)}
     theirs = table["kind"].eq("published")
-    table = table[~theirs | table["method"].str.casefold().isin(names)].drop(columns="note")
+    table = table[~theirs | table["method"].str.casefold().isin(names)].drop(
+        columns=["published_as", "note"]
+    )
     _print("Beside the published numbers, which are other models' unless it says so", table)
 
 
