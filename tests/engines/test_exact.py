@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 import thread_kit as tk
 from thread_kit.dialect import Stop
 from thread_kit.engines.engine import Completion, Sampled
+from thread_kit.engines.kv_cache import PromptKey
 from thread_kit.engines.llama import LlamaEngine
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.trace.costs import distinct_tokens
+from thread_kit.experiments.method_registry import load_method
+from thread_kit.trace.costs import distinct_prefixes, distinct_tokens
 from thread_kit.trace.events import GeneratedSpan
 
 pytestmark = pytest.mark.model
@@ -173,6 +175,21 @@ def test_an_episode_in_join_mode_evaluates_no_token_twice():
     assert len(found.threads) > 3
     assert found.usage.evaluated <= distinct_tokens(found)
     assert found.usage.evaluated / distinct_tokens(found) > 0.99
+
+
+def test_agents_that_come_up_again_evaluate_no_token_twice():
+    """StateFlow's agents have hidden prompts: what one has seen is in no other one's cells."""
+    stateflow = load_method("stateflow", "sql")
+    with tk.load_model(adapter=None, cpu_threads=1, keep_prompts=False) as engine:
+        env = tk.InterCodeSql("dev", 0)
+        found = stateflow(engine, env, seed=0, path=None, new_tokens=60).run(progress=False)
+        states = [one.prompt for one in found.threads.values()]
+        assert len(states) > len(set(states)) + 1  # some come up again
+        used = distinct_prefixes(found.prompt(one).tokens for one in found.threads)
+        evaluated = found.usage.evaluated - found.prompting.evaluated
+        assert evaluated <= distinct_tokens(found) - used
+        held = engine._cache._sequences
+        assert all(isinstance(key, PromptKey) for key in held)  # the threads' cells are free
 
 
 def test_distinct_tokens_are_those_of_a_trie():

@@ -96,7 +96,8 @@ class EngineByPrompt(Engine):
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         self._of(thread).release(thread, keep=keep)
-        self._threads.pop(thread, None)
+        if not keep:  # else it is released once more
+            self._threads.pop(thread, None)
 
     def close(self) -> None:
         self.is_open = False

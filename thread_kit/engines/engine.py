@@ -272,7 +272,8 @@ class Engine(ABC):
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         """The thread is over: free what the engine keeps for it.
 
-        keep: leave it, as long as nobody needs the room, for a fork of the thread.
+        keep: leave it, as long as nobody needs the room, for who begins with the same tokens; it
+            can be released again, and is free then.
         """
 
     @abstractmethod

@@ -53,7 +53,7 @@ def make_rap(benchmark: Benchmark, examples: str) -> SessionMethod:
         start=benchmark.start,
     )
     main = replace(EMPTY, dialect=waiting_dialect(benchmark))
-    return replace(make_method("rap", program, main, *([key] if key else [])), keep_cells=True)
+    return replace(make_method("rap", program, main, *([key] if key else [])), keep_cells="episode")
 
 
 def load_guides(benchmark: Benchmark) -> dict[str, Prompt]:
@@ -78,7 +78,7 @@ def make_autoguide(benchmark: Benchmark, examples: str) -> SessionMethod:
     )
     prompt = load_prompt(benchmark, f"react/{examples}")
     method = make_method("autoguide", program, prompt, identify, match, select)
-    return replace(method, keep_cells=True)
+    return replace(method, keep_cells="episode")
 
 
 def make_adaplanner(benchmark: Benchmark, examples: str, *, skills: bool = False) -> SessionMethod:

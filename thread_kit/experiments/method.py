@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from thread_kit.engines.engine import Engine
 from thread_kit.envs.env import Env
 from thread_kit.prompts import EMPTY, Prompt
+from thread_kit.session.scheduler import KeepCells
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Event
@@ -54,13 +55,13 @@ class SessionMethod:
 
     fixed: parameters of `Session` that belong to the method (phi, variables, scope ...); they come
         before the options of a suite.
-    keep_cells: of threads that have ended, where later ones begin with their tokens (`Session`).
+    keep_cells: "episode" where threads begin with the tokens of ones that are over (`Session`).
     """
 
     name: str
     prompt: Prompt = EMPTY
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    keep_cells: bool = False
+    keep_cells: KeepCells = False
 
     def __call__(
         self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any

@@ -224,7 +224,7 @@ def make_lats(benchmark: Benchmark, examples: str) -> SessionMethod:
         start=benchmark.start,
     )
     prompt = load_prompt(benchmark, f"react/{examples}")
-    return replace(make_method("lats", program, prompt, value, reflect), keep_cells=True)
+    return replace(make_method("lats", program, prompt, value, reflect), keep_cells="episode")
 
 
 # Plans

@@ -38,7 +38,8 @@ def make_stateflow(
     """variant: "-split" for the machine of ten states. without: states that are left out."""
     program, prompts = _machine(benchmark, examples, variant, without)
     parts = ["stateflow", *([TEN] if variant else []), *(f"no_{state}" for state in without)]
-    return make_method(", ".join(parts), program, *prompts)
+    # An agent that comes up again sees what it has seen, and what happened since.
+    return replace(make_method(", ".join(parts), program, *prompts), keep_cells="episode")
 
 
 def _machine(

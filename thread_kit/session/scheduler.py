@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from thread_kit.dialect import Dialect
 from thread_kit.engines.engine import Engine, SessionThread, ThreadKey
@@ -69,6 +70,9 @@ from thread_kit.trace.events import (
     plain,
 )
 
+KeepCells = bool | Literal["episode"]
+"""Whether the cells of threads that end stay: no, until the episode is over, or for its forks."""
+
 _SESSIONS = itertools.count()  # threads of several sessions may share one engine
 
 
@@ -80,7 +84,8 @@ class Scheduler:
     prompts: of the main thread, and of the others unless a spawn names another one.
     check: called again and again; raises `EpisodeOver` when somebody has stopped the session.
     edits: what a person changed, each handed out at its place.
-    keep: whether the cells of a thread that ends are left for a fork.
+    keep: whether the cells of a thread that ends are left for later threads ("episode"), or for
+        forks of the episode too (True).
 
     serving: the thread whose request is met now; None in a step, which is for all.
     """
@@ -99,7 +104,7 @@ class Scheduler:
         namespace: Namespace,
         check: Callable[[], None],
         edits: Edits,
-        keep: Callable[[], bool],
+        keep: Callable[[], KeepCells],
         failures: Failures,
     ) -> None:
         self.engine = engine
@@ -120,6 +125,7 @@ class Scheduler:
         self._awake: dict[int, LiveThread] = {}
         self._asleep: dict[int, list[LiveThread]] = {}  # by the thread that they wait for
         self._finished: dict[int, Finished] = {}  # of threads that a future stands for
+        self._kept: list[ThreadKey] = []  # whose cells the engine has, though they are over
 
     def events(self, context: str) -> Iterator[Event]:
         """All events until the main thread is over. Each is in the episode before the next one."""
@@ -148,16 +154,27 @@ class Scheduler:
         return next((thread.id for thread in living if thread.key == key), None)
 
     def cancel(self) -> Iterator[Event]:
-        """Give up what is alive, and free what the engine keeps for it; what was generated."""
+        """Give up what is alive, and free what the engine keeps for all; what was generated."""
         for thread in self._threads.values():
             try:
                 yield from self._calls.cancel(thread)
-                self.engine.release(thread.key, keep=self._keep())
+                self._release(thread.key)
             except Exception as error:  # an engine that is broken has nothing to give up
                 self._failures.end_episode(error)
+        for key in self._kept if self._keep() == "episode" else ():
+            with suppress(Exception):  # an engine that is broken frees nothing
+                self.engine.release(key)
+        self._kept.clear()
         self._threads.clear()
         self._awake.clear()
         self._asleep.clear()
+
+    def _release(self, key: ThreadKey) -> None:
+        """A thread is over; its cells may stay for those that begin with its tokens."""
+        keep = bool(self._keep())
+        self.engine.release(key, keep=keep)
+        if keep:
+            self._kept.append(key)
 
     def _turn(self, thread: LiveThread) -> Iterator[Event]:
         """What one thread does until its next request is met, or has to wait."""
@@ -321,7 +338,7 @@ class Scheduler:
         yield from self._show(thread, finished.sequence)
         if thread.id == 0:
             yield from self._effects.hand_in(thread, finished)
-        self.engine.release(thread.key, keep=self._keep())
+        self._release(thread.key)
         del self._threads[thread.id], self._awake[thread.id]
         details = {
             Status.END_OF_STREAM: "the model ended its text without the end mark",

@@ -40,7 +40,7 @@ from thread_kit.session.interrupt import hold_interrupts, stop_on_interrupt
 from thread_kit.session.limits import EpisodeOver, Limits
 from thread_kit.session.progress import Progress
 from thread_kit.session.replay import Replay, unwrap
-from thread_kit.session.scheduler import Scheduler
+from thread_kit.session.scheduler import KeepCells, Scheduler
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Closed, Ended, Event
 from thread_kit.trace.header import make_header
@@ -76,7 +76,8 @@ class Session:
         this process only.
 
     A session has one switch beside these: `session.keep_cells = True` leaves the cells of threads
-    that end in the cache as long as nobody needs the room, so that a fork finds them. It makes the
+    that end in the cache as long as nobody needs the room, so that a fork finds them; "episode"
+    until the episode is over, for threads that begin with the tokens of earlier ones. It makes the
     model slower, since attention passes over them: by some 15% beside 1,000 to 4,000 kept cells
     (data/bench). Over a `ReplayEngine` a session repeats what was recorded; where it happens
     otherwise the episode ends as failed, and `session.error` is the ReplayError.
@@ -126,7 +127,7 @@ class Session:
         # 2. The parts: model, environment, exchange, variables.
         self._replay = Replay.of(engine)
         self.engine, self.env = unwrap(engine), env
-        self.keep_cells = False
+        self.keep_cells: KeepCells = False
         self._seconds = seconds
         own = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
         self._functions: dict[str, Any] = exchange.exchange_of(
