@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from thread_kit.paths import cache_folder
+from thread_kit.replace_file import replace_text
 
 SMALL = 1_000_000
 """Bytes of a file whose hash is not worth keeping."""
@@ -33,11 +34,9 @@ def sha256_of(path: Path) -> str:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     is_settled = time.time() - max(before.st_mtime, before.st_ctime) > SETTLED
     if before.st_size > SMALL and is_settled and _place(os.stat(path)) == kept:
-        part = kept.with_suffix(f".{os.getpid()}.{time.monotonic_ns()}.part")
         with suppress(OSError):  # the next one computes it again
             kept.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(found, "ascii")
-            os.replace(part, kept)
+            replace_text(kept, found)
     return found
 
 

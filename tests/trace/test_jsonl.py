@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from thread_kit.errors.error_types import ErrorType
 from thread_kit.errors.review import Review, read_reviews, write_review
+from thread_kit.replace_file import replace_file, replace_text
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.jsonl import (
     mend_last_line,
     parse_line,
     read_lines,
-    replace_file,
-    replace_text,
     to_line,
     write_line,
 )

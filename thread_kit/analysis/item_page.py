@@ -23,7 +23,7 @@ from thread_kit.analysis.item_tables import (
 from thread_kit.analysis.page_forms import to_html, to_markdown, to_text
 from thread_kit.analysis.paper_items import PaperItem, list_names
 from thread_kit.analysis.studies import keep_usable, make_outcome
-from thread_kit.trace.jsonl import replace_text
+from thread_kit.replace_file import replace_text
 from thread_kit.views.figure_image import draw_svg
 
 SCRIPT = "plotly.min.js"

@@ -20,7 +20,7 @@ from thread_kit.analysis.statistics import EPISODE
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.results_file import canonical
 from thread_kit.paths import resource
-from thread_kit.trace.jsonl import replace_file
+from thread_kit.replace_file import replace_file
 
 OWN = Path("runs/reproduce")
 """Where `thread_kit reproduce` writes what it plays, from the current folder."""

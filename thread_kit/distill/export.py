@@ -8,7 +8,6 @@ as its rotary embedding wants them), so the rows of their `lora_b` are reordered
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,8 @@ import gguf
 import numpy as np
 import torch
 from peft import get_peft_model_state_dict, set_peft_model_state_dict
+
+from thread_kit.replace_file import replace_file
 
 NAMES = {
     "self_attn.q_proj": "attn_q",
@@ -36,12 +37,16 @@ def export(model: Any, path: Path, *, alpha: int, about: Mapping[str, str] | Non
     Raises OSError if it cannot be written; a file that was there before then stays whole.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    writer = gguf.GGUFWriter(part, "llama")
+    with replace_file(path) as part:
+        _write(model, part, alpha, about or {})
+
+
+def _write(model: Any, path: Path, alpha: int, about: Mapping[str, str]) -> None:
+    writer = gguf.GGUFWriter(path, "llama")
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
     writer.add_float32("adapter.lora.alpha", float(alpha))
-    for key, value in (about or {}).items():
+    for key, value in about.items():
         writer.add_string(key, value)
     state = get_peft_model_state_dict(model, save_embedding_layers=False)
     for ours, theirs, heads in _tensors(model):
@@ -53,7 +58,6 @@ def export(model: Any, path: Path, *, alpha: int, about: Mapping[str, str] | Non
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    os.replace(part, path)
 
 
 def load_adapter(model: Any, path: Path) -> None:

@@ -7,7 +7,6 @@ parameters beside it are trained. Needs the extra: pip install "thread-kit[disti
 from __future__ import annotations
 
 import json
-import os
 import random
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from transformers.utils import logging
 
 from thread_kit.distill.attention import BLOCKS
 from thread_kit.distill.examples import Example
+from thread_kit.replace_file import replace_file
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 POOL = 8  # batches
@@ -203,11 +203,11 @@ def _size(plan: Sequence[Sequence[Example]]) -> int:
 
 
 def _save(folder: Path, state: Mapping[str, Any], model: Any, parts: Mapping[str, Any]) -> None:
-    """Written beside and then renamed: a crash in between leaves the last checkpoint whole."""
+    """A crash in between leaves the last checkpoint whole."""
     adapter = get_peft_model_state_dict(model, save_embedding_layers=False)
     states = {name: part.state_dict() for name, part in parts.items()}
-    torch.save({**state, "adapter": adapter, **states}, folder / "checkpoint.part")
-    os.replace(folder / "checkpoint.part", folder / "checkpoint.pt")
+    with replace_file(folder / "checkpoint.pt") as part:
+        torch.save({**state, "adapter": adapter, **states}, part)
     lines = "".join(json.dumps(line) + "\n" for line in state["log"])
     (folder / "loss.jsonl").write_text(lines, encoding="utf-8")
 

@@ -23,6 +23,7 @@ from thread_kit.engines.drafts import LONGEST
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.llama_model import LlamaModel
 from thread_kit.paths import cache_folder
+from thread_kit.replace_file import replace_text
 
 SIZES = (1, 2, 4, 8, 16)
 """Tokens of the passes that are measured; drafts make a pass one of these."""
@@ -67,9 +68,7 @@ def cached_costs(
     costs = measure_costs(evaluate)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(costs))
-        os.replace(part, path)
+        replace_text(path, json.dumps(costs))
     return costs
 
 

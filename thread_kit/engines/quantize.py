@@ -18,6 +18,7 @@ from thread_kit.engines.engine import EngineError
 from thread_kit.engines.llama_model import hold_interrupt, keep_log, last_error
 from thread_kit.file_hash import sha256_of
 from thread_kit.paths import cache_folder
+from thread_kit.replace_file import replace_file
 
 KINDS = {
     "Q4_0": llama_cpp.LLAMA_FTYPE_MOSTLY_Q4_0,
@@ -48,29 +49,26 @@ def quantize_file(path: Path, kind: str) -> Path:
     made = folder / f"{path.stem}.{kind}.gguf"
     if made.is_file():
         return made
-    part = folder / f"{kind}.{os.getpid()}.{time.monotonic_ns()}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(folder)
         params = llama_cpp.llama_model_quantize_default_params()
         params.ftype, params.allow_requantize = KINDS[kind], True
         keep_log()
-        with hold_interrupt():
-            failed = llama_cpp.llama_model_quantize(os.fsencode(path), os.fsencode(part), params)
-        if failed:
-            raise EngineError(
-                f"llama.cpp cannot make {kind} of {path}: {last_error()}; see that {folder} has "
-                "room for it, or load the file as it is (quantize=None)"
-            )
-        os.replace(part, made)
+        with replace_file(made) as part:
+            with hold_interrupt():
+                source, target = os.fsencode(path), os.fsencode(part)
+                failed = llama_cpp.llama_model_quantize(source, target, params)
+            if failed:
+                raise EngineError(
+                    f"llama.cpp cannot make {kind} of {path}: {last_error()}; see that {folder} "
+                    "has room for it, or load the file as it is (quantize=None)"
+                )
     except OSError as error:
         raise EngineError(
             f"{folder} cannot be written ({error}); set THREAD_KIT_CACHE to a folder that can, or "
             "load the file as it is (quantize=None)"
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
     return made
 
 

@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from thread_kit.trace.jsonl import mend_last_line, read_lines, replace_file, to_line
+from thread_kit.replace_file import replace_file
+from thread_kit.trace.jsonl import mend_last_line, read_lines, to_line
 from thread_kit.trace.lock import LockedFile, LockError
 
 

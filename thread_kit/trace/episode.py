@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thread_kit.dialect import Dialect
+from thread_kit.replace_file import replace_file
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.trace.costs import Usage
@@ -41,7 +42,7 @@ from thread_kit.trace.events import (
     to_json,
 )
 from thread_kit.trace.header import VERSION, read_header
-from thread_kit.trace.jsonl import is_whole, replace_file, take_lines, to_line
+from thread_kit.trace.jsonl import is_whole, take_lines, to_line
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
+
+from thread_kit.replace_file import replace_text
 
 T = TypeVar("T")
 
@@ -121,25 +122,3 @@ def mend_last_line(path: Path) -> None:
 def replace_lines(path: Path, values: Iterable[Any]) -> None:
     """Write a whole file, one value a line, as `replace_file` does. Raises OSError."""
     replace_text(path, "".join(to_line(value) + "\n" for value in values))
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write a whole text file, as UTF-8, as `replace_file` does. Raises OSError."""
-    with replace_file(path) as part:
-        part.write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def replace_file(path: Path) -> Iterator[Path]:
-    """Another name, to write to: what is there at the end takes the place of `path` at once.
-
-    After an error it is deleted, and the old file stays. Where `path` is a link, it stays one.
-    """
-    path = path.resolve()
-    part = path.with_name(path.name + ".part")
-    try:
-        yield part
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

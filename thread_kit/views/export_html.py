@@ -9,8 +9,8 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
+from thread_kit.replace_file import replace_text
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.jsonl import replace_text
 from thread_kit.views.player.widget import CSS, MODULE, Player
 
 _START = """

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from html import escape
 from pathlib import Path
 
+from thread_kit.replace_file import replace_text
 from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Ended, Spawned
-from thread_kit.trace.jsonl import replace_text
 from thread_kit.trace.shipped import ShippedEpisode, list_episodes
 from thread_kit.views.export_html import render_page
 from thread_kit.views.formatting import describe_reward, pluralize, sanitize

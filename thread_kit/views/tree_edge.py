@@ -11,10 +11,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from thread_kit.replace_file import replace_text
 from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode, Thread
 from thread_kit.trace.events import Returned, Spawned
-from thread_kit.trace.jsonl import replace_text
 from thread_kit.views.formatting import sanitize, shorten
 from thread_kit.views.palette import PROVENANCE, tint
 from thread_kit.views.view_model import header_part

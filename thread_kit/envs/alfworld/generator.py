@@ -12,7 +12,6 @@ game everywhere.
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any
 
 from thread_kit.envs.alfworld.process import GameProcess
 from thread_kit.paths import cache_folder
+from thread_kit.replace_file import replace_text
 
 VERSION = 1  # raised when a name comes to mean another game
 
@@ -177,9 +177,7 @@ def generate_file(kind: str, seed: int) -> Path:
         with GameProcess() as engine:
             game = engine.ask(do="generate", kind=kind, seed=seed)["game"]
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps(game), encoding="utf-8")
-        partial.replace(path)  # in one step: another process may want the same game
+        replace_text(path, json.dumps(game))  # in one step: another process may want the same game
     return path
 
 
