@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from thread_kit.analysis.depths import count_depths, summarize_depths
+from thread_kit.analysis.depths import count_depths
 from thread_kit.analysis.statistics import repeats
 from thread_kit.experiments.results import Results
 from thread_kit.paths import resource
@@ -25,15 +25,6 @@ def test_levels_count_the_main_thread_and_then_the_listening(path):
 
 def test_an_episode_of_nothing_has_one_level():
     assert count_depths(Episode()) == {"depth": 0, "levels": 1, "listening_levels": 1}
-
-
-def test_the_table_has_an_average_and_a_maximum_for_each_way():
-    episodes = [Episode.load(path) for path in SAVED]
-    table = summarize_depths(episodes).set_index("counted")
-    depths = [episode.depth for episode in episodes]
-    assert table.loc["depth"].tolist() == [sum(depths) / len(depths), max(depths)]
-    assert (table.loc["levels"] - table.loc["depth"]).tolist() == [1, 1]
-    assert list(table.index) == ["depth", "levels", "listening_levels"]
 
 
 def test_the_committed_rows_have_depths_and_levels_of_one_run():

@@ -10,10 +10,6 @@ the first two; the third needs the traces.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import pandas as pd
-
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Observed
 
@@ -29,10 +25,3 @@ def count_depths(episode: Episode) -> dict[str, int]:
     depth = episode.depth
     deepest = max((thread.depth + (thread.id in listening) for thread in threads), default=0)
     return {"depth": depth, "levels": depth + 1, "listening_levels": deepest + 1}
-
-
-def summarize_depths(episodes: Iterable[Episode]) -> pd.DataFrame:
-    """The columns of Table 7 for each way to count: a row each with average and maximum."""
-    counts = pd.DataFrame([count_depths(episode) for episode in episodes])
-    table = counts.agg(["mean", "max"]).T.rename(columns={"mean": "average", "max": "maximum"})
-    return table.rename_axis("counted").reset_index()

@@ -9,7 +9,6 @@ has come with it is computed (`analysis/item_states.py`).
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +20,7 @@ import pandas as pd
 from thread_kit.analysis.published import PAPERS, list_published_names, load_published
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS
-from thread_kit.experiments.method_registry import list_methods
+from thread_kit.experiments.method_registry import find_base, list_methods
 from thread_kit.paths import resource
 
 PAPER_NAMES = {Path(file).stem: name for name, file in PAPERS.items()}
@@ -139,7 +138,7 @@ class PaperItem:
 
 def list_names(method: str, benchmark: str | None) -> set[str]:
     """Under which names an item can print a method of ours: a variant's are its method's, too."""
-    return {*list_published_names(method, benchmark), re.split(r"[,+-]", method)[0]}
+    return {*list_published_names(method, benchmark), find_base(method)}
 
 
 @cache

@@ -23,6 +23,7 @@ from thread_kit.analysis.prices import compute_dollars, load_prices
 from thread_kit.analysis.published import load_published
 from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.analysis.task_counts import count_tasks
+from thread_kit.experiments.method_registry import find_base
 from thread_kit.paths import resource
 
 TOKENS = ["prompt_tokens", "evaluated", "generated"]
@@ -113,8 +114,8 @@ def measure_tokens(played: pd.DataFrame, method: str, environment: str) -> tuple
     methods there; else of all.
     """
     here = played[played["environment"] == environment]
-    base = method.partition(",")[0].partition("-")[0].partition("+")[0]
-    choices = here[here["method"] == method], here[here["method"] == base], here, played
+    own, kin = (here[here["method"] == name] for name in (method, find_base(method)))
+    choices = own, kin, here, played
     rows = next(rows for rows in choices if len(rows))
     return rows[TOKENS].mean(), len(choices[0]) > 0
 

@@ -9,12 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import llama_cpp
@@ -23,6 +18,7 @@ import numpy as np
 from thread_kit.engines.core_share import CoreShare
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.llama_vocabulary import Vocabulary
+from thread_kit.interrupt import hold_interrupts
 
 MAX_CPU_THREADS = 512
 """ggml has room for so many (GGML_MAX_N_THREADS); far more end the process."""
@@ -44,28 +40,11 @@ def keep_log() -> None:
     llama_cpp.llama_log_set(_keep_log, ctypes.c_void_p(0))
 
 
-@contextmanager
-def hold_interrupt() -> Iterator[Callable[[], bool]]:
-    """Within, Ctrl-C waits for the end; has it come?
-
-    llama.cpp calls Python for its log and its progress, and what is raised there is lost.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield lambda: False
-        return
-    frames: list[FrameType | None] = []
-    signal.signal(signal.SIGINT, lambda number, frame: frames.append(frame))
-    try:
-        yield lambda: bool(frames)
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if frames:
-            before(signal.SIGINT, frames[0])
-
-
 class LlamaModel:
     """What llama.cpp has loaded. The parameters are those of `LlamaEngine`.
+
+    Ctrl-C waits while llama.cpp works: it calls Python for its log and its progress, and what is
+    raised there is lost.
 
     vocabulary: its tokens. offloaded: (layers on the GPU, of so many).
     Once it is open: cells: of the KV cache, in tokens; context_size: tokens that a thread can see
@@ -89,7 +68,7 @@ class LlamaModel:
         mark = len(_log)
         params = llama_cpp.llama_model_default_params()
         params.n_gpu_layers = 2**31 - 1 if gpu_layers < 0 else min(gpu_layers, 2**31 - 1)
-        with hold_interrupt() as has_come:
+        with hold_interrupts() as has_come:
             go_on = llama_cpp.llama_progress_callback(lambda share, data: not has_come())
             params.progress_callback = go_on
             self.model = llama_cpp.llama_model_load_from_file(os.fsencode(path), params)
@@ -129,7 +108,7 @@ class LlamaModel:
         params.n_threads_batch = params.n_threads
         params.kv_unified = True  # a sequence copy is then metadata only
         params.swa_full = True  # sliding windows would forget what a rewind needs
-        with hold_interrupt():
+        with hold_interrupts():
             self.context = llama_cpp.llama_init_from_model(self.model, params)
         if not self.context:
             raise EngineError(
@@ -158,7 +137,7 @@ class LlamaModel:
             )
 
     def _adapt(self, path: Path) -> None:
-        with hold_interrupt():
+        with hold_interrupts():
             adapter = llama_cpp.llama_adapter_lora_init(self.model, os.fsencode(path))
         if not adapter:  # it is freed together with the model
             raise EngineError(

@@ -15,8 +15,9 @@ from pathlib import Path
 import llama_cpp
 
 from thread_kit.engines.engine import EngineError
-from thread_kit.engines.llama_model import hold_interrupt, keep_log, last_error
+from thread_kit.engines.llama_model import keep_log, last_error
 from thread_kit.file_hash import sha256_of
+from thread_kit.interrupt import hold_interrupts
 from thread_kit.paths import cache_folder
 from thread_kit.replace_file import replace_file
 
@@ -56,7 +57,7 @@ def quantize_file(path: Path, kind: str) -> Path:
         params.ftype, params.allow_requantize = KINDS[kind], True
         keep_log()
         with replace_file(made) as part:
-            with hold_interrupt():
+            with hold_interrupts():
                 source, target = os.fsencode(path), os.fsencode(part)
                 failed = llama_cpp.llama_model_quantize(source, target, params)
             if failed:

@@ -161,6 +161,16 @@ def find_method(name: str) -> str:
     return names[name]
 
 
+def find_base(name: str) -> str:
+    """The method that a variant is of: "plan-and-execute" of "plan-and-execute-by-type".
+
+    name: as in tables. Of what is a variant of nothing, itself.
+    """
+    slug = method_slug(name)
+    kin = [own for own in list_methods() if re.match(rf"{re.escape(method_slug(own))}[-+]", slug)]
+    return min(kin, key=len, default=name)
+
+
 def has_trials(name: str) -> bool:
     """Whether a method gives the task to its actor again and again."""
     return "reflexion" in name or name == "try again" or name.startswith("try-again")

@@ -21,6 +21,7 @@ from thread_kit import exchange
 from thread_kit.dialect import Dialect
 from thread_kit.engines.engine import Engine, ThreadKey
 from thread_kit.envs.env import Env
+from thread_kit.interrupt import hold_interrupts, stop_on_interrupt
 from thread_kit.program import thread_program
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.requests import Program, Status
@@ -36,7 +37,6 @@ from thread_kit.session.checks import (
 )
 from thread_kit.session.failures import Failures, describe_error
 from thread_kit.session.fork import plan_fork
-from thread_kit.session.interrupt import hold_interrupts, stop_on_interrupt
 from thread_kit.session.limits import EpisodeOver, Limits
 from thread_kit.session.progress import Progress
 from thread_kit.session.replay import Replay, unwrap

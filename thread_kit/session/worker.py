@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable
 
-from thread_kit.session.interrupt import stop_on_interrupt
+from thread_kit.interrupt import stop_on_interrupt
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Event

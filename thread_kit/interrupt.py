@@ -29,19 +29,19 @@ def stop_on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
-def hold_interrupts() -> Iterator[None]:
+def hold_interrupts() -> Iterator[Callable[[], bool]]:
     """Within, an interrupt waits until all is done: what is written is whole, on disk as in memory.
 
-    For what takes no time; elsewhere than in the main thread Python brings no interrupt.
+    Whether one has come can be asked. Elsewhere than in the main thread Python brings no interrupt.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
+        yield lambda: False
         return
     held: list[FrameType | None] = []
     signal.signal(signal.SIGINT, lambda number, frame: held.append(frame))
     try:
-        yield
+        yield lambda: bool(held)
     finally:
         signal.signal(signal.SIGINT, before)
         if held:
