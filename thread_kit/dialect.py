@@ -81,7 +81,10 @@ class Dialect:
             if not mark.strip():
                 raise ValueError(f"the dialect's {name} mark is empty; give it a character")
         if not all(mark.strip() for mark in self.actions):
-            raise ValueError(f"one of the action marks {self.actions!r} is empty")
+            raise ValueError(
+                f"one of the action marks {self.actions!r} is empty; take it out, or give it a "
+                "character"
+            )
         for inner, outer in itertools.permutations(marks, 2):
             if marks[inner] in marks[outer]:
                 raise ValueError(

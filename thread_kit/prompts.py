@@ -158,11 +158,13 @@ def parse_prompt(text: str, name: str = "prompt", dialect: Dialect = AGENT) -> P
             )
         if not response.rstrip().endswith(dialect.end):
             raise PromptError(
-                f"example {number} of the prompt {name} does not end with {dialect.end!r}"
+                f"example {number} of the prompt {name} does not end with {dialect.end!r}; its "
+                "response ends there"
             )
         if dialect.end in response.rstrip().removesuffix(dialect.end):
             raise PromptError(
-                f"example {number} of the prompt {name} goes on behind its {dialect.end!r}"
+                f"example {number} of the prompt {name} goes on behind its {dialect.end!r}; the "
+                "next example begins with a line 'Prompt:'"
             )
         examples.append(Example(context.strip("\n"), response.strip("\n")))
     return Prompt(name, tuple(examples), dialect)

@@ -145,11 +145,11 @@ def test_a_reply_that_is_cut_ends_the_machine_with_its_reason():
 
 
 def test_a_machine_names_the_state_that_it_lacks():
-    with pytest.raises(ValueError, match="'Start', which is none"):
+    with pytest.raises(ValueError, match="starts in 'Start'; give one of its states: Init"):
         Machine({"Init": State((), go_to("End"))}, start="Start")
     episode = played(Machine({"Init": State((), go_to("Elsewhere"))}), [])
     assert episode.status is Status.FAILED
-    assert "went to 'Elsewhere'" in episode.detail
+    assert "leads to 'Elsewhere'; it is neither a state" in episode.detail
 
 
 # Agents, each with the prompt of its state

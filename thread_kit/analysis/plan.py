@@ -58,7 +58,10 @@ def load_throughput(path: str | Path | None = None) -> pd.DataFrame:
     table = pd.read_csv(path or resource("data/throughput.csv"), keep_default_na=False)
     missing = {"name", "models", "input", "output", "gpus", "dollars"} - set(table.columns)
     if missing:
-        raise ValueError(f"the list of throughputs lacks {', '.join(sorted(missing))}")
+        lacking = ", ".join(sorted(missing))
+        raise ValueError(
+            f"the throughputs {path} lack {lacking}; the columns are those of data/throughput.csv"
+        )
     return table.set_index("name")
 
 

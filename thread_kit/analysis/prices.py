@@ -18,7 +18,10 @@ def load_prices(path: str | Path | None = None) -> pd.DataFrame:
     prices = pd.read_csv(path or resource("data/prices.csv"), index_col="model")
     missing = {"input", "output", "date", "source"} - set(prices.columns)
     if missing:
-        raise ValueError(f"the price list lacks {', '.join(sorted(missing))}")
+        lacking = ", ".join(sorted(missing))
+        raise ValueError(
+            f"the price list {path} lacks {lacking}; its columns are those of data/prices.csv"
+        )
     return prices
 
 

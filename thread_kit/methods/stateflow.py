@@ -130,7 +130,10 @@ class Machine:
 
     def __post_init__(self) -> None:
         if self.resolve(self.start) not in self.states:
-            raise ValueError(f"the machine starts in {self.start!r}, which is none of its states")
+            known = ", ".join(self.states)
+            raise ValueError(
+                f"the machine starts in {self.start!r}; give one of its states: {known}"
+            )
 
     def resolve(self, name: str) -> str:
         """The state that a transition to this one leads to."""
@@ -186,7 +189,10 @@ def stateflow(
     # while s is not in F do
     while history.state not in machine.final:
         if history.state not in machine.states:
-            raise ValueError(f"the machine went to {history.state!r}, which is none of its states")
+            raise ValueError(
+                f"a transition leads to {history.state!r}; it is neither a state of the machine "
+                f"({', '.join(machine.states)}) nor final ({', '.join(machine.final)}): add it"
+            )
         if counter >= turns:
             return Finished(history.Y, Status.OUT_OF_CALLS, {})
         try:
