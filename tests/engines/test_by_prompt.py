@@ -16,6 +16,7 @@ from thread_kit.engines.models import load_model
 from thread_kit.engines.replay import ReplayEngine
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.methods.adapt import adapt
+from thread_kit.requests import Status
 from thread_kit.session.session import Session, fork
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import GeneratedSpan
@@ -155,3 +156,15 @@ def test_two_real_models_play_one_episode():
     assert episode.usage.calls >= 1
     again = Session(ReplayEngine(episode), Lock(), **options).run(progress=False)
     assert again.events[:-1] == episode.events[:-1]
+
+
+def test_threads_whose_cells_are_kept_and_children_that_lie_too_deep_are_forgotten():
+    engine = team(list(REPLIES))
+    session = Session(engine, Lock(), **GIVEN)
+    session.keep_cells = True
+    assert session.run(progress=False).status is Status.ENDED
+    assert engine._threads == {}
+    engine = team(list(REPLIES))
+    episode = Session(engine, Lock(), depth=0, **GIVEN).run(progress=False)
+    assert Status.OUT_OF_DEPTH in {thread.status for thread in episode.threads.values()}
+    assert engine._threads == {}

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from thread_kit.paths import cache_folder
 
 COMPUTES = """
 import sys
+import threading
 from thread_kit.engines import core_share
 core_share.own_cores = lambda: {cores}
 share = core_share.CoreShare({fixed})
@@ -63,6 +65,12 @@ def go_on(process):
     process.stdout.readline()
 
 
+def elsewhere(call):
+    """What a call returns in another thread of this process."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
 def files():
     return [*cache_folder().rglob("*.engine")]
 
@@ -75,6 +83,16 @@ def test_an_engine_alone_takes_every_core_and_leaves_nothing_behind():
     share.close()
     share.close()
     assert not files()
+
+
+def test_engines_that_one_thread_drives_take_turns_and_no_cores_from_each_other():
+    planner, executor = CoreShare(None), CoreShare(None)
+    assert (planner.take(), executor.take(), planner.take()) == (4, 4, 4)
+    planner._next = 0.0
+    elsewhere(executor.rest)  # it is another worker's engine from now on
+    assert planner.take() == 2
+    planner.close()
+    executor.close()
 
 
 def test_two_processes_halve_the_cores_and_a_killed_one_gives_its_half_back(start):
@@ -120,7 +138,7 @@ def test_a_number_of_threads_stays_and_the_others_take_what_it_leaves(start):
     assert theirs == 1
     share, given = CoreShare(None), CoreShare(4)
     assert share.take() == 3
-    assert given.take() == 4
+    assert elsewhere(given.take) == 4
     assert share.take() == 1, "never none"
 
 
@@ -148,7 +166,7 @@ def test_others_are_looked_at_a_few_times_a_second_not_at_every_pass(monkeypatch
     monkeypatch.setattr(core_share, "AGAIN", 1e9)
     share, other = CoreShare(None), CoreShare(None)
     assert share.take() == 4
-    assert other.take() == 2
+    assert elsewhere(other.take) == 2
     assert share.take() == 4
     share.rest()
     assert share.take() == 2

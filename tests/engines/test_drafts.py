@@ -454,9 +454,9 @@ def test_what_a_pass_costs_is_measured_once_and_kept(monkeypatch):
     measured = []
     measure = draft_length.measure_costs
 
-    def count(evaluate):
+    def count(evaluate, sizes):
         measured.append(1)
-        return measure(evaluate)
+        return measure(evaluate, sizes)
 
     monkeypatch.setattr(draft_length, "measure_costs", count)
     folder = tk.paths.cache_folder() / "passes"
@@ -477,7 +477,9 @@ def test_what_a_pass_costs_is_measured_once_and_kept(monkeypatch):
     with load(0) as engine:
         assert engine.costs == {}
     assert len(measured) == 6
+    with load(None, batch=8) as engine:  # more do not go into a pass
+        assert tuple(engine.costs) == (1, 2, 4, 8)
     monkeypatch.setattr("llama_cpp.llama_print_system_info", lambda: b"AVX2 = 1")
     with load(None):  # another build of llama.cpp
         pass
-    assert len(measured) == 7
+    assert len(measured) == 8

@@ -113,3 +113,13 @@ def test_a_session_does_not_wait_for_a_script_that_is_closed():
     engine.close()
     assert "is closed" in session.run(progress=False).detail
     assert isinstance(session.error, EngineError)
+
+
+def test_a_call_that_another_scheduler_has_brought_to_its_end_is_not_lost_by_cancelling_it():
+    engine = ScriptedEngine(["aaa#END#", "bbbb#END#"])
+    for key in ("first", "second"):
+        engine.begin(key, engine.tokenize("go =>"), stops=AGENT.stops, max_tokens=50)
+    assert finish(engine, "second")["second"].text == "bbbb#END#"
+    over = engine.cancel("first")
+    assert (over.text, over.stop) == ("aaa#END#", Stop.END)
+    assert engine.cancel("first") is None

@@ -8,8 +8,12 @@ from collections.abc import Callable
 import pytest
 
 import thread_kit as tk
+from thread_kit.dialect import Stop
+from thread_kit.engines.by_prompt import EngineByPrompt
+from thread_kit.engines.engine import Completion
 from thread_kit.engines.human import HumanEngine
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.prompts import load_prompt
 from thread_kit.requests import Status
 from thread_kit.views.player.widget import Player
 
@@ -81,3 +85,33 @@ def test_more_than_a_call_may_have_is_cut():
     engine.say("abcdef")
     episode = worker.wait()
     assert episode.threads[0].status is Status.TRUNCATED
+
+
+def test_a_person_takes_nothing_from_another_session_over_the_same_model():
+    model = ScriptedEngine(["aaa#END#", "bbb#END#"])
+    human, stops = HumanEngine(model), {"#END#": Stop.END}
+    model.begin("other", model.tokenize("stay =>"), stops=stops, max_tokens=50)
+    human.begin("own", model.tokenize("go =>"), stops=stops, max_tokens=50)
+    human.pass_on(always=True)
+    own, other = [], []
+    while not any(isinstance(news, Completion) for news in own):
+        own += human.advance("own")
+    while not any(isinstance(news, Completion) for news in other):
+        other += model.advance("other")
+    assert {news.thread for news in own} == {"own"}
+    assert {news.thread for news in other} == {"other"}
+
+
+def test_a_person_before_two_models_asks_the_one_of_the_prompt():
+    planner = load_prompt("adapt/textcraft-planner")
+    models = EngineByPrompt(ScriptedEngine(["x#END#"]), {planner: ScriptedEngine(["y#END#"])})
+    human = HumanEngine(models)
+    human.assign("thread", planner.sha256)
+    human.begin("thread", human.tokenize("go =>"), stops={"#END#": Stop.END}, max_tokens=50)
+    human.pass_on()
+    news = []
+    while not any(isinstance(one, Completion) for one in news):
+        news += human.advance("thread")
+    assert news[-1].text.startswith("y")
+    other = models.tokenizer(planner.sha256)
+    assert human.tokenizer(planner.sha256) == other != human.tokenizer("")

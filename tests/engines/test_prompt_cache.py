@@ -9,6 +9,7 @@ import pytest
 from helpers.weights import quick_weights
 
 from thread_kit.engines import prompt_cache
+from thread_kit.engines.engine import Completion
 from thread_kit.engines.models import load_model
 from thread_kit.engines.prompt_cache import PromptCache
 from thread_kit.prompts import Example, Prompt
@@ -185,6 +186,23 @@ def test_it_can_be_switched_off_and_an_adapter_has_prompts_of_its_own():
     assert run(keep_prompts=False)[0].evaluated > 0
     assert run(adapter="thread-135m")[0].evaluated > 0
     assert len(list(PromptCache().folder.iterdir())) == 2
+
+
+@pytest.mark.model
+def test_cells_of_threads_that_are_over_make_room_for_a_prompt_from_disk():
+    first, _ = run()
+    (path,) = PromptCache().folder.iterdir()
+    written = path.stat().st_ino
+    with load_model(quick_weights(), adapter=None, cpu_threads=1, context=256) as engine:
+        stay = engine.tokenize("A word. " * 60, first=True)[:250]
+        engine.begin("over", stay, stops={}, max_tokens=1)
+        while not any(isinstance(news, Completion) for news in engine.advance("over")):
+            pass
+        engine.release("over", keep=True)
+        tokens = engine.tokenize(PROMPT.text, first=True)
+        assert list(engine.prefill(tokens))[-1].done == len(tokens) == first.evaluated
+        assert "over" not in engine._cache
+    assert path.stat().st_ino == written, "the file is as good as it was"
 
 
 @pytest.mark.model

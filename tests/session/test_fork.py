@@ -386,3 +386,26 @@ def test_where_there_are_no_variables_none_can_be_set():
     session.run(progress=False)
     with pytest.raises(ValueError, match="have no variables"):
         fork(session, index(session.episode, Spawned, 1), ENDS, variables={"tool": "saw"})
+
+
+def test_cells_that_a_session_kept_are_freed_however_the_switch_stands_at_the_end():
+    released = []
+
+    class Counting(ScriptedEngine):
+        def release(self, thread, *, keep=False):
+            released.append((thread.thread, keep))
+            super().release(thread, keep=keep)
+
+    session = Session(Counting(["ask =>", "print('an axe')\n#END#", "#END#"]), context="go =>")
+    session.keep_cells = "episode"
+    for event in session:
+        if isinstance(event, Ended):
+            session.keep_cells = False
+    assert released == [(1, True), (0, False), (1, False)]
+
+
+def test_a_fork_keeps_cells_as_its_session_did():
+    session = Session(ScriptedEngine(["#END#"]), context="go =>")
+    session.keep_cells = "episode"
+    session.run(progress=False)
+    assert session.fork(0).keep_cells == "episode"

@@ -95,9 +95,9 @@ class EngineByPrompt(Engine):
         return self._of(thread).cancel(thread)
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
-        self._of(thread).release(thread, keep=keep)
-        if not keep:  # else it is released once more
-            self._threads.pop(thread, None)
+        self._threads.pop(thread, None)
+        for engine in self._engines:  # nobody knows any more which one keeps its cells
+            engine.release(thread, keep=keep)
 
     def close(self) -> None:
         self.is_open = False

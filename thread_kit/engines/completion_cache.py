@@ -30,6 +30,8 @@ def completion_key(thread: ThreadKey, request: GenerateRequest) -> CompletionKey
     """By what a completion is found again; None where nothing else may be answered by it."""
     if not isinstance(thread, SessionThread) or request.temperature > 0 or request.logprobs:
         return None
+    if request.given:  # where it ends, a stop string may stand astride
+        return None
     seen = hashlib.sha256(np.asarray(request.seen, dtype=np.int64).tobytes()).digest()
     return thread.session, seen, frozenset(request.stops.items()), frozenset(request.forbid)
 

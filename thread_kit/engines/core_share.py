@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,11 @@ def own_cores() -> list[int]:
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
+
+
+_driven: dict[Path, int] = {}
+"""The engines of this process by their files: the thread that takes their passes. Engines of one
+thread take turns, and never compute at once (`by_prompt.py`)."""
 
 
 class CoreShare:
@@ -71,6 +77,7 @@ class CoreShare:
         path, file, self._path, self._file = self._path, self._file, None, None
         with contextlib.suppress(OSError):
             if path:
+                _driven.pop(path, None)
                 path.unlink(missing_ok=True)
         if file is not None:
             os.close(file)
@@ -80,6 +87,7 @@ class CoreShare:
             self.close()
             self._enter()
         assert self._path is not None
+        _driven[self._path] = threading.get_ident()
         until = time.time() + seconds
         os.utime(self._path, (until, until))
 
@@ -115,7 +123,7 @@ class CoreShare:
     def _others(self) -> Iterator[dict[str, Any]]:
         """What the files of other engines say that compute just now."""
         for path in self._folder.glob("*.engine"):
-            if path == self._path:
+            if _driven.get(path) == threading.get_ident():
                 continue
             with contextlib.suppress(OSError, ValueError), path.open("rb") as file:
                 if not _is_locked(file.fileno()):

@@ -33,8 +33,10 @@ GAIN = 1.25  # expected tokens a second, times those without drafts, that are wo
 WEIGHT = 0.05  # of what the next token says, in the share of matches that came true
 
 
-def measure_costs(evaluate: Callable[[int], None]) -> dict[int, float]:
-    """Seconds of a pass over each of `SIZES` tokens; the least of a few rounds.
+def measure_costs(
+    evaluate: Callable[[int], None], sizes: Sequence[int] = SIZES
+) -> dict[int, float]:
+    """Seconds of a pass over each of these numbers of tokens; the least of a few rounds.
 
     evaluate: takes one pass over so many tokens.
     """
@@ -42,7 +44,7 @@ def measure_costs(evaluate: Callable[[int], None]) -> dict[int, float]:
     costs: dict[int, float] = {}
     begun = time.perf_counter()
     while not costs or time.perf_counter() - begun < SPENT:
-        for size in SIZES:
+        for size in sizes:
             start = time.perf_counter()
             evaluate(size)
             costs[size] = min(costs.get(size, np.inf), time.perf_counter() - start)
@@ -53,19 +55,20 @@ def cached_costs(
     model: LlamaModel, path: Path, adapter: Path | None, evaluate: Callable[[int], None]
 ) -> dict[int, float]:
     """`measure_costs`, or what it found for the same model, build and machine before."""
+    sizes = [size for size in SIZES if size <= model.batch_size]
     about = [
         *((file.name, file.stat().st_size) for file in (path, adapter) if file),
         *(model.offloaded, model.cpu_threads, llama_cpp.__version__),
         llama_cpp.llama_print_system_info().decode(),  # which instructions the build uses
-        *(platform.node(), platform.machine(), os.cpu_count()),
+        *(sizes, platform.node(), platform.machine(), os.cpu_count()),
     ]
     text = json.dumps(about)
     path = cache_folder() / "passes" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
     with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
         costs = {int(size): float(spent) for size, spent in json.loads(path.read_text()).items()}
-        if tuple(costs) == SIZES and all(0 < spent < np.inf for spent in costs.values()):
+        if list(costs) == sizes and all(0 < spent < np.inf for spent in costs.values()):
             return costs
-    costs = measure_costs(evaluate)
+    costs = measure_costs(evaluate, sizes)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_text(path, json.dumps(costs))

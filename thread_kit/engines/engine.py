@@ -266,7 +266,15 @@ class Engine(ABC):
 
     @abstractmethod
     def cancel(self, thread: ThreadKey) -> Completion | None:
-        """End a call at once; what it generated so far, or None if there is no such call."""
+        """End a call at once; what it generated so far, or None if there is no such call.
+
+        Of a call that is over without its scheduler's knowing, all of it (`_take_mail`).
+        """
+
+    def _take_mail(self, thread: ThreadKey) -> Completion | None:
+        """What another scheduler's step brought of a call, if it was its end."""
+        mail = self._mail.pop(thread, [])
+        return next((news for news in mail if isinstance(news, Completion)), None)
 
     @abstractmethod
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:

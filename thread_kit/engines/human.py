@@ -26,7 +26,9 @@ from thread_kit.engines.engine import (
     Prefilled,
     Sampled,
     ThreadKey,
+    Tokenize,
 )
+from thread_kit.trace.events import Prefilling, Prompted
 
 POLL = 0.05
 """Seconds that a step waits for a person, at most: a session that is stopped must hear of it."""
@@ -61,6 +63,8 @@ class HumanEngine(Engine):
         self.on_change = on_change
         self._calls: dict[ThreadKey, _Call] = {}
         self._passed_on: set[ThreadKey] = set()  # threads that are the model's from now on
+        self._generating: set[ThreadKey] = set()  # whose calls the model writes
+        self._prompts: dict[ThreadKey, str] = {}
         self._changed = threading.Condition()
 
     @property
@@ -105,6 +109,21 @@ class HumanEngine(Engine):
             raise ValueError("no call of this thread waits for a person")
         return waiting[0] if thread is None else thread
 
+    # Which model
+
+    def assign(self, thread: ThreadKey, prompt: str) -> None:
+        self._prompts[thread] = prompt
+        self.engine.assign(thread, prompt)
+
+    def tokenizer(self, prompt: str) -> Tokenize:
+        return self.engine.tokenizer(prompt)
+
+    def context_of(self, prompt: str) -> int:
+        return self.engine.context_of(prompt)
+
+    def describe_other(self, prompt: str) -> dict[str, Any] | None:
+        return self.engine.describe_other(prompt)
+
     # An engine
 
     def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
@@ -113,32 +132,48 @@ class HumanEngine(Engine):
     def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:
         return self.engine.prefill(tokens)
 
+    def prefill_prompt(self, sha256: str, tokens: Sequence[int]) -> Iterator[Prefilling | Prompted]:
+        return self.engine.prefill_prompt(sha256, tokens)
+
     def submit(self, thread: ThreadKey, request: GenerateRequest) -> None:
         self._must_be_open()
         self._must_be_idle(thread, self._calls)
         if thread in self._passed_on or request.given or request.forbid:
-            self.engine.submit(thread, request)  # a fork says itself how a call begins
+            self._let_write(thread, request)  # a fork says itself how a call begins
             return
-        completion = PartialCompletion(thread, request.stops, request.max_tokens, self.tokenize)
+        tokenize = self.tokenizer(self._prompts.get(thread, ""))
+        completion = PartialCompletion(thread, request.stops, request.max_tokens, tokenize)
         with self._changed:
             self._calls[thread] = _Call(request, completion)
         self.on_change()
 
-    def step(self) -> list[News]:
-        # 1. Calls that were passed on become the model's: here, since only one thread at a time may
-        #    touch the other engine.
+    def _let_write(self, thread: ThreadKey, request: GenerateRequest) -> None:
+        self.engine.submit(thread, request)
+        self._generating.add(thread)
+
+    def step(self) -> Sequence[News]:
+        return self.advance(*self._calls, *self._generating)
+
+    def advance(self, *threads: ThreadKey) -> list[News]:
+        """What a person has written for these threads, and the model, which others may use too."""
+        # 1. Calls that were passed on become the model's.
         with self._changed:
             self._must_be_open()
-            for key in [key for key, call in self._calls.items() if call.is_passed_on]:
-                self.engine.submit(key, self._calls.pop(key).request)
+            own = {key: self._calls[key] for key in threads if key in self._calls}
+            passed_on = [key for key, call in own.items() if call.is_passed_on]
+            requests = {key: self._calls.pop(key).request for key in passed_on}
+        for key, request in requests.items():
+            self._let_write(key, request)
         # 2. What the model writes; where nobody has written, wait a moment for the person.
-        news = list(self.engine.step())
+        generating = [key for key in threads if key in self._generating]
+        news = list(self.engine.advance(*generating)) if generating else []
+        self._generating -= {one.thread for one in news if isinstance(one, Completion)}
         with self._changed:
-            calls = self._calls.values()
-            if not news and not any(call.news or not call.is_open for call in calls):
+            calls = {key: self._calls[key] for key in threads if key in self._calls}
+            if not news and not any(call.news or not call.is_open for call in calls.values()):
                 self._changed.wait(POLL)
             # 3. What the person has written.
-            for key, call in list(self._calls.items()):
+            for key, call in calls.items():
                 news += call.news
                 call.news.clear()
                 if call.completion.stop:
@@ -149,11 +184,14 @@ class HumanEngine(Engine):
     def cancel(self, thread: ThreadKey) -> Completion | None:
         with self._changed:
             call = self._calls.pop(thread, None)
+        self._generating.discard(thread)
         self.on_change()
         return call.completion.finish(Stop.CANCELLED) if call else self.engine.cancel(thread)
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         self._passed_on.discard(thread)
+        self._generating.discard(thread)
+        self._prompts.pop(thread, None)
         self.engine.release(thread, keep=keep)
 
     def describe(self) -> dict[str, Any]:

@@ -111,6 +111,7 @@ class LlamaEngine(Engine):
         if draft is None:
             self._model.take_cores()
             self.costs = cached_costs(self._model, self.path, self.adapter, self._take_pass)
+            self._model.leave_cores()
         self._drafter = Drafter(self._model, DraftLength(draft, self.costs))
         example = self.adapter and self.adapter.with_suffix(".txt")
         if self._drafter.is_on and example and example.is_file():
@@ -167,6 +168,7 @@ class LlamaEngine(Engine):
                     if done == len(prompt):
                         self._store(key, prompt)
             yield Prefilled(None, done, len(prompt), new)
+        self._rest()
 
     def _identify(self, prompt: list[int]) -> dict[str, Any]:
         """All that the cells of a prompt depend on."""
@@ -184,10 +186,12 @@ class LlamaEngine(Engine):
             return False
         sequence = self._cache.sequence(key)
         sequence.tokens.clear()
-        if not self._cells.write(sequence.number, cells, len(prompt)):
-            self._prompts.discard(about)
+        while not self._cells.write(sequence.number, cells, len(prompt)):
             self._cache.forget(key)
-            return False
+            if not self._cache.evict_over():
+                if len(self._cache) == 1:  # room there was, so it is the file
+                    self._prompts.discard(about)
+                return False
         self._cache.extend(key, prompt)
         return True
 
@@ -316,20 +320,27 @@ class LlamaEngine(Engine):
     def _finish(self, thread: ThreadKey, stop: Stop | None = None) -> Completion:
         call = self._running.pop(thread)
         self._cut_draft(thread, call)
-        if not self._running:
-            self._model.leave_cores()
+        self._rest()
         completion = call.completion.finish(stop)
         self._completions.store(call.known_by, call.sampled, completion.stop)
         return completion
 
+    def _rest(self) -> None:
+        """Where nothing runs any more, the cores are other engines'."""
+        if self.is_open and not self._running:
+            self._model.leave_cores()
+
     def cancel(self, thread: ThreadKey) -> Completion | None:
         with self.lock:
-            return self._finish(thread, Stop.CANCELLED) if thread in self._running else None
+            if thread in self._running:
+                return self._finish(thread, Stop.CANCELLED)
+            return self._take_mail(thread)
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         with self.lock:
             if call := self._running.pop(thread, None):
                 self._cut_draft(thread, call)
+                self._rest()
             self._mail.pop(thread, None)
             if self.is_open and keep:
                 self._cache.retire(thread)

@@ -99,7 +99,7 @@ class ScriptedEngine(Engine):
 
     def cancel(self, thread: ThreadKey) -> Completion | None:
         running = self._running.pop(thread, None)
-        return running[1].finish(Stop.CANCELLED) if running else None
+        return running[1].finish(Stop.CANCELLED) if running else self._take_mail(thread)
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         self._running.pop(thread, None)

@@ -364,8 +364,9 @@ class ServerEngine(Engine):
 
     def cancel(self, thread: ThreadKey) -> Completion | None:
         with self.lock:
-            call = self._drop(thread) if thread in self._running else None
-        return call.completion.finish(Stop.CANCELLED) if call else None
+            if thread in self._running:
+                return self._drop(thread).completion.finish(Stop.CANCELLED)
+            return self._take_mail(thread)
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         self.cancel(thread)

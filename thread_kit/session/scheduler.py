@@ -161,7 +161,7 @@ class Scheduler:
                 self._release(thread.key)
             except Exception as error:  # an engine that is broken has nothing to give up
                 self._failures.end_episode(error)
-        for key in self._kept if self._keep() == "episode" else ():
+        for key in self._kept if self._keep() is not True else ():
             with suppress(Exception):  # an engine that is broken frees nothing
                 self.engine.release(key)
         self._kept.clear()
@@ -291,6 +291,7 @@ class Scheduler:
 
         # 4. The child lives, unless it lies too deep.
         if refusal := self.limits.refuse_depth(child.depth):
+            self.engine.release(key)
             yield Ended(child.id, Status.OUT_OF_DEPTH, refusal)
             self._hand_over(child, Finished(Sequence(), Status.OUT_OF_DEPTH, {}))
         else:

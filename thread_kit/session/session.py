@@ -352,7 +352,9 @@ class Session:
         if self.env is not None and "env" not in changes:
             own["env"] = self.env.again()
         recorded = {**self._functions, "program": self._program}
-        return fork(self.episode, at, recorded=recorded, **{**own, **changes})
+        session = fork(self.episode, at, recorded=recorded, **{**own, **changes})
+        session.keep_cells = self.keep_cells
+        return session
 
     def __repr__(self) -> str:
         return f"Session({self.engine!r}, {self.env!r}, {self.episode!r})"
