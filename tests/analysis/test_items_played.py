@@ -263,6 +263,7 @@ def test_a_figure_of_rates_counts_what_was_cut_as_a_table_does():
 def test_questions_of_two_kinds_are_added_up_only_where_all_methods_have_both():
     item = find_item("thread-v2", "figure-6")
     rows = select_rows(item, load_stored_rows())
+    rows = rows[(rows["method"] != "thread") | (rows["environment"] != "icu")]
     apart = make_outcome(item, rows[rows["method"].isin(["thread", "nlep"])])
     assert set(apart.table["n"]) == {40}
     together = make_outcome(item, rows[rows["method"].isin(["nlep", "decomp"])])

@@ -188,8 +188,8 @@ def test_without_an_item_all_of_a_paper_is_played_and_what_is_not_here_is_said(
 
 
 def test_an_executor_that_there_is_not_is_named(tmp_path, capsys):
-    command = ["reproduce", "thread-v2", "table-3", "--results", str(tmp_path), "--executor"]
-    assert main([*command, "ssh://somewhere"]) == 2
+    command = ["reproduce", "thread-v2", "table-3", "--results", str(tmp_path), "--model", "none"]
+    assert main([*command, "--executor", "ssh://somewhere"]) == 2
     assert "give dask://HOST:PORT or processes://N" in capsys.readouterr().err
 
 
@@ -222,7 +222,10 @@ def test_the_plan_says_what_the_papers_models_cost(tmp_path, capsys):
 def test_the_command_lists_checks_and_writes_a_page(tmp_path, capsys):
     results = ["--results", str(tmp_path)]
     assert main(["reproduce", "--check", *results]) == 0
-    assert "THREAD v1 (thread-v1)" in capsys.readouterr().out
+    assert "items hold: their rows" in capsys.readouterr().out
+    for idle in (["--check", "thread-v2"], ["thread-v2", "--out", "page.md"], ["--tasks", "3"]):
+        assert main(["reproduce", *idle]) == 2
+    assert "--tasks is for what is played; give --model" in capsys.readouterr().err
     assert main(["reproduce", "stateflow", *results]) == 0
     assert "THREAD" not in capsys.readouterr().out.partition(" items:")[0].replace("StateFlow", "")
     out = tmp_path / "page.md"

@@ -14,6 +14,7 @@ from thread_kit.analysis.published import load_published
 from thread_kit.analysis.stored_rows import load_commands
 from thread_kit.analysis.studies import STUDIES
 from thread_kit.paths import resource
+from thread_kit.views.figure_image import draw_svg
 
 
 def check_items(frame: pd.DataFrame) -> list[str]:
@@ -47,6 +48,8 @@ def _check(item: PaperItem, frame: pd.DataFrame) -> list[str]:
     page = make_page(item, frame)
     if not page.markdown or not page.html:
         problems.append("its page is empty")
+    if page.figure is not None and not draw_svg(page.figure):
+        problems.append("its figure is empty")
     state = page.state
     if state.state in (State.REPRODUCED, State.STAND_IN) and not (state.rows and len(page.ours)):
         problems.append(f"it is called {state.state}, and no row is behind it")

@@ -124,7 +124,7 @@ def _rates(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     named = rows.assign(benchmark=name_benchmarks(rows))
     table = success(named, ["benchmark", "method", "model"])
     table = _sort(item, table.rename(columns={"benchmark": "environment"}))
-    x = "model" if item.title == "Four models" else "method"
+    x = "model" if (item.paper, item.item) == ("adapt", "figure-6") else "method"
     return Outcome(table, rates_figure(table, item.title, x=x))
 
 
@@ -190,7 +190,8 @@ def _misreading(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     runs["method"] = runs["trace"].map(dict(zip(rows["trace"], names, strict=True)))
     lengths = runs.groupby(["method", "in a row"], as_index=False)
     table = lengths[["actions", "misread"]].sum()
-    table.insert(1, "n", table["method"].map(names.value_counts()))
+    for name, column in _count_episodes(rows, names).items():
+        table.insert(1, name, table["method"].map(column))
     return Outcome(table, misreading_figure(table))
 
 

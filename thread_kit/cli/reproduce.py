@@ -36,7 +36,9 @@ def add_command(commands: Any) -> None:
         "paper", nargs="?", help="thread-v2, thread-v1, stateflow or adapt; none is all of them"
     )
     parser.add_argument("item", nargs="?", help="table-3, figure-4 ...; none is all of them")
-    parser.add_argument("--check", action="store_true", help="whether every item and page holds")
+    parser.add_argument(
+        "--check", action="store_true", help="whether all items and their pages hold"
+    )
     parser.add_argument(
         "--plan", action="store_true", help="what it takes with the papers' models: tokens, dollars"
     )
@@ -52,7 +54,10 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("--planner-model", metavar="NAME", help="another one for the planner")
     parser.add_argument(
-        "--tasks", type=int, metavar="N", help="so many of each benchmark; else the paper's"
+        "--tasks",
+        type=int,
+        metavar="N",
+        help="so many of each benchmark, or all it has; else the paper's",
     )
     parser.add_argument(
         "--split",
@@ -73,11 +78,14 @@ def add_command(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """List, check, plan, make one page or all; raises ValueError for a list that does not hold."""
     # Imported here, so that the other commands start without pandas and scipy.
-    from thread_kit.analysis.item_checks import check_items
     from thread_kit.analysis.item_list import describe_items
     from thread_kit.analysis.stored_rows import OWN, load_stored_rows
 
     folder = options.results or OWN
+    if options.check:
+        _check(options)
+        return
+    _refuse_what_plays(options)
     if options.plan:
         _print_plan(options, folder)
         return
@@ -90,10 +98,30 @@ def run(options: argparse.Namespace) -> None:
     if options.model:
         _play_all(options, folder)
         return
-    frame = load_stored_rows([folder])
-    if options.check and (problems := check_items(frame)):
+    print(describe_items(load_stored_rows([folder]), options.paper))
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Of all items, from the repository alone, or with the rows of --results."""
+    from thread_kit.analysis.item_checks import check_items
+    from thread_kit.analysis.paper_items import load_items
+    from thread_kit.analysis.stored_rows import load_stored_rows
+
+    if options.paper or options.model or options.plan or options.out:
+        raise ValueError("--check looks at all items; only --results goes with it")
+    if problems := check_items(load_stored_rows([options.results] if options.results else [])):
         raise ValueError("the list of items does not hold:\n" + "\n".join(problems))
-    print(describe_items(frame, options.paper))
+    print(f"{len(load_items())} items hold: their rows, states, figures and pages")
+
+
+def _refuse_what_plays(options: argparse.Namespace) -> None:
+    """Raises ValueError for options that would do nothing."""
+    names = ("only", "tasks", "split", "temperature", "planner_model", "server", "executor")
+    idle = [f"--{name.replace('_', '-')}" for name in names if getattr(options, name)]
+    if idle and not options.model:
+        raise ValueError(f"{', '.join(idle)} is for what is played; give --model NAME, too")
+    if options.out and not options.item:
+        raise ValueError("--out is for the page of one item; name it, or give --results FOLDER")
 
 
 def _reproduce(

@@ -211,7 +211,7 @@ def _list_tasks(
     """The arguments of a split's tasks in each setting; as many as the paper has, or `tasks`."""
     listed = benchmark.tasks(split)
     settings = item.settings or ({},)
-    most = tasks or count_tasks(item, benchmark) // len(settings)
+    most = count_tasks(item, benchmark) // len(settings) if tasks is None else tasks
     chosen = spread_evenly(listed, min(most, len(listed)))
     own = {rule: True for rule in rules if rule in benchmark.rules}
     return [
