@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from thread_kit.analysis.paper_items import load_items
+from thread_kit.analysis.paper_items import find_item, load_items
 from thread_kit.analysis.plan import (
     list_parts,
     load_throughput,
@@ -61,13 +61,22 @@ def test_a_plan_adds_up():
     assert every["episodes"] == rest["episodes"].sum()
     assert every["api_dollars"] == pytest.approx(rest["api_dollars"].sum())
     parts = price_parts(PLAYED, list_parts(load_items()))
-    assert not parts.duplicated(["environment", "split", "method", "model"]).any()
+    assert not parts.duplicated(["file", "split", "method", "model"]).any()
     davinci = parts[parts["model"] == "text-davinci-003"]
     tokens = davinci["prompt_tokens"].sum() + davinci["generated"].sum()
     assert rest["api_dollars"]["text-davinci-003"] == pytest.approx(20 * tokens / 1e6)
     faster = make_plan(ROWS, throughput=load_throughput().assign(output=5_000)).set_index("model")
     llama = "LLaMA-2-70B-chat"
     assert faster["gpu_hours"][llama] < rest["gpu_hours"][llama]
+
+
+def test_what_is_played_by_other_rules_is_no_part_of_what_is_played_without_them():
+    """ReAct with the nearest action and 50 rounds (StateFlow, Table 10) is not THREAD paper's."""
+    alone = price_parts(PLAYED, list_parts([find_item("stateflow", "table-10")]))
+    every = price_parts(PLAYED, list_parts(load_items()))
+    same = every[every["file"].isin(alone["file"]) & every["model"].isin(alone["model"])]
+    assert set(alone["method"]) == {"stateflow", "react"} == set(same["method"])
+    assert same["episodes"].sum() == alone["episodes"].sum() == 2 * 134
 
 
 def test_a_method_that_nobody_played_is_counted_as_its_next_of_kin():

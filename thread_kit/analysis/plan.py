@@ -24,6 +24,7 @@ from thread_kit.analysis.published import load_published
 from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.experiments.method_registry import find_base
+from thread_kit.experiments.reproduce import name_file
 from thread_kit.paths import resource
 
 TOKENS = ["prompt_tokens", "evaluated", "generated"]
@@ -36,7 +37,7 @@ CORE = "one core"
 class Part(NamedTuple):
     """One method with one model on one benchmark; episodes: tasks times runs.
 
-    model: the paper's checkpoint.
+    model: the paper's checkpoint. file: what is played alike has one name (`name_file`).
     """
 
     paper: str
@@ -46,6 +47,7 @@ class Part(NamedTuple):
     method: str
     model: str
     episodes: int
+    file: str
 
 
 def load_throughput(path: str | Path | None = None) -> pd.DataFrame:
@@ -92,6 +94,7 @@ def _list_parts(item: PaperItem) -> Iterator[Part]:
                     method,
                     model,
                     tasks * item.runs,
+                    name_file(item, benchmark, (), 0.0),
                 )
 
 
@@ -130,7 +133,7 @@ def price_parts(played: pd.DataFrame, parts: Iterable[Part]) -> pd.DataFrame:
     What several items need is there once: with the first of them, and with the most episodes.
     """
     table = pd.DataFrame(parts, columns=Part._fields)
-    same = table.groupby(["environment", "split", "method", "model"], sort=False)
+    same = table.groupby(["file", "split", "method", "model"], sort=False)
     table["episodes"] = same["episodes"].transform("max")
     table = table[same.cumcount() == 0].reset_index(drop=True)
     pairs = list(zip(table["method"], table["environment"], strict=True))

@@ -149,7 +149,7 @@ def _make_suites(
         own_split = split if split in benchmark.splits else item.find_split(benchmark)
         chosen = _list_tasks(item, benchmark, tasks, rules, str(own_split))
         yield Suite(
-            folder / f"{_name_file(item, benchmark, rules, temperature)}.jsonl",
+            folder / f"{name_file(item, benchmark, rules, temperature)}.jsonl",
             methods=_load_methods(item, benchmark, chosen[0], set(only) & set(item.methods)),
             models=_pair(models, planners, benchmark),
             environment=benchmark.environment,
@@ -162,10 +162,13 @@ def _make_suites(
         )
 
 
-def _name_file(
+def name_file(
     item: PaperItem, benchmark: Benchmark, rules: Sequence[str], temperature: float
 ) -> str:
-    """One file for all that is played alike, so that rows of other rules are never added up."""
+    """One file for all that is played alike, so that rows of other rules are never added up.
+
+    rules: that were asked for, beside the item's own.
+    """
     settings = dict.fromkeys(name for setting in item.settings for name in setting)
     own = dict.fromkeys([*settings, *(rule for rule in rules if rule in benchmark.rules)])
     parts = [benchmark.name, *own]
