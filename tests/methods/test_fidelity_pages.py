@@ -27,6 +27,14 @@ def test_every_method_has_a_page():
         assert resource(f"docs/{page}").is_file(), name
 
 
+def test_the_tests_that_hold_what_was_mended_are_there():
+    page = resource("docs/fidelity/mended.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(named) > 30
+    for file, name in named:
+        assert f"def {name}(" in resource(file).read_text(encoding="utf-8"), f"{file}::{name}"
+
+
 def test_every_prompt_says_what_it_has_seen():
     seen = {
         (folder, benchmark)
@@ -60,11 +68,3 @@ def test_whoever_acts_in_a_household_is_shown_the_same_mistake():
         assert "Nothing happens." in text, file
         if file.parent.name != "adaplanner":
             assert text.count("That is not its whole name.") >= 1, file
-
-
-def test_the_tests_that_hold_what_was_mended_are_there():
-    page = resource("docs/fidelity/mended.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
-    assert len(named) > 30
-    for file, name in named:
-        assert f"def {name}(" in resource(file).read_text(encoding="utf-8"), f"{file}::{name}"
