@@ -174,10 +174,8 @@ class KVCache:
 
     def evict_over(self) -> bool:
         """Drop the coldest sequence of a thread that has ended; False if there is none."""
-        over = [key for key, sequence in self._sequences.items() if sequence.is_over]
-        if over:
-            self.drop(min(over, key=lambda key: self._sequences[key].last_used))
-        return bool(over)
+        living = [key for key, sequence in self._sequences.items() if not sequence.is_over]
+        return self.evict(living) is not None
 
     def evict(self, busy: Collection[Key]) -> Key | None:
         """Drop the coldest sequence that is not busy, those of ended threads before all others.

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial
+from functools import cache, partial
 
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
@@ -161,6 +161,7 @@ def find_method(name: str) -> str:
     return names[name]
 
 
+@cache
 def find_base(name: str) -> str:
     """The method that a variant is of: "plan-and-execute" of "plan-and-execute-by-type".
 

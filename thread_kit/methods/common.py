@@ -24,7 +24,7 @@ from thread_kit.requests import (
     Status,
     Steps,
 )
-from thread_kit.sequence import Provenance, Sequence
+from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.thread import own_code
 
 COMPLETED = "Task completed!"
@@ -32,6 +32,13 @@ FAILED = "Task failed!"
 """How an executor judges itself (ADaPT paper, section 3.1)."""
 
 _psi = unless_replaced(psi_print)
+
+
+def as_instruction(begun: Sequence) -> Sequence:
+    """What other threads have written, as one span that begins this one; of nothing, nothing."""
+    if not begun.tokens:
+        return begun
+    return Sequence((Span(Provenance.INSTRUCTION, begun.text, begun.tokens),))
 
 
 def completed(text: str) -> bool:

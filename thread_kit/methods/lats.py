@@ -25,7 +25,7 @@ from functools import partial
 from typing import Any
 
 from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.common import Answer, ask, verdict, write_reply
+from thread_kit.methods.common import Answer, as_instruction, ask, verdict, write_reply
 from thread_kit.methods.reflexion import with_lessons
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
@@ -40,7 +40,7 @@ from thread_kit.requests import (
     Status,
     Steps,
 )
-from thread_kit.sequence import Provenance, Sequence, Span
+from thread_kit.sequence import Sequence, Span
 
 _MARK = re.compile(r"\d+")
 WORST, BEST = 1, 10
@@ -131,7 +131,7 @@ def lats(
         if leaf is None:
             break
         # expansion, evaluation; simulation goes on with the best child
-        context = with_lessons(thread.context, lessons[-memory:] if memory else [])
+        context = with_lessons(thread.context, lessons, memory)
         while not leaf.is_over and leaf.depth < max_depth:
             Y = yield from _expand(thread, Y, leaf, context, samples, temperature)
             Y = yield from _evaluate(thread, Y, leaf, value, weight)
@@ -173,8 +173,7 @@ def take_step(thread: NewThread, *, begun: Sequence, temperature: float) -> Step
     `over`, of the environment.
     """
     dialect = thread.dialect
-    tokens = begun.tokens
-    Y = Sequence((Span(Provenance.INSTRUCTION, begun.text, tokens),)) if tokens else begun
+    Y = as_instruction(begun)
     generated: Generated = yield Generate(Y, temperature)
     Y += generated.span
     if not (Y.last_line_is_own and dialect.is_action(Y.last_line)):

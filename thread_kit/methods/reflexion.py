@@ -38,7 +38,7 @@ def reflexion(
     # for trial = 1 ... n do
     for trial in range(1, trials + 1):
         # Y = actor(T + memory), from the start of the environment
-        context = with_lessons(thread.context, lessons[-memory:] if memory else [])
+        context = with_lessons(thread.context, lessons, memory)
         Y, answer, child = yield from ask(thread, Y, f"trial {trial}", context, program=actor)
         if trial == trials:
             break
@@ -59,8 +59,12 @@ def reflexion(
     return Finished(Y, Status.ENDED, {}, answer if thread.dialect.code else words)
 
 
-def with_lessons(context: str, lessons: list[str]) -> str:
-    """T + memory: the lessons stand before the task, whose last line goes on asking for it."""
+def with_lessons(context: str, lessons: list[str], memory: int = 3) -> str:
+    """T + memory: the lessons stand before the task, whose last line goes on asking for it.
+
+    memory: so many lessons, the latest ones.
+    """
+    lessons = lessons[-memory:] if memory else []
     if not lessons:
         return context
     return "\n".join([HEADING, *(f"- {' '.join(lesson.split())}" for lesson in lessons), context])

@@ -12,7 +12,14 @@ from typing import Any
 
 from thread_kit.dialect import Dialect
 from thread_kit.exchange import xi_after_mark
-from thread_kit.methods.common import ask, completed, own_text, until_verdict, verdict
+from thread_kit.methods.common import (
+    as_instruction,
+    ask,
+    completed,
+    own_text,
+    until_verdict,
+    verdict,
+)
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.requests import (
     ENDS,
@@ -26,7 +33,7 @@ from thread_kit.requests import (
     Status,
     Steps,
 )
-from thread_kit.sequence import Provenance, Sequence, Span
+from thread_kit.sequence import Sequence
 
 THOUGHT = "think"
 """How a thought begins; what comes back to it is "OK."."""
@@ -66,8 +73,7 @@ def take_step(thread: NewThread, *, begun: Sequence) -> Steps:
     environment, or the model, is done.
     """
     dialect = thread.dialect
-    tokens = begun.tokens
-    Y = Sequence((Span(Provenance.INSTRUCTION, begun.text, tokens),)) if tokens else begun
+    Y = as_instruction(begun)
     generated: Generated = yield Generate(Y)
     Y += generated.span
     written = dialect.bare(generated.span.text.removesuffix(dialect.end))
