@@ -181,6 +181,20 @@ def test_a_pass_is_measured_for_each_size_after_one_that_loads_the_weights():
     assert tuple(costs) == SIZES
 
 
+def test_larger_passes_are_measured_where_those_of_sixteen_tokens_are_quick(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(draft_length.time, "perf_counter", lambda: now[0])
+
+    def evaluate(tokens):
+        passes.append(tokens)
+        now[0] += spent
+
+    for spent, last in ((1.0, 16), (0.001, 64)):
+        passes: list[int] = []
+        assert [*measure_costs(evaluate)][-1] == last
+        assert passes.count(last) >= 2, "the least of some"
+
+
 @pytest.mark.parametrize("draft", [-1, 1.5, "x"])
 def test_a_length_that_is_none_is_an_engine_error(draft):
     with pytest.raises(EngineError, match="draft="):
@@ -461,7 +475,8 @@ def test_what_a_pass_costs_is_measured_once_and_kept(monkeypatch):
     monkeypatch.setattr(draft_length, "measure_costs", count)
     folder = tk.paths.cache_folder() / "passes"
     with load(None) as engine:
-        assert tuple(engine.costs) == SIZES
+        assert tuple(engine.costs) == SIZES[: len(engine.costs)]
+        assert 16 in engine.costs, "larger ones where the machine is quick"
         assert len(engine._cache) == 0, "no cell is taken by it"
         first = engine.costs
         complete(engine)

@@ -79,6 +79,7 @@ def load(**options):
     """The embedded model's own file. One CPU thread: the tests share the machine."""
     return load_model(
         quantize=None,
+        draft=0,
         **({"adapter": None, "context": 1024, "cpu_threads": 1, "keep_prompts": False} | options),
     )
 

@@ -55,8 +55,8 @@ def system(*instructions: str) -> bytes:
         (("SSE3", "AVX2", "AVX512", "AVX512_BF16"), ("BF16", 4)),
         (("SSE3", "AVX2", "AVX512", "AVX512_VNNI"), ("Q8_0", 0)),
         (("SSE3", "AVX", "AVX2"), ("Q8_0", 0)),
-        (("SSE3", "AVX"), (None, 0)),
-        (("NEON", "ARM_FMA"), (None, 0)),
+        (("SSE3", "AVX"), (None, None)),
+        (("NEON", "ARM_FMA"), (None, None)),
     ],
 )
 def test_the_quickest_kind_follows_what_the_build_uses(instructions, way, monkeypatch):
@@ -66,10 +66,10 @@ def test_the_quickest_kind_follows_what_the_build_uses(instructions, way, monkey
     )
     assert quickest_kind() == way
     monkeypatch.setattr(quantize.llama_cpp, "llama_supports_gpu_offload", lambda: True)
-    assert quickest_kind() == (None, 0), "nobody has measured a GPU"
+    assert quickest_kind() == (None, None), "nobody has measured a GPU"
 
 
-@pytest.mark.parametrize("way", [("Q8_0", 0), ("BF16", 4), (None, 0)])
+@pytest.mark.parametrize("way", [("Q8_0", 0), ("BF16", 4)])
 def test_the_embedded_model_is_loaded_so_unless_told_otherwise(way, file, monkeypatch):
     kind, draft = way
     monkeypatch.setattr(models, "quickest_kind", lambda: way)
@@ -79,7 +79,18 @@ def test_the_embedded_model_is_loaded_so_unless_told_otherwise(way, file, monkey
     with load_model(context=256, cpu_threads=1, draft=2) as engine:
         assert engine._drafter._length.most == 2
     with load_model(file, context=256, cpu_threads=1) as engine:
-        assert (engine.path, engine._drafter.is_on) == (file, False), "a file is what it is"
+        assert (engine.path, bool(engine.costs)) == (file, True), "a file is what it is"
+
+
+def test_where_nobody_has_measured_drafts_are_as_long_as_pays(file, monkeypatch):
+    monkeypatch.setattr(models, "quickest_kind", lambda: (None, None))
+    measured = {}
+    monkeypatch.setattr("thread_kit.engines.llama.cached_costs", lambda *_: measured)
+    for cost, most in ((lambda n: n, 0), (lambda n: 1, 15)):
+        measured = {size: cost(size) for size in (1, 2, 4, 8, 16)}
+        for options in ({}, {"quantize": None}, {"name_or_path": file}):
+            with load_model(context=256, cpu_threads=1, **options) as engine:
+                assert (engine.path, engine._drafter._length.most) == (file, most)
 
 
 def test_where_it_cannot_be_made_the_file_is_taken_and_that_is_said(file, tmp_path, monkeypatch):
@@ -90,7 +101,7 @@ def test_where_it_cannot_be_made_the_file_is_taken_and_that_is_said(file, tmp_pa
         pytest.warns(UserWarning, match="as it is, which is slower: .* cannot be written"),
         load_model(context=256, cpu_threads=1) as engine,
     ):
-        assert (engine.path, engine._drafter.is_on) == (file, False)
+        assert (engine.path, bool(engine.costs)) == (file, True)
 
 
 def test_it_writes_as_the_file_does(file):

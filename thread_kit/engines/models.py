@@ -91,9 +91,11 @@ def load_model(
         TextCraft (distilled: it needs no few-shot prompt), any other model with none.
     quantize: the weights as another of llama.cpp's kinds ("Q8_0", say: `quantize.KINDS`), made once
         in the cache folder; None is the file as it is. By default the embedded model takes the
-        quickest kind for this machine that plays alike, with drafts where they belong to it
-        (`quickest_kind`), and any other model is taken as it is.
-    options: those of `LlamaEngine` (context in tokens, gpu_layers, cpu_threads, draft, ...).
+        quickest kind for this machine that plays alike (`quickest_kind`), and any other model is
+        taken as it is.
+    options: those of `LlamaEngine` (context in tokens, gpu_layers, cpu_threads, draft, ...). Drafts
+        are by default as long as pays on this machine (`draft=None`): measured once for a model, or
+        known, for the embedded one in its quickest kind.
     Raises ModelError for a name that nobody knows, a file that is missing, or one that is no GGUF;
     EngineError if llama.cpp cannot load it.
     """
@@ -102,22 +104,23 @@ def load_model(
     if adapter == DEFAULT:
         adapter = model.adapter if model else None
     lora = find_adapter(adapter) if adapter else None
+    draft = None
     if quantize == AUTO and model and model.is_slow:
         path, draft = _quicken(path)
-        options.setdefault("draft", draft)
     elif quantize not in (AUTO, None):
         path = quantize_file(path, quantize)
+    options.setdefault("draft", draft)
     return LlamaEngine(path, name=model.name if model else None, adapter=lora, **options)
 
 
-def _quicken(path: Path) -> tuple[Path, int]:
+def _quicken(path: Path) -> tuple[Path, int | None]:
     """The file of the quickest kind for this machine, and the length of drafts with it."""
     kind, draft = quickest_kind()
     try:
         return (quantize_file(path, kind), draft) if kind else (path, draft)
     except EngineError as error:
         warnings.warn(f"the model's file is taken as it is, which is slower: {error}", stacklevel=3)
-        return path, 0
+        return path, None
 
 
 def name_model(name_or_path: str) -> str:
