@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from thread_kit.dialect import QA, QA_ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.datacommons.benchmark import DATACOMMONS
 from thread_kit.envs.datacommons.client import KEY, DataCommons, _file_name
-from thread_kit.envs.datacommons.env import DataCommonsQA, load_questions
+from thread_kit.envs.datacommons.env import QUESTIONS_VARIABLE, DataCommonsQA, load_questions
 from thread_kit.envs.datacommons.questions import KINDS, MIDDLE
 from thread_kit.envs.datacommons.rules import DataCommonsScript
+from thread_kit.envs.datacommons.statistics import OpenStatistics
 from thread_kit.envs.qa.grading import is_right
 from thread_kit.envs.qa.kinds import correlation, forecast, slope
 from thread_kit.requests import Status
@@ -193,10 +195,40 @@ def test_the_benchmarks_questions_come_from_a_file(tmp_path):
     path = tmp_path / "questions.txt"
     path.write_text(FILE)
     assert [question.answer for question in load_questions(path)] == ["Bel", "increasing"]
-    env = DataCommonsQA(path, 1)
-    assert env.task == {"split": "questions.txt", "number": 1}
+    own = {"questions": path, "source": OpenStatistics()}
+    env = DataCommonsQA("test", 1, **own)
+    assert env.task == {"split": "test", "number": 1, "questions": "questions.txt"}
+    assert env.again().question.text == env.question.text == "Did it rise?"
     with pytest.raises(ValueError, match="choose 0 to 1"):
-        DataCommonsQA(path, 2)
+        DataCommonsQA("test", 2, **own)
+    with pytest.raises(ValueError, match="all of the split test, not 'train'"):
+        DataCommonsQA("train", 0, **own)
+
+
+@open_data
+def test_the_command_takes_the_file_that_the_variable_names(tmp_path, monkeypatch):
+    path = tmp_path / "questions.txt"
+    path.write_text(FILE)
+    monkeypatch.setenv(QUESTIONS_VARIABLE, str(path))
+    monkeypatch.setenv("THREAD_KIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv(KEY, raising=False)
+    with pytest.raises(ValueError, match=f"set {KEY} to a key of yours"):
+        DATACOMMONS.tasks("test")
+    monkeypatch.setenv(KEY, "ours")
+    tasks = DATACOMMONS.tasks("test")
+    questions = [DATACOMMONS.environment(**task.arguments).question for task in tasks]
+    assert [question.answer for question in questions] == ["Bel", "increasing"]
+    chosen = DATACOMMONS.choose("1")
+    assert DATACOMMONS.environment(split="test", **chosen).question == questions[1]
+    assert DATACOMMONS.environment(split="train", **chosen).question not in questions
+    row = {"environment": "datacommons"} | DATACOMMONS.environment(**tasks[1].arguments).task
+    assert row["questions"] == "questions.txt"
+    assert not DATACOMMONS.stands_in(row)
+    assert DATACOMMONS.stands_in({**row, "questions": None})
+    assert len(DATACOMMONS.tasks("train")) > 2, "the file has none of them"
+    (tmp_path / "cache" / "datacommons").mkdir(parents=True)
+    monkeypatch.delenv(KEY)
+    assert len(DATACOMMONS.tasks("test")) == 2, "what was fetched needs no key"
 
 
 def test_a_file_that_is_not_there_or_of_another_form_names_the_remedy(tmp_path):

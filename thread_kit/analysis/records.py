@@ -7,7 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-TASK = ("environment", "split", "number", "game", "stays", "catalogue", "by_people", "products")
+TASK = (
+    *("environment", "split", "number", "game", "stays", "questions"),
+    *("catalogue", "by_people", "products"),
+)
 """What tells of an episode's task which it is, on any benchmark."""
 
 

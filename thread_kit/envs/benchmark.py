@@ -40,11 +40,6 @@ def never(row: Mapping[str, Any]) -> bool:
     return False
 
 
-def always(row: Mapping[str, Any]) -> bool:
-    """Every task stands in for one that is not to be had (`Benchmark.stands_in`)."""
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Benchmark:
     """A benchmark: its tasks, and what methods, tables and the command line need of it.

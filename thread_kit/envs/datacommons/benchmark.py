@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
 from thread_kit.dialect import QA
-from thread_kit.envs.benchmark import Benchmark, NumberedTask, always, list_questions
+from thread_kit.envs.benchmark import Benchmark, NumberedTask, choose_number, list_questions
 from thread_kit.envs.env import Env
 from thread_kit.errors.rules import QuestionRules
 
@@ -15,14 +16,38 @@ def make_question(**arguments: Any) -> Env:
     """A question; arguments and errors are those of `DataCommonsQA`."""
     from thread_kit.envs.datacommons.env import DataCommonsQA
 
+    if arguments.get("split") == "train":
+        arguments.pop("questions", None)  # `choose_question` does not know the split
     return DataCommonsQA(**arguments)
 
 
+def choose_question(text: str) -> dict[str, Any]:
+    """See `choose_number`; of the benchmark's file where THREAD_KIT_DATACOMMONS names it."""
+    from thread_kit.envs.datacommons.env import find_questions
+
+    path = find_questions()
+    return choose_number(text) | ({"questions": path.name} if path else {})
+
+
 def list_tasks(split: str) -> list[NumberedTask]:
-    """Generated questions of a split."""
+    """Questions of a split: the benchmark's own where THREAD_KIT_DATACOMMONS names its file.
+
+    Raises FileNotFoundError and ValueError as `load_questions` and `find_data` do.
+    """
+    from thread_kit.envs.datacommons.env import find_data, find_questions, load_questions
     from thread_kit.envs.datacommons.questions import KINDS
 
+    if split == "test" and (path := find_questions()):
+        own = load_questions(path)
+        find_data()  # before the first of them is asked
+        task = {"split": split, "questions": path.name}
+        return [NumberedTask("datacommons", n, 0, {**task, "number": n}) for n in range(len(own))]
     return list_questions("datacommons", len(KINDS), {"split": split})
+
+
+def are_generated(row: Mapping[str, Any]) -> bool:
+    """Whether the question is none of the benchmark's file."""
+    return not isinstance(row.get("questions"), str)
 
 
 DATACOMMONS = Benchmark(
@@ -31,11 +56,12 @@ DATACOMMONS = Benchmark(
     list_tasks,
     splits=("test", "train"),
     arguments=attrgetter("arguments"),
+    choose=choose_question,
     dialect=QA,
     methods=("thread, async", "thread, lines", "nlep", "nlep+react", "reflexion, gold answer"),
     handlers=("get", "compute"),
     error_rules=QuestionRules,
     adapters={"smollm2-135m": "thread-135m"},
     published="DataCommons QA",
-    stands_in=always,
+    stands_in=are_generated,
 )

@@ -8,19 +8,47 @@ package carries, so that everything here also runs without either.
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, final
 
+from thread_kit.envs.datacommons.client import KEY, DataCommons
 from thread_kit.envs.datacommons.questions import generate
 from thread_kit.envs.datacommons.statistics import ListedStatistics, OpenStatistics, Statistics
 from thread_kit.envs.qa.env import Question, QuestionEnv
-from thread_kit.envs.qa.kinds import SPLITS
+from thread_kit.paths import cache_folder
+
+QUESTIONS_VARIABLE = "THREAD_KIT_DATACOMMONS"
+"""The environment variable that says where the benchmark's file is."""
 
 WHERE = (
     "The file is datacommons_qa/datacommons_qa_benchmark.txt of the repository philipmit/thread; "
     "or take generated questions: DataCommonsQA('test', 0)"
 )
+
+
+def find_questions(name: str | Path | None = None) -> Path | None:
+    """The file of THREAD_KIT_DATACOMMONS, if it has this name (None: any)."""
+    if here := os.environ.get(QUESTIONS_VARIABLE):
+        path = Path(here).expanduser()
+        if not name or path.name == str(name):
+            return path
+    return None
+
+
+def find_data() -> DataCommons:
+    """Data Commons with its cache in the kit's cache folder.
+
+    Raises ImportError without its client, ValueError where there is neither a key nor a cache.
+    """
+    folder = cache_folder() / "datacommons"
+    if not os.environ.get(KEY) and not folder.is_dir():
+        raise ValueError(
+            f"the benchmark's own questions need Data Commons: set {KEY} to a key of yours "
+            f"(free, from Data Commons), or unset {QUESTIONS_VARIABLE} for questions made here"
+        )
+    return DataCommons(folder)
 
 
 def load_questions(path: str | Path) -> list[Question]:
@@ -42,19 +70,23 @@ def load_questions(path: str | Path) -> list[Question]:
 class DataCommonsQA(QuestionEnv):
     """One question.
 
-    split: "test" or "train" (generated), or the path of the benchmark's file. number: counts from
-    0; of generated ones there is no end. source: where the data are from; None is
-    `OpenStatistics`, which does not have what the benchmark's own questions ask for.
-    Raises ValueError for an unknown number, FileNotFoundError or ImportError with the remedy.
+    split: "test" or "train". number: counts from 0; of generated ones there is no end. questions:
+    the path of the benchmark's file, all of which is "test"; of that of THREAD_KIT_DATACOMMONS the
+    name is enough, so that a task can be named on any machine; None: they are generated.
+    source: where the data are from; None is Data Commons for the benchmark's own questions
+    (`find_data`) and `OpenStatistics` for generated ones.
+    Raises ValueError for an unknown number or split, or without key and cache; FileNotFoundError or
+    ImportError with the remedy.
     """
 
     name = "datacommons"
 
     def __init__(
         self,
-        split: str | Path = "test",
+        split: str = "test",
         number: int = 0,
         *,
+        questions: str | Path | None = None,
         source: Statistics | None = None,
         weaker_sandbox: bool = False,
     ) -> None:
@@ -63,23 +95,28 @@ class DataCommonsQA(QuestionEnv):
             raise ValueError(f"no question {number}; questions are counted from 0")
         self.split = split
         self.number = number
-        self.source = source or OpenStatistics()
-        if split in SPLITS:
+        self.task = {"split": split, "number": number}
+        if not questions:
+            self.source = source or OpenStatistics()
+            self._path: Path | None = None
             if not isinstance(self.source, ListedStatistics):
                 raise ValueError(
                     f"questions are generated on `ListedStatistics`, not on {self.source!r}"
                 )
-            self.question = generate(self.source, number, str(split))
-            self.task = {"split": str(split), "number": number}
+            self.question = generate(self.source, number, split)
             return
-        questions = load_questions(split)
-        if number >= len(questions):
-            raise ValueError(f"no question {number} in {split}; choose 0 to {len(questions) - 1}")
-        self.question = questions[number]
-        self.task = {"split": Path(split).name, "number": number}
+        if split != "test":
+            raise ValueError(f"the benchmark's questions are all of the split test, not {split!r}")
+        self._path = path = find_questions(questions) or Path(questions)
+        own = load_questions(path)
+        if number >= len(own):
+            raise ValueError(f"no question {number} in {path}; choose 0 to {len(own) - 1}")
+        self.source = source or find_data()
+        self.question = own[number]
+        self.task["questions"] = path.name
 
     def __repr__(self) -> str:
-        return f"DataCommonsQA({self.task['split']!r}, {self.number}: {self.question.text})"
+        return f"DataCommonsQA({self.split!r}, {self.number}: {self.question.text})"
 
     @property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
@@ -99,5 +136,9 @@ class DataCommonsQA(QuestionEnv):
     def again(self) -> DataCommonsQA:
         """See Env."""
         return DataCommonsQA(
-            self.split, self.number, source=self.source, weaker_sandbox=self.weaker_sandbox
+            self.split,
+            self.number,
+            questions=self._path,
+            source=self.source,
+            weaker_sandbox=self.weaker_sandbox,
         )
