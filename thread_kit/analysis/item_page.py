@@ -13,6 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
+from thread_kit.analysis.item_pairs import compare_with_own
 from thread_kit.analysis.item_states import MEANINGS, ItemState, find_place, find_state
 from thread_kit.analysis.item_tables import (
     PRICED_AS,
@@ -29,10 +30,15 @@ from thread_kit.views.figure_image import draw_svg
 SCRIPT = "plotly.min.js"
 """Beside pages with a figure, so that they open without a network."""
 
+TASK_BY_TASK = (
+    "Task by task: solved by the paper's own method alone, and by the other alone; McNemar's exact "
+    "test, p_holm adjusted for all rows of that table."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ItemPage:
-    """published, ours: tables, empty where there is nothing. figure: ours, or None.
+    """published, ours, pairs: tables, empty where there is nothing. figure: ours, or None.
 
     remarks: on published numbers. notes: how ours are made. Both are lines of Markdown, whose links
     are paths from the project's folder.
@@ -42,6 +48,7 @@ class ItemPage:
     state: ItemState
     published: pd.DataFrame
     ours: pd.DataFrame
+    pairs: pd.DataFrame
     figure: go.Figure | None
     remarks: tuple[str, ...]
     notes: tuple[str, ...]
@@ -63,6 +70,7 @@ class ItemPage:
             nothing = (f"Nothing yet. Play it: `{self.item.command}`",)
             parts.append(("Published", self.published if len(self.published) else picture))
             parts.append(("Ours", self.ours if len(self.ours) else nothing))
+        parts += [("Task by task", self.pairs)] if len(self.pairs) else []
         parts += [("On the published numbers", self.remarks)] if self.remarks else []
         return [*parts, ("How", self.notes)]
 
@@ -126,17 +134,20 @@ def make_page(item: PaperItem, frame: pd.DataFrame) -> ItemPage:
     state = find_state(item, frame)
     if not item.study:
         empty = pd.DataFrame()
-        return ItemPage(item, state, empty, empty, None, (), _list_notes(item, empty))
+        return ItemPage(item, state, empty, empty, empty, None, (), _list_notes(item, empty))
     rows = select_rows(item, frame)
     outcome = make_outcome(item, rows)
+    pairs = compare_with_own(item, keep_usable(item, rows))
+    tested = (TASK_BY_TASK,) if len(pairs) else ()
     return ItemPage(
         item,
         state,
         make_published_table(item),
         outcome.table,
+        pairs,
         outcome.figure,
         (*list_remarks(item), *_name_absent(item)),
-        (*_list_notes(item, keep_usable(item, rows)), *outcome.notes),
+        (*_list_notes(item, keep_usable(item, rows)), *tested, *outcome.notes),
     )
 
 
