@@ -24,7 +24,7 @@ from tqdm.auto import tqdm
 
 from thread_kit.distill.textcraft_teacher import speak_thread
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.experiments.results_file import Key, read_results
+from thread_kit.experiments.results_file import EpisodeKey, read_results
 from thread_kit.trace import jsonl
 from thread_kit.trace.episode import Episode
 
@@ -105,7 +105,7 @@ def _disturb(
         rows = read_results(path) if path.exists() else []
         if rows[: len(before)] != before:
             tally.find(place, f"rows are lost: {before} became {rows}")
-        if len({Key.of(row) for row in rows}) != len(rows):
+        if len({EpisodeKey.of(row) for row in rows}) != len(rows):
             tally.find(place, f"a row is there twice: {rows}")
         before = [] if name == "full disks" else rows  # what broke down there is played again
         if not hit:

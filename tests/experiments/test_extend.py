@@ -12,7 +12,7 @@ from helpers.suites import SHOWN, THREAD, speak, suite, tasks
 from thread_kit.__main__ import main
 from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.experiments.results_file import Key, read_results
+from thread_kit.experiments.results_file import EpisodeKey, read_results
 from thread_kit.trace.episode import Episode
 
 FEW = 8
@@ -120,7 +120,7 @@ def test_a_kill_between_playing_and_dropping_loses_nothing(tmp_path):
     rows = few(path, options={"calls": 200}).run(extend=True, progress=False).rows
     assert rows[:5] == after[:5]
     assert outcomes(rows) == outcomes(after)
-    assert len({Key.of(row) for row in read_results(path)}) == len(read_results(path)) == 6
+    assert len({EpisodeKey.of(row) for row in read_results(path)}) == len(read_results(path)) == 6
 
 
 @pytest.mark.model

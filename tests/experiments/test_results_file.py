@@ -10,7 +10,7 @@ from thread_kit.experiments.job import _file_name
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.results_file import (
     RENAMED,
-    Key,
+    EpisodeKey,
     ResultsFile,
     ResultsFileError,
     read_results,
@@ -146,7 +146,7 @@ def test_a_folder_of_traces_of_before_is_found(tmp_path):
 @pytest.mark.parametrize("text", ["苔" * 300, "é" * 300, "x" * 300, "\ud800" * 300])
 def test_a_long_task_in_any_script_has_a_name_that_a_file_can_have(tmp_path, text):
     names = {
-        _file_name(Key("thread", "m", "p", "s", json.dumps({"text": text}), seed))
+        _file_name(EpisodeKey("thread", "m", "p", "s", json.dumps({"text": text}), seed))
         for seed in (0, 1)
     }
     for name in names:

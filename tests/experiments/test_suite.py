@@ -34,7 +34,12 @@ from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.experiments.job import solvable
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.results import Results
-from thread_kit.experiments.results_file import Key, ResultsFile, ResultsFileError, read_results
+from thread_kit.experiments.results_file import (
+    EpisodeKey,
+    ResultsFile,
+    ResultsFileError,
+    read_results,
+)
 from thread_kit.trace.episode import Episode
 
 pytestmark = pytest.mark.slow
@@ -45,11 +50,11 @@ VOLATILE = ("seconds", "at_once", "trace", "reused", "evaluated")
 
 def lasting(rows: list[dict]) -> list[dict]:
     kept = [{name: row[name] for name in row if name not in VOLATILE} for row in rows]
-    return sorted(kept, key=Key.of)
+    return sorted(kept, key=EpisodeKey.of)
 
 
-def keys(path: Path) -> list[Key]:
-    return [Key.of(row) for row in read_results(path)]
+def keys(path: Path) -> list[EpisodeKey]:
+    return [EpisodeKey.of(row) for row in read_results(path)]
 
 
 # What is played, and what is played again
@@ -143,7 +148,7 @@ def test_what_makes_another_episode_is_played_and_kept_apart(tmp_path, changed):
     first = suite(path, **given).run(progress=False)
     other = suite(path, **{**given, **changed}).run(progress=False)
     assert len(first) == len(other) == 1
-    assert Key.of(first.rows[0]) != Key.of(other.rows[0])
+    assert EpisodeKey.of(first.rows[0]) != EpisodeKey.of(other.rows[0])
     assert read_results(path) == first.rows + other.rows
     assert suite(path, **given).run(progress=False).rows == first.rows
 
@@ -315,7 +320,7 @@ def test_a_killed_suite_goes_on_and_counts_nothing_twice(tmp_path, at_once, trac
         is_over = not killed(path, steps, at_once, traces)
         rows = read_results(path)
         assert rows[: len(before)] == before
-        assert len({Key.of(row) for row in rows}) == len(rows)
+        assert len({EpisodeKey.of(row) for row in rows}) == len(rows)
         before = rows
         if is_over:
             break

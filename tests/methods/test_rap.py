@@ -14,7 +14,7 @@ from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.experiments.memories import make_log
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.memory import Index, Log, LogMemory, read_records, write_records
-from thread_kit.methods.rap import Key, cut, parse_key, rap
+from thread_kit.methods.rap import RetrievalKey, cut, parse_key, rap
 from thread_kit.paths import resource
 from thread_kit.prompts import EMPTY, Example, Prompt, load_prompt
 from thread_kit.requests import Status
@@ -120,10 +120,10 @@ def test_steps_are_cut_around_the_one_that_is_like_the_key():
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("search: mug", Key(seen="mug")),
-        ("Action: take\nmore", Key(action="take")),
-        ("take", Key()),
-        ("", Key()),
+        ("search: mug", RetrievalKey(seen="mug")),
+        ("Action: take\nmore", RetrievalKey(action="take")),
+        ("take", RetrievalKey()),
+        ("", RetrievalKey()),
     ],
 )
 def test_a_key_searches_or_acts(text, key):

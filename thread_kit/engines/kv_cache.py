@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
-Key = Hashable
+SequenceKey = Hashable
 """Whose sequence it is: a thread's key (`ThreadKey`), or what names a few-shot prompt."""
 
 
@@ -70,23 +70,23 @@ class KVCache:
     def __init__(self, memory: Memory, sequences: int) -> None:
         self._memory = memory
         self._free = list(range(sequences))[::-1]
-        self._sequences: dict[Key, CachedSequence] = {}
+        self._sequences: dict[SequenceKey, CachedSequence] = {}
         self._clock = 0
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: SequenceKey) -> bool:
         return key in self._sequences
 
     def __len__(self) -> int:
         return len(self._sequences)
 
-    def sequence(self, key: Key) -> CachedSequence:
+    def sequence(self, key: SequenceKey) -> CachedSequence:
         """The sequence of a thread or prompt; using it keeps it warm. Raises KeyError."""
         sequence = self._sequences[key]
         self._clock += 1
         sequence.last_used = self._clock
         return sequence
 
-    def place(self, key: Key, tokens: list[int], busy: Collection[Key] = ()) -> int:
+    def place(self, key: SequenceKey, tokens: list[int], busy: Collection[SequenceKey] = ()) -> int:
         """Make the sequence of `key` hold the longest prefix of `tokens` that is cached anywhere.
 
         At least the last token is left to be evaluated, because only evaluation gives logits.
@@ -104,7 +104,7 @@ class KVCache:
             self.drop(key)
         return self._copy(key, needed, busy)
 
-    def _copy(self, key: Key, needed: list[int], busy: Collection[Key]) -> int:
+    def _copy(self, key: SequenceKey, needed: list[int], busy: Collection[SequenceKey]) -> int:
         best = self._best(needed)
         spared = {*busy} if best is None else {*busy, best}
         if not self._free and self.evict(spared) is None:
@@ -125,7 +125,7 @@ class KVCache:
         target.tokens = list(source.tokens)
         return self._cut(key, shared)
 
-    def _best(self, needed: list[int], apart_from: Key | None = None) -> Key | None:
+    def _best(self, needed: list[int], apart_from: SequenceKey | None = None) -> SequenceKey | None:
         """The key whose tokens share the longest prefix, at least one token."""
         shared = {
             key: common_prefix(sequence.tokens, needed)
@@ -135,7 +135,7 @@ class KVCache:
         best = max(shared, key=lambda key: shared[key], default=None)
         return best if best is not None and shared[best] else None
 
-    def _cut(self, key: Key, length: int) -> int:
+    def _cut(self, key: SequenceKey, length: int) -> int:
         sequence = self.sequence(key)
         if length == len(sequence.tokens):
             return length
@@ -145,29 +145,29 @@ class KVCache:
         del sequence.tokens[length:]
         return length
 
-    def cut(self, key: Key, length: int) -> bool:
+    def cut(self, key: SequenceKey, length: int) -> bool:
         """Keep only the first `length` tokens; False where that meant to empty the sequence."""
         return self._cut(key, length) == length
 
-    def extend(self, key: Key, tokens: Sequence[int]) -> None:
+    def extend(self, key: SequenceKey, tokens: Sequence[int]) -> None:
         """These tokens were evaluated behind those that the sequence holds."""
         self.sequence(key).tokens += tokens
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: SequenceKey) -> None:
         """Empty the cells behind what is on record: an evaluation broke off."""
         sequence = self._sequences[key]
         if not self._memory.cut(sequence.number, len(sequence.tokens)):
             self._memory.cut(sequence.number, 0)
             sequence.tokens.clear()
 
-    def drop(self, key: Key) -> None:
+    def drop(self, key: SequenceKey) -> None:
         """Free a sequence; cells that others share stay."""
         sequence = self._sequences.pop(key, None)
         if sequence is not None:
             self._memory.cut(sequence.number, 0)
             self._free.append(sequence.number)
 
-    def retire(self, key: Key) -> None:
+    def retire(self, key: SequenceKey) -> None:
         """Leave the cells of a thread that is over; they go first when room is needed."""
         if key in self._sequences:
             self._sequences[key].is_over = True
@@ -177,7 +177,7 @@ class KVCache:
         living = [key for key, sequence in self._sequences.items() if not sequence.is_over]
         return self.evict(living) is not None
 
-    def evict(self, busy: Collection[Key]) -> Key | None:
+    def evict(self, busy: Collection[SequenceKey]) -> SequenceKey | None:
         """Drop the coldest sequence that is not busy, those of ended threads before all others.
 
         Its tokens are evaluated again if needed. Returns its key, or None if all are busy.

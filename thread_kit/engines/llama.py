@@ -44,7 +44,7 @@ from thread_kit.engines.engine import (
     Sampled,
     ThreadKey,
 )
-from thread_kit.engines.kv_cache import Key, KVCache, PromptKey
+from thread_kit.engines.kv_cache import KVCache, PromptKey, SequenceKey
 from thread_kit.engines.llama_batch import Cells, Chunk, decode, plan_batch
 from thread_kit.engines.llama_drafts import Drafter
 from thread_kit.engines.llama_model import LlamaModel
@@ -176,7 +176,7 @@ class LlamaEngine(Engine):
         names = ("sha256", "adapter", "layers_offloaded", "llama_cpp_python")
         return {"tokens": prompt, **{name: about[name] for name in names}}
 
-    def _restore(self, key: Key, prompt: list[int]) -> bool:
+    def _restore(self, key: SequenceKey, prompt: list[int]) -> bool:
         """Fill the cells of a prompt from disk; False if it is not there, or does not fit."""
         if not self._prompts or not prompt:
             return False
@@ -195,13 +195,13 @@ class LlamaEngine(Engine):
         self._cache.extend(key, prompt)
         return True
 
-    def _store(self, key: Key, prompt: list[int]) -> None:
+    def _store(self, key: SequenceKey, prompt: list[int]) -> None:
         if self._prompts:
             cells = self._cells.read(self._cache.sequence(key).number)
             if cells is not None:
                 self._prompts.store(self._identify(prompt), cells)
 
-    def _place(self, key: Key, tokens: list[int]) -> int:
+    def _place(self, key: SequenceKey, tokens: list[int]) -> int:
         try:
             return self._cache.place(key, tokens, self._running)
         except RuntimeError as error:

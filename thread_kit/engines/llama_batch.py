@@ -11,7 +11,7 @@ import llama_cpp
 import numpy as np
 
 from thread_kit.engines.engine import EngineError
-from thread_kit.engines.kv_cache import Key, KVCache, Memory
+from thread_kit.engines.kv_cache import KVCache, Memory, SequenceKey
 from thread_kit.engines.llama_model import LlamaModel, last_error
 
 
@@ -56,13 +56,13 @@ class Chunk:
     may be the next ones, to be verified.
     """
 
-    key: Key
+    key: SequenceKey
     tokens: list[int]
     is_last: bool
     draft: list[int] = field(default_factory=list)
 
 
-def plan_batch(waiting: Iterable[tuple[Key, list[int]]], room: int) -> list[Chunk]:
+def plan_batch(waiting: Iterable[tuple[SequenceKey, list[int]]], room: int) -> list[Chunk]:
     """What the next batch holds, of the tokens that each thread has yet to evaluate.
 
     Threads that generate go first, with one token each; contexts fill what room (tokens) is left.
@@ -77,7 +77,7 @@ def plan_batch(waiting: Iterable[tuple[Key, list[int]]], room: int) -> list[Chun
 
 
 def decode(
-    model: LlamaModel, cache: KVCache, plan: list[Chunk], busy: set[Key]
+    model: LlamaModel, cache: KVCache, plan: list[Chunk], busy: set[SequenceKey]
 ) -> list[list[int]] | None:
     """Evaluate one batch; for each whole context, the rows of the logits behind it and its draft.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from thread_kit.engines.draft_length import DraftLength
 from thread_kit.engines.drafts import LONGEST, DraftIndex
 from thread_kit.engines.engine import ThreadKey
-from thread_kit.engines.kv_cache import Key
+from thread_kit.engines.kv_cache import SequenceKey
 from thread_kit.engines.llama_batch import Chunk
 from thread_kit.engines.llama_model import LlamaModel
 from thread_kit.engines.llama_sampling import LlamaCall
@@ -24,7 +24,7 @@ class Drafter:
         self.index = DraftIndex()
         self.is_on = length.most > 0
 
-    def read(self, key: Key, tokens: Sequence[int]) -> None:
+    def read(self, key: SequenceKey, tokens: Sequence[int]) -> None:
         """A text that calls will repeat: a few-shot prompt, or an example."""
         if self.is_on:
             self.index.read(key, tokens)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from thread_kit.experiments.results_file import Key
+from thread_kit.experiments.results_file import EpisodeKey
 
 UNITS = ("calls", "tokens", "seconds", "actions")
 """The budgets of an episode as a whole."""
@@ -20,7 +20,7 @@ UNITS = ("calls", "tokens", "seconds", "actions")
 def find_earlier(
     rows: Iterable[dict[str, Any]],
     limits: Mapping[str, Any],
-    key_with: Callable[[Mapping[str, Any]], Key],
+    key_with: Callable[[Mapping[str, Any]], EpisodeKey],
 ) -> dict[str, Any] | None:
     """The row of the same episode with smaller budgets, the largest of them; None if there is none.
 
@@ -32,7 +32,7 @@ def find_earlier(
         if row["limits"]
         and not row["error"]
         and row["limits"] != limits
-        and Key.of(row) == key_with(row["limits"])
+        and EpisodeKey.of(row) == key_with(row["limits"])
         and _fits(row["limits"], limits)
     ]
     return max(matches, key=lambda row: row["calls"], default=None)
@@ -63,6 +63,8 @@ def hand_over_trace(earlier: Mapping[str, Any], trace: Path) -> None:
         part.rename(before)
 
 
-def find_replaced(rows: Iterable[dict[str, Any]]) -> set[Key]:
+def find_replaced(rows: Iterable[dict[str, Any]]) -> set[EpisodeKey]:
     """The keys of the rows whose place others have taken."""
-    return {Key.of(row)._replace(settings=row["extends"]) for row in rows if "extends" in row}
+    return {
+        EpisodeKey.of(row)._replace(settings=row["extends"]) for row in rows if "extends" in row
+    }

@@ -20,7 +20,7 @@ from thread_kit.envs.env import Env
 from thread_kit.experiments.budgets import CountsActions, apply_budget, budget_of, sources_of
 from thread_kit.experiments.extend import find_earlier, hand_over_trace
 from thread_kit.experiments.method import Method, Run
-from thread_kit.experiments.results_file import Key, canonical
+from thread_kit.experiments.results_file import EpisodeKey, canonical
 from thread_kit.experiments.resume import Interrupted
 from thread_kit.methods.adapt import claims_success, k_max
 from thread_kit.methods.stateflow import find_last_state
@@ -54,7 +54,7 @@ class Job:
     seed: int
     options: Mapping[str, Any]
     paper: str = ""
-    done: Collection[Key] = ()
+    done: Collection[EpisodeKey] = ()
     earlier: Sequence[dict[str, Any]] = ()
     traces: Path | None = None
     at_once: int = 1
@@ -129,7 +129,7 @@ class RunningJob:
             self._limits = {**self._limits, "actions": self._env.max_actions}
         return run
 
-    def _key(self, limits: Mapping[str, Any]) -> Key:
+    def _key(self, limits: Mapping[str, Any]) -> EpisodeKey:
         """The key with these limits, the settings being what they are otherwise."""
         header = self._run.episode.header if self._run else {}
         return _key(self.job, {**header, "limits": limits} if header else {})
@@ -235,7 +235,7 @@ def _is_out_of_actions(episode: Episode) -> bool:
     return last is not None and last.truncated
 
 
-def _key(job: Job, header: Mapping[str, Any]) -> Key:
+def _key(job: Job, header: Mapping[str, Any]) -> EpisodeKey:
     """The key of a job; without a header, that of one that could not be started."""
     prompts = settings = ""
     if header:
@@ -255,7 +255,7 @@ def _key(job: Job, header: Mapping[str, Any]) -> Key:
         if others := _other_models(header):
             values["others"] = {name: _identify(model) for name, model in others.items()}
         settings = _hash(values)
-    return Key(job.method.name, job.model, prompts, settings, canonical(job.task), job.seed)
+    return EpisodeKey(job.method.name, job.model, prompts, settings, canonical(job.task), job.seed)
 
 
 def _identify(model: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def _hash(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
 
 
-def _file_name(key: Key) -> str:
+def _file_name(key: EpisodeKey) -> str:
     """For people, and with a hash, since different keys can look alike once they are a name.
 
     At most 150 characters and 230 bytes of words: file systems allow 255 bytes in all.

@@ -21,7 +21,7 @@ class ResultsFileError(RuntimeError):
     """A file does not hold the results of a suite, or another suite is writing to it."""
 
 
-class Key(NamedTuple):
+class EpisodeKey(NamedTuple):
     """What tells one episode of a suite from another; two rows with the same key never exist.
 
     prompt, settings: hashes, of the few-shot prompts, and of the budgets, the sampling and the
@@ -36,7 +36,7 @@ class Key(NamedTuple):
     seed: int
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Key:
+    def of(cls, row: Mapping[str, Any]) -> EpisodeKey:
         """The key of a row."""
         task = canonical(row["task"])
         return cls(row["method"], row["model"], row["prompt"], row["settings"], task, row["seed"])
@@ -90,12 +90,12 @@ def read_results(path: str | Path) -> list[dict[str, Any]]:
     path = Path(path)
     if path.exists() and not path.is_file():
         raise ResultsFileError(f"{path} is no file; give the path of a suite's results")
-    rows: dict[Key, dict[str, Any]] = {}
+    rows: dict[EpisodeKey, dict[str, Any]] = {}
 
     def take(row: Any) -> None:
         _check_row(row)
         row = _rename(row)
-        if rows.setdefault(Key.of(row), row) != row:
+        if rows.setdefault(EpisodeKey.of(row), row) != row:
             raise ValueError(
                 "an earlier line has this episode with another outcome; delete one of the two"
             )
@@ -122,7 +122,7 @@ def _check_row(row: Any) -> None:
             raise TypeError(f"{name} is {value!r:.60}")
         if type(value) is int and abs(value) >= 2**63:  # of which no table can be made
             raise TypeError(f"{name} is {value!r:.60}")
-    Key.of(row)
+    EpisodeKey.of(row)
 
 
 class ResultsFile:

@@ -25,11 +25,11 @@ from thread_kit.experiments.extend import find_replaced
 from thread_kit.experiments.job import Job, RunningJob
 from thread_kit.experiments.method import Method
 from thread_kit.experiments.results import Results
-from thread_kit.experiments.results_file import Key, ResultsFile, canonical
+from thread_kit.experiments.results_file import EpisodeKey, ResultsFile, canonical
 from thread_kit.experiments.workers import close_idle, run_job
 from thread_kit.session.run_together import run_together
 
-Played = tuple[Key, dict[str, Any] | None]
+Played = tuple[EpisodeKey, dict[str, Any] | None]
 
 
 @final
@@ -74,7 +74,7 @@ class Suite:
         self.methods, self.models = list(methods), dict(models)
         self.environment, self.tasks, self.seeds = environment, list(tasks), list(seeds)
         self.options = dict(options or {})
-        self._known = {Key.of(row): row for row in known}
+        self._known = {EpisodeKey.of(row): row for row in known}
         self._traces = _traces_beside(self.path) if traces else None
         _must_differ("method", [method.name for method in self.methods])
         _must_differ("model", list(self.models))
@@ -123,14 +123,14 @@ class Suite:
             earlier = [*file.rows] if extend else []
             mine = self._play_all(file, earlier, at_once, executor, progress)
             self._drop_replaced(file)
-            return Results([row for row in file.rows if Key.of(row) in mine])
+            return Results([row for row in file.rows if EpisodeKey.of(row) in mine])
 
     def _drop_replaced(self, file: ResultsFile) -> None:
         """Take out the rows whose place others have taken, and their traces."""
         replaced = find_replaced(file.rows)
-        traces = {row["trace"] for row in file.rows if Key.of(row) in replaced} - {None}
-        if replaced & {Key.of(row) for row in file.rows}:
-            file.drop(lambda row: Key.of(row) in replaced)
+        traces = {row["trace"] for row in file.rows if EpisodeKey.of(row) in replaced} - {None}
+        if replaced & {EpisodeKey.of(row) for row in file.rows}:
+            file.drop(lambda row: EpisodeKey.of(row) in replaced)
         for trace in traces - {row["trace"] for row in file.rows}:
             (self.path.parent / trace).unlink(missing_ok=True)
 
@@ -141,11 +141,11 @@ class Suite:
         at_once: int,
         executor: Executor | None,
         progress: bool,
-    ) -> set[Key]:
+    ) -> set[EpisodeKey]:
         """Play, write and show; the keys of all episodes of this suite."""
-        here = {Key.of(row): row for row in file.rows}
+        here = {EpisodeKey.of(row): row for row in file.rows}
         done = {key: bool(row["solved"]) for key, row in (self._known | here).items()}
-        mine: set[Key] = set()
+        mine: set[EpisodeKey] = set()
         solved = errors = skipped = 0
         # smoothing=0: the time left comes from the mean of all that was played in this run.
         options = {"smoothing": 0, "miniters": 1, "disable": not progress}
@@ -170,7 +170,7 @@ class Suite:
 
     def _episodes(
         self,
-        done: Collection[Key],
+        done: Collection[EpisodeKey],
         earlier: Sequence[dict[str, Any]],
         at_once: int,
         executor: Executor | None,
@@ -181,7 +181,7 @@ class Suite:
             by_job[key.method, key.model, key.task, key.seed].add(key)
         earlier_by_job = defaultdict(list)
         for row in earlier:
-            key = Key.of(row)
+            key = EpisodeKey.of(row)
             earlier_by_job[key.method, key.model, key.task, key.seed].append(row)
         for model, source in self.models.items():
             jobs = [

@@ -15,7 +15,7 @@ from typing import Any
 
 from thread_kit.engines.engine import Engine
 from thread_kit.experiments.job import Job, RunningJob
-from thread_kit.experiments.results_file import Key
+from thread_kit.experiments.results_file import EpisodeKey
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ _lock = threading.RLock()
 _engines: dict[bytes, _SharedEngine] = {}
 
 
-def run_job(job: Job, load: Callable[[], Engine]) -> tuple[Key, dict[str, Any] | None]:
+def run_job(job: Job, load: Callable[[], Engine]) -> tuple[EpisodeKey, dict[str, Any] | None]:
     """Play a job in this process; its key, and its row unless it is done already.
 
     Raises what `load` raises, and nothing that comes of the episode.

@@ -25,7 +25,7 @@ from typing import Any
 
 from thread_kit.methods.common import (
     START,
-    Progress,
+    Handover,
     ask,
     completed,
     subtask,
@@ -51,7 +51,7 @@ def adapt(
     start: tuple[str, ...] = (),
     look: str = "",
     carry: bool = False,
-    progress: Progress = START,
+    progress: Handover = START,
     task: str = "",
     k: int = 1,
 ) -> Steps:

@@ -62,7 +62,7 @@ def until_verdict(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class Handover:
     """What executors hand on in a method of several (ADaPT paper, appendix A).
 
     actions: of those that succeeded, in order; known: the last of them and what was observed, as
@@ -77,17 +77,17 @@ class Progress:
     failed: tuple[str, ...] = ()
     won: bool | None = None
 
-    def after(self, executor: Finished, success: bool, task: str = "") -> Progress:
+    def after(self, executor: Finished, success: bool, task: str = "") -> Handover:
         """With what an executor (`methods/react.py`) has done; task: the sub-task it was given."""
         won = executor.variables.get("won")
         if not success:
             return replace(self, failed=(*self.failed, *([task] if task else [])), won=won)
         actions = (*self.actions, *executor.variables.get("actions", ()))
         known = last_step(executor.sequence) or self.known  # it may not have acted
-        return Progress(actions, known, self.failed, won)
+        return Handover(actions, known, self.failed, won)
 
 
-START = Progress()
+START = Handover()
 """Before the first executor."""
 
 

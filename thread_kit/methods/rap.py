@@ -37,7 +37,7 @@ SEARCH_WINDOW = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class RetrievalKey:
     """What is retrieved: an action to compare with, or what is to be seen; "" for neither."""
 
     action: str = ""
@@ -85,7 +85,7 @@ def rap(
         begun = child.sequence
         # key = LLM(thought)
         thought, seen = child.variables.get("thought", ""), child.variables.get("seen", "")
-        wanted = Key(thought, "" if thought else seen)
+        wanted = RetrievalKey(thought, "" if thought else seen)
         if key:
             if not thought:
                 continue
@@ -99,16 +99,16 @@ def rap(
     return Finished(Y, Status.OUT_OF_CALLS, {})
 
 
-def parse_key(text: str) -> Key:
+def parse_key(text: str) -> RetrievalKey:
     """A key from "search: mug" or "action: take"; none where there is neither."""
     line = text.strip().partition("\n")[0]
     name, _, what = line.partition(":")
     match name.strip().lower():
         case "search":
-            return Key(seen=what.strip())
+            return RetrievalKey(seen=what.strip())
         case "action":
-            return Key(action=what.strip())
-    return Key()
+            return RetrievalKey(action=what.strip())
+    return RetrievalKey()
 
 
 def _task(log: Log) -> str:

@@ -56,7 +56,7 @@ def react(
     of this one. temperature: None is the episode's.
 
     The variables of what it returns: `actions`, all that it took, and where the environment is over
-    `won`, as in `Progress`.
+    `won`, as in `Handover`.
     """
     dialect = thread.dialect
     Y = Sequence()

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from thread_kit.trace.events import Event
 
 
-class Steps(Protocol):
+class Steppable(Protocol):
     """What runs side by side: a session, or what stands for one."""
 
     def __next__(self) -> Event: ...
@@ -22,7 +22,7 @@ class Steps(Protocol):
     def close(self) -> None: ...
 
 
-Stepping = TypeVar("Stepping", bound=Steps)
+Stepping = TypeVar("Stepping", bound=Steppable)
 
 
 def run_together(sessions: Iterable[Stepping], at_once: int = 4) -> Iterator[Stepping]:

@@ -23,7 +23,7 @@ TEXT_CHARACTERS = 350
 """Where InterCode's scripts cut a text that a model observes."""
 
 
-class Executed(NamedTuple):
+class CommandResult(NamedTuple):
     """What a command gave. text: as the model observes it. failed: counts for the error rate."""
 
     text: str
@@ -74,7 +74,7 @@ class InterCodeEnv(Env):
         self._submitted = self._is_over = False
 
     @abstractmethod
-    def execute(self, command: str) -> Executed:
+    def execute(self, command: str) -> CommandResult:
         """Execute a command; never raises, whatever the text."""
 
     @abstractmethod

@@ -20,7 +20,12 @@ from pathlib import PurePosixPath
 from typing import Any, final
 
 from thread_kit.envs.env import choose_task
-from thread_kit.envs.intercode.interaction import TEXT_CHARACTERS, TURNS, Executed, InterCodeEnv
+from thread_kit.envs.intercode.interaction import (
+    TEXT_CHARACTERS,
+    TURNS,
+    CommandResult,
+    InterCodeEnv,
+)
 from thread_kit.envs.intercode_bash.container import OUTPUT, Container, Ran
 from thread_kit.envs.intercode_bash.reward import Changes, compute_reward, read_changes
 from thread_kit.envs.intercode_bash.tasks import Task, read_system, tasks
@@ -55,7 +60,7 @@ class InterCodeBash(InterCodeEnv):
         super()._begin()
         self._folder, self._last = "/", self.chosen.question  # as in InterCode, until a command
 
-    def execute(self, command: str) -> Executed:
+    def execute(self, command: str) -> CommandResult:
         """Execute a command in a new shell, in the folder of the last `cd`."""
         if self._container is None:
             self._container = Container(*read_system(self.chosen.system))
@@ -66,10 +71,10 @@ class InterCodeBash(InterCodeEnv):
             ran = self._container.run(command, "/" if folder else self._folder)
         except ValueError:  # as InterCode says it
             self._last = "Malformed command"
-            return Executed(f"Error: {self._last}", True)
+            return CommandResult(f"Error: {self._last}", True)
         except RuntimeError as error:  # the container is gone, which no command should achieve
             self._container, self._last = None, ""
-            return Executed(f"Error: {error}"[:TEXT_CHARACTERS], True)
+            return CommandResult(f"Error: {error}"[:TEXT_CHARACTERS], True)
         if folder and not ran.status:
             self._folder = folder
         self._last = ran.output
@@ -115,11 +120,11 @@ def find_folder(command: str, current: str) -> str | None:
     return "/" + "/".join(parts)
 
 
-def show_output(ran: Ran) -> Executed:
+def show_output(ran: Ran) -> CommandResult:
     """What a command gave as the model observes it."""
     output = ran.output.strip("\n")[:TEXT_CHARACTERS]
     if ran.stopped:
-        return Executed(f"Error: {STOPPED.get(ran.stopped, ran.stopped)}", True)
+        return CommandResult(f"Error: {STOPPED.get(ran.stopped, ran.stopped)}", True)
     if ran.status:
-        return Executed(f"Error (exit status {ran.status}): {output or 'no output'}", True)
-    return Executed(f"Output: {output}" if output else "No output", False)
+        return CommandResult(f"Error (exit status {ran.status}): {output or 'no output'}", True)
+    return CommandResult(f"Output: {output}" if output else "No output", False)

@@ -20,7 +20,7 @@ from thread_kit.envs.env import choose_task
 from thread_kit.envs.intercode.interaction import (
     TEXT_CHARACTERS,
     TURNS,
-    Executed,
+    CommandResult,
     InterCodeEnv,
 )
 from thread_kit.envs.intercode_sql.engine import Output, SqlEngine
@@ -63,13 +63,13 @@ class InterCodeSql(InterCodeEnv):
         super()._begin()
         self._last: list[str] | None = None
 
-    def execute(self, command: str) -> Executed:
+    def execute(self, command: str) -> CommandResult:
         """Execute one statement; what stands behind its `;` is not, as in InterCode's scripts."""
         if self._engine is None:
             self._engine = open_engine(self.chosen, self.mariadb)
         output = self._engine.execute(command.partition(";")[0].strip())
         self._last = output.rows
-        return Executed(show_output(output), output.error is not None)
+        return CommandResult(show_output(output), output.error is not None)
 
     def grade(self) -> float:
         """See InterCodeEnv: the last output against that of the gold query."""
