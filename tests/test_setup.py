@@ -132,6 +132,7 @@ case "$*" in *"${{FAILS:-nothing}}"*) exit 1 ;; esac
 VENV = "[] -m venv"
 LOOK = "[] -m pip --disable-pip-version-check cache list llama_cpp_python"
 LLAMA = "-m pip --disable-pip-version-check install --force-reinstall --no-deps -v"
+BESIDE = "-m pip --disable-pip-version-check install -q -c constraints.txt "
 KIT = "-m pip --disable-pip-version-check install -c constraints.txt -e .[test]"
 EXTRAS = KIT.replace("[test]", f"[{','.join(INSTALLED)}]")
 MODEL = f"-m {WITHOUT_DEPENDENCIES.replace('pip', 'pip --disable-pip-version-check', 1)}"
@@ -183,11 +184,12 @@ class Checkout:
         )
 
     def asked(self, *arguments: str, **environment: str) -> list[str]:
-        """What Python was asked to do by a make that has to succeed."""
+        """What Python was asked to do by a make that has to succeed, apart from what is beside."""
         before = len(self.log.read_text().splitlines())
         done = self.make(*arguments, **environment)
         assert done.returncode == 0, done.stdout + done.stderr
-        return self.log.read_text().splitlines()[before:]
+        lines = self.log.read_text().splitlines()[before:]
+        return [line for line in lines if BESIDE not in line]
 
     def touch(self, name: str) -> None:
         """Make a file newer than all others."""
@@ -210,6 +212,19 @@ def test_setup_runs_each_step_once(checkout):
     assert kit == f"[] {KIT}"
     assert model == f"[] {MODEL}"
     assert checkout.asked("setup") == []
+
+
+@needs_make
+def test_beside_the_build_pip_brings_all_else_that_is_needed(checkout):
+    checkout.asked("setup")
+    (line,) = (line for line in checkout.log.read_text().splitlines() if BESIDE in line)
+    brought = [Requirement(name) for name in line.partition(BESIDE)[2].split()]
+    needed = direct("test")
+    assert needed.pop("llama-cpp-python")
+    assert {canonicalize_name(one.name): one for one in brought} == needed
+    (checkout.folder / "log").write_text("")
+    shutil.rmtree(checkout.folder / ".venv")
+    assert len(checkout.asked("setup", FAILS="install -q")) == 5, "it says so where it matters"
 
 
 @needs_make
