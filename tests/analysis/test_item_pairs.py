@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from thread_kit.analysis.item_page import make_page
-from thread_kit.analysis.item_pairs import OWN, compare_with_own
+from thread_kit.analysis.item_pairs import OWN, compare_with_own, find_own
 from thread_kit.analysis.paper_items import PAPER_NAMES, find_item
-from thread_kit.analysis.stored_rows import load_stored_rows
+from thread_kit.analysis.stored_rows import TAUGHT, load_stored_rows
 from thread_kit.experiments.method_registry import list_methods
 
 ITEM = find_item("thread-v2", "table-3")
@@ -44,6 +44,32 @@ def test_only_tasks_that_both_played_once_are_paired():
     again = pd.concat([played, played.assign(seed=1)], ignore_index=True)
     assert compare_with_own(ITEM, again).empty, "a test takes one answer a task"
     assert compare_with_own(ITEM, rows(react=[True] * 3)).empty
+
+
+def test_each_is_set_against_its_like_and_a_variant_against_the_method_itself():
+    played = {"adapt", "adapt-atomic", "stateflow+reflexion", "thread"}
+    assert find_own("adapt", "react-atomic", played) == "adapt-atomic"
+    assert find_own("adapt", "react-hybrid", played) == "adapt"
+    assert find_own("adapt", "adapt-atomic", played) is None, "how it is executed, no rival"
+    assert find_own("stateflow", "react+reflexion", played) == "stateflow+reflexion"
+    assert find_own("thread", "thread, no variables", played) == "thread"
+    assert find_own("thread", "thread", played) is None
+    assert find_own("stateflow", "react", played) is None, "it was not played"
+
+
+def test_other_settings_and_taught_models_are_kept_apart():
+    played = rows(thread=[True, False], react=[False, False])
+    longer = played.assign(products=10, task=played["task"] + ", 10")
+    first, second = compare_with_own(ITEM, pd.concat([played, longer])).to_dict("records")
+    assert (first["benchmark"], second["benchmark"]) == ("TextCraft", "TextCraft, products=10")
+    assert first["p_holm"] == second["p_holm"] == first["p"], "each is adjusted for its own rows"
+    assert compare_with_own(ITEM, played.assign(model=TAUGHT)).empty
+
+
+def test_the_test_is_left_to_studies_of_what_is_solved():
+    calls = find_item("adapt", "figure-7")
+    assert calls.study == "calls"
+    assert compare_with_own(calls, rows(adapt=[True] * 3, react=[False] * 3)).empty
 
 
 def test_every_paper_has_a_method_of_its_own():

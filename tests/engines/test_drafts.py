@@ -187,9 +187,9 @@ def test_larger_passes_are_measured_where_those_of_sixteen_tokens_are_quick(monk
 
     def evaluate(tokens):
         passes.append(tokens)
-        now[0] += spent
+        now[0] += 0.001 + per_token * tokens
 
-    for spent, last in ((1.0, 16), (0.001, 64)):  # noqa: B007 (a closure reads it)
+    for per_token, last in ((0.008, 16), (0, 64)):  # noqa: B007 (a closure reads it)
         passes: list[int] = []
         assert [*measure_costs(evaluate)][-1] == last
         assert passes.count(last) >= 2, "the least of some"

@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 
+import llama_cpp
 import pytest
 from helpers.weights import quick_weights
 
@@ -55,18 +56,16 @@ def system(*instructions: str) -> bytes:
         (("SSE3", "AVX2", "AVX512", "AVX512_BF16"), ("BF16", 4)),
         (("SSE3", "AVX2", "AVX512", "AVX512_VNNI"), ("Q8_0", 0)),
         (("SSE3", "AVX", "AVX2"), ("Q8_0", 0)),
-        (("SSE3", "AVX"), (None, None)),
-        (("NEON", "ARM_FMA"), (None, None)),
+        (("SSE3", "AVX"), None),
+        (("NEON", "ARM_FMA"), None),
     ],
 )
 def test_the_quickest_kind_follows_what_the_build_uses(instructions, way, monkeypatch):
-    monkeypatch.setattr(quantize.llama_cpp, "llama_supports_gpu_offload", lambda: False)
-    monkeypatch.setattr(
-        quantize.llama_cpp, "llama_print_system_info", lambda: system(*instructions)
-    )
+    monkeypatch.setattr(llama_cpp, "llama_supports_gpu_offload", lambda: False)
+    monkeypatch.setattr(llama_cpp, "llama_print_system_info", lambda: system(*instructions))
     assert quickest_kind() == way
-    monkeypatch.setattr(quantize.llama_cpp, "llama_supports_gpu_offload", lambda: True)
-    assert quickest_kind() == (None, None), "nobody has measured a GPU"
+    monkeypatch.setattr(llama_cpp, "llama_supports_gpu_offload", lambda: True)
+    assert quickest_kind() is None, "nobody has measured a GPU"
 
 
 @pytest.mark.parametrize("way", [("Q8_0", 0), ("BF16", 4)])
@@ -79,18 +78,20 @@ def test_the_embedded_model_is_loaded_so_unless_told_otherwise(way, file, monkey
     with load_model(context=256, cpu_threads=1, draft=2) as engine:
         assert engine._drafter._length.most == 2
     with load_model(file, context=256, cpu_threads=1) as engine:
-        assert (engine.path, bool(engine.costs)) == (file, True), "a file is what it is"
+        assert (engine.path, engine._drafter.is_on) == (file, False), "a file is what it is"
 
 
-def test_where_nobody_has_measured_drafts_are_as_long_as_pays(file, monkeypatch):
-    monkeypatch.setattr(models, "quickest_kind", lambda: (None, None))
-    measured = {}
-    monkeypatch.setattr("thread_kit.engines.llama.cached_costs", lambda *_: measured)
-    for cost, most in ((lambda n: n, 0), (lambda n: 1, 15)):
-        measured = {size: cost(size) for size in (1, 2, 4, 8, 16)}
-        for options in ({}, {"quantize": None}, {"name_or_path": file}):
-            with load_model(context=256, cpu_threads=1, **options) as engine:
-                assert (engine.path, engine._drafter._length.most) == (file, most)
+def test_where_layers_can_go_to_a_gpu_drafts_are_as_long_as_pays(file, monkeypatch):
+    monkeypatch.setattr(models, "quickest_kind", lambda: None)
+    monkeypatch.setattr("thread_kit.engines.llama.cached_costs", lambda *_: {1: 1, 8: 1, 16: 1})
+    ways = {}, {"quantize": None}, {"name_or_path": file}
+    for is_gpu, layers, most in ((True, -1, 15), (True, 0, 0), (False, -1, 0)):
+        monkeypatch.setattr(llama_cpp, "llama_supports_gpu_offload", lambda: is_gpu)  # noqa: B023
+        for options in ways:
+            with load_model(context=256, cpu_threads=1, gpu_layers=layers, **options) as engine:
+                assert (engine.path, engine.describe()["draft"]) == (file, most)
+    with load_model(context=256, cpu_threads=1, draft=None) as engine:
+        assert engine.describe()["draft"] == 15, "anywhere, where it is asked for"
 
 
 def test_where_it_cannot_be_made_the_file_is_taken_and_that_is_said(file, tmp_path, monkeypatch):
@@ -101,7 +102,7 @@ def test_where_it_cannot_be_made_the_file_is_taken_and_that_is_said(file, tmp_pa
         pytest.warns(UserWarning, match="as it is, which is slower: .* cannot be written"),
         load_model(context=256, cpu_threads=1) as engine,
     ):
-        assert (engine.path, bool(engine.costs)) == (file, True)
+        assert (engine.path, engine._drafter.is_on) == (file, False)
 
 
 def test_it_writes_as_the_file_does(file):

@@ -6,43 +6,92 @@ so each pair can be tested.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import Any
+
 import pandas as pd
 
+from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.item_tables import name_benchmarks
 from thread_kit.analysis.paper_items import PaperItem
-from thread_kit.analysis.statistics import EPISODE, holm, mcnemar, pair_methods
+from thread_kit.analysis.records import DEFAULTS, list_records, read_setting
+from thread_kit.analysis.statistics import holm, mcnemar
+from thread_kit.analysis.stored_rows import TAUGHT
+from thread_kit.experiments.method_registry import find_base
 
 OWN = {"thread-v1": "thread", "thread-v2": "thread", "adapt": "adapt", "stateflow": "stateflow"}
 """By paper, the method that it is about."""
 
+TESTED = ("table", "rates", "failures")
+"""Studies of what is solved; others are about something else (calls, ending states, repeats)."""
+
 
 def compare_with_own(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a benchmark, model and other method; empty where no task was played by both.
+    """A row a benchmark (in each of its settings), model and other method.
 
-    tasks: that both played. only_own, only_other: solved by one of the two. p: McNemar's exact
-    test; p_holm: adjusted for all rows of the table. Repeats of a task and several settings of it
-    have no such test, and are left out.
+    own: the method that the paper is about, in the other's form where that was played
+    ("adapt-atomic" beside "react-atomic"); for a variant of it, the method itself. tasks: that both
+    played once, two at least. only_own, only_other: solved by one of the two. cut_own, cut_other:
+    episodes of these that a budget ended unsolved. p: McNemar's exact test; p_holm: adjusted for
+    the rows of the same benchmark, settings and model. Taught models are left out.
     """
-    own = OWN[item.paper]
-    table = []
-    for benchmark, part in rows.groupby(name_benchmarks(rows), sort=False):
-        once = part[~part.duplicated([*EPISODE[:-1]], keep=False)]
-        for model, _, both in pair_methods(once, "solved"):
-            if own not in both:
-                continue
-            (other,) = both.columns.drop(own)
-            test = mcnemar(both[own], both[other])
-            table.append(
-                {
-                    "benchmark": benchmark,
-                    "model": model,
-                    "own": own,
-                    "other": other,
-                    "tasks": len(both),
-                    "only_own": test.only_first,
-                    "only_other": test.only_second,
-                    "p": test.p,
-                }
-            )
+    rows = rows[~rows["model"].str.startswith(TAUGHT)]
+    if item.study not in TESTED or rows.empty:
+        return pd.DataFrame()
+    rows = rows.assign(
+        benchmark=[*map(_name_settings, name_benchmarks(rows), list_records(rows, *DEFAULTS))]
+    )
+    groups = rows.groupby(["benchmark", "model"], sort=False)
+    parts = [_compare(item, part) for _, part in groups]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _name_settings(benchmark: str, row: Mapping[Any, Any]) -> str:
+    """With what was played in other than the usual settings: "WebShop, products=10"."""
+    played = {name: read_setting(row, name) for name in DEFAULTS}
+    others = [f"{name}={value:g}" for name, value in played.items() if value != DEFAULTS[name]]
+    return ", ".join([benchmark, *others])
+
+
+def _compare(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
+    """Of one benchmark and model."""
+    once = rows[~rows.duplicated(["method", "task"], keep=False)]
+    solved = once.pivot(index="task", columns="method", values="solved")
+    table: list[dict[str, Any]] = []
+    for other in filter(solved.columns.__contains__, item.methods):
+        own = find_own(OWN[item.paper], other, solved.columns)
+        if own is None:
+            continue
+        both = solved[[own, other]].dropna()
+        if len(both) < 2:
+            continue
+        test = mcnemar(both[own], both[other])
+        paired = once[once["task"].isin(both.index)]
+        table.append(
+            {
+                "benchmark": rows["benchmark"].iloc[0],
+                "model": rows["model"].iloc[0],
+                "own": own,
+                "other": other,
+                "tasks": len(both),
+                "only_own": test.only_first,
+                "only_other": test.only_second,
+                **{
+                    f"cut_{which}": cut
+                    for which, method in (("own", own), ("other", other))
+                    for cut in count_cut(paired[paired["method"] == method]).values()
+                },
+                "p": test.p,
+            }
+        )
     frame = pd.DataFrame(table)
     return frame.assign(p_holm=holm(frame["p"])) if table else frame
+
+
+def find_own(own: str, other: str, played: Collection[str]) -> str | None:
+    """What a method is set against: `own`, in its form; None for forms of `own`, and without it."""
+    base = find_base(other)
+    if base != own:
+        alike = own + other.removeprefix(base)
+        return next((name for name in (alike, own) if name in played), None)
+    return own if ", " in other and own in played else None

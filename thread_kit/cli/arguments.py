@@ -167,8 +167,8 @@ def add_loading(command: Any) -> None:
         type=lambda text: None if text == "auto" else int(text),
         default=argparse.SUPPRESS,
         metavar="N",
-        help="tokens to look up and verify in one pass, at most (default: auto, as many as pay on "
-        "this machine)",
+        help="tokens to look up and verify in one pass, at most; or auto: as many as pay, by what "
+        "passes cost on this machine (the default on a GPU)",
     )
     command.add_argument(
         "--quantize",

@@ -72,7 +72,8 @@ class LlamaEngine(Engine):
         evaluates none of their tokens.
     draft: tokens that are looked up and verified in one pass, at most; 0: none, one token a pass;
         None: as many as pay on this machine, by what passes cost (measured once, about a tenth of a
-        second where they are fast, and kept in the cache folder) and by what has come true so far.
+        second where they are fast, and kept in the cache folder's `passes`) and by what has come
+        true so far. `load_model` has a default of its own.
 
     Raises EngineError if the file cannot be loaded or the context cannot be made.
     """
@@ -376,6 +377,7 @@ class LlamaEngine(Engine):
             "adapter": adapter,
             "context": self.context_size,
             "cells": self.cells,
+            "draft": self._drafter.most,
             "layers_offloaded": list(self.offloaded),
             "llama_cpp_python": llama_cpp.__version__,
         }

@@ -16,13 +16,15 @@ from thread_kit.engines.llama_sampling import LlamaCall
 class Drafter:
     """What an engine looks its drafts up in, and how long they are.
 
-    is_on: whether anything is looked up; False once and for all where it cannot pay.
+    is_on: whether anything is looked up; False once and for all where it cannot pay. most: tokens
+    of a draft, at most.
     """
 
     def __init__(self, model: LlamaModel, length: DraftLength) -> None:
         self._model, self._length = model, length
         self.index = DraftIndex()
         self.is_on = length.most > 0
+        self.most = length.most
 
     def read(self, key: SequenceKey, tokens: Sequence[int]) -> None:
         """A text that calls will repeat: a few-shot prompt, or an example."""
@@ -44,7 +46,7 @@ class Drafter:
         for call in calls:
             written, seen = len(call.completion.tokens), len(call.tokens)
             left = min(call.request.max_tokens - written, self._model.context_size - seen)
-            most = min(self._length.most, left - 1)
+            most = min(self.most, left - 1)
             call.draft, call.matched = self.index.look_up(call.tokens, most)
         # 2. How much of it this pass verifies.
         tokens = sum(len(chunk.tokens) for chunk in plan)

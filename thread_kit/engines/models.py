@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from thread_kit.engines.draft_length import usual_draft
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.llama import LlamaEngine
 from thread_kit.engines.quantize import AUTO, quantize_file, quickest_kind
@@ -94,8 +95,8 @@ def load_model(
         quickest kind for this machine that plays alike (`quickest_kind`), and any other model is
         taken as it is.
     options: those of `LlamaEngine` (context in tokens, gpu_layers, cpu_threads, draft, ...). Drafts
-        are by default as long as pays on this machine (`draft=None`): measured once for a model, or
-        known, for the embedded one in its quickest kind.
+        are by default as long as pays (`draft=None`) where layers are offloaded to a GPU; elsewhere
+        there are none, but with the embedded model in a kind that reads them quickly.
     Raises ModelError for a name that nobody knows, a file that is missing, or one that is no GGUF;
     EngineError if llama.cpp cannot load it.
     """
@@ -104,23 +105,24 @@ def load_model(
     if adapter == DEFAULT:
         adapter = model.adapter if model else None
     lora = find_adapter(adapter) if adapter else None
-    draft = None
+    draft = usual_draft(options.get("gpu_layers", -1))
     if quantize == AUTO and model and model.is_slow:
-        path, draft = _quicken(path)
+        path, draft = _quicken(path, draft)
     elif quantize not in (AUTO, None):
         path = quantize_file(path, quantize)
     options.setdefault("draft", draft)
     return LlamaEngine(path, name=model.name if model else None, adapter=lora, **options)
 
 
-def _quicken(path: Path) -> tuple[Path, int | None]:
-    """The file of the quickest kind for this machine, and the length of drafts with it."""
-    kind, draft = quickest_kind()
+def _quicken(path: Path, draft: int | None) -> tuple[Path, int | None]:
+    """The file of the quickest kind for this machine, and its length of drafts; or the same."""
+    if (way := quickest_kind()) is None:
+        return path, draft
     try:
-        return (quantize_file(path, kind), draft) if kind else (path, draft)
+        return quantize_file(path, way[0]), way[1]
     except EngineError as error:
         warnings.warn(f"the model's file is taken as it is, which is slower: {error}", stacklevel=3)
-        return path, None
+        return path, draft
 
 
 def name_model(name_or_path: str) -> str:

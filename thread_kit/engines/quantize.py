@@ -73,18 +73,17 @@ def quantize_file(path: Path, kind: str) -> Path:
     return made
 
 
-def quickest_kind() -> tuple[str | None, int | None]:
+def quickest_kind() -> tuple[str, int] | None:
     """The kind and the length of drafts of `QUICKEST` for this machine and build of llama.cpp.
 
-    (None, None), the file as it is with drafts as long as pays, where nobody has measured: on other
-    processors, and on a GPU.
+    None where nobody has measured: on other processors, and on a GPU.
     """
     if not llama_cpp.llama_supports_gpu_offload():
         used = llama_cpp.llama_print_system_info().decode()
         for instructions, way in QUICKEST.items():
             if f" {instructions} = 1 " in used:
                 return way
-    return None, None
+    return None
 
 
 def _remove_abandoned(folder: Path) -> None:
