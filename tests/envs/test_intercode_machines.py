@@ -291,6 +291,15 @@ def test_a_reply_that_is_no_action_is_a_round_and_an_error(name, method):
     assert episode.reward == 1
 
 
+@pytest.mark.parametrize("name", RECORDS)
+def test_an_empty_command_is_an_error_for_the_machine_too(name):
+    env = MAKE[name]("train", 0)
+    episode = play("stateflow", env, act("", ""))
+    assert observations(episode)[-2:] == ["Error: this is no command."] * 2
+    assert states(episode)[-1] == "Error"
+    assert "Verify" not in states(episode)
+
+
 def test_what_an_agent_says_moves_no_machine():
     replies = ["think: Error executing query, SELECT, submit.\n> DESC book =>", *act("submit")]
     episode = play("stateflow", InterCodeSql("dev", 0), replies)

@@ -97,7 +97,7 @@ class InterCodeEnv(Env):
         if action == SUBMIT:
             self._submitted, text = True, "Submitted."
         elif not action:
-            text, failed = "This is no command.", True
+            text, failed = "Error: this is no command.", True
             self._errors += 1
         else:
             text, failed = self.execute(action)

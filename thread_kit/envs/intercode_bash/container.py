@@ -5,9 +5,10 @@ commands, as root of that root alone. Covered (tests/envs/test_intercode_bash_ho
 line, and 40 hostile commands):
 - files of the host: of /usr, the libraries and a few tables of /etc there is a read-only view; home
   folders, other users' files and settings are not there; nothing is writable but the memory
-- the network: there is none
+- the network: there is none, nor a socket of a kind that no network namespace holds
 - time (`SECONDS`), processes (`PROCESSES`), memory (`MEMORY`, and `DISK` for all files), output
-  (`OUTPUT`): a command beyond them is stopped with all that it has started
+  (`OUTPUT`): a command beyond them is stopped with all that it has started; memory that belongs
+  to no process (`UNCOUNTED` of sandbox/jail/seccomp.py) is refused
 - what a command leaves running: ended with it
 - signals to the process that executes commands, its memory: refused
 - commands that break their own container (deleted programs of its root): errors
@@ -25,6 +26,7 @@ import contextlib
 import functools
 import json
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -37,6 +39,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple, final
 
+from thread_kit.sandbox.jail import seccomp
 from thread_kit.sandbox.jail_server import launch
 
 INIT = Path(__file__).parent / "container_init.py"
@@ -60,6 +63,7 @@ MISSING = (
     "bubblewrap is not installed, and commands of a model are never executed without it. Install "
     "it: `apt install bubblewrap`, `dnf install bubblewrap`, `pacman -S bubblewrap`"
 )
+UNKNOWN = "play InterCode Bash on Linux on x86_64 or aarch64"
 NO_GIT = (
     "git is not installed, by which InterCode Bash sees what a command changed: apt install git"
 )
@@ -107,6 +111,8 @@ class Container:
         for program, missing in (("bwrap", MISSING), ("git", NO_GIT)):
             if shutil.which(program) is None:
                 raise RuntimeError(missing)
+        if not seccomp.is_known():
+            raise RuntimeError(f"there are no seccomp rules for {platform.machine()}; {UNKNOWN}")
         self.seconds = seconds
         self._start("--ro-bind", make_system(script, ignored))
         self._ask_for_success(FILL)
@@ -158,7 +164,7 @@ class Container:
     def _ask(self, argv: list[str], folder: str = "/", seconds: float = PATIENCE) -> Ran:
         request = {"argv": argv, "cwd": folder, "env": ENVIRONMENT, "seconds": seconds}
         limits = {"output": OUTPUT, "processes": PROCESSES, "memory": MEMORY}
-        sizes = {"AS": MEMORY, "FSIZE": DISK}
+        sizes = {"AS": MEMORY, "FSIZE": DISK, "filter": _filter()}
         if not self.close.alive:
             raise RuntimeError("the container is gone")
         assert self._process.stdin is not None
@@ -203,6 +209,11 @@ def make_system(script: str, ignored: str) -> str:
     return folder
 
 
+@functools.cache
+def _filter() -> str:
+    return base64.b64encode(seccomp.shell_program(platform.machine())).decode()
+
+
 def _shell(script: str) -> list[str]:
     return ["/bin/bash", "-c", script]
 
@@ -210,7 +221,8 @@ def _shell(script: str) -> list[str]:
 def find_python() -> tuple[str, str]:
     """Where this Python is installed, if not under /usr (else ""), and its program in there.
 
-    It is shown under a name of its own: a home folder's name is nothing for a model to read.
+    It is shown under a name of its own: a home folder's name need not stand in what a command
+    prints. (`/proc/self/mountinfo` has where views are from; a name is all that it tells.)
     """
     prefix, program = Path(sys.base_prefix).resolve(), Path(sys.executable).resolve()
     if prefix.is_relative_to("/usr"):

@@ -14,6 +14,7 @@ import errno
 import platform
 import struct
 import sys
+from collections.abc import Mapping
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000  # the same kernel entries under other numbers
@@ -139,6 +140,24 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
 
 # Programs try these first and fall back to an older call where they do not exist.
 _UNKNOWN: dict[str, tuple[int, int]] = {"clone3": (435, 435), "memfd_create": (319, 279)}
+UNCOUNTED = (
+    *("memfd_create", "memfd_secret", "shmget", "semget", "msgget", "mq_open"),
+    *(
+        "bpf",
+        "perf_event_open",
+        "io_uring_setup",
+        "userfaultfd",
+        "add_key",
+        "request_key",
+        "keyctl",
+    ),
+)
+"""What a shell's programs are refused: memory and kernel objects that no limit of theirs counts."""
+
+SHELL_SOCKETS = (1, 2, 10, 16)
+"""Families: local ones, IPv4 and IPv6 (of a network of its own), the kernel's tables. No others
+(AF_VSOCK, AF_ALG): not all of them are behind a network namespace."""
+
 _PRLIMIT = (302, 261)
 _FCNTL = (72, 25)
 # Copies, flags, locks, sizes and seals of files. Not there: owners, signals, leases and notices
@@ -147,7 +166,7 @@ _FCNTL_COMMANDS = (*range(8), 36, 37, 38, 1030, 1032, 1033, 1034)
 
 _LOAD, _JUMP_EQUAL, _JUMP_GREATER, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
-_NUMBER, _ARCHITECTURE, _SECOND_LOW, _THIRD_LOW, _THIRD_HIGH = 0, 4, 24, 32, 36
+_NUMBER, _ARCHITECTURE, _FIRST_LOW, _SECOND_LOW, _THIRD_LOW, _THIRD_HIGH = 0, 4, 16, 24, 32, 36
 _SET_MODE_FILTER, _TSYNC, _NO_NEW_PRIVS = 1, 1, 38
 
 
@@ -158,20 +177,9 @@ def is_known() -> bool:
 
 def program(machine: str) -> bytes:
     """The filter as the kernel's instructions; raises KeyError for an unknown architecture."""
-    audit = _ARCHITECTURES[machine]
-    column = list(_ARCHITECTURES).index(machine)
-    code = [
-        _instruction(_LOAD, _ARCHITECTURE),
-        _instruction(_JUMP_EQUAL, audit, 1, 0),
-        _instruction(_RETURN, _KILL),
-        _instruction(_LOAD, _NUMBER),
-    ]
-    if machine == "x86_64":
-        code += [_instruction(_JUMP_GREATER, _X32, 0, 1), _refuse(errno.ENOSYS)]
+    code, column = _begin(machine), list(_ARCHITECTURES).index(machine)
     for table, error in ((REFUSED, errno.EPERM), (_UNKNOWN, errno.ENOSYS)):
-        for numbers in table.values():
-            if (number := numbers[column]) is not None:
-                code += [_instruction(_JUMP_EQUAL, number, 0, 1), _refuse(error)]
+        code += _refuse_each(table, column, error)
     commands = [_instruction(_LOAD, _SECOND_LOW)]
     for command in _FCNTL_COMMANDS:
         commands += [_instruction(_JUMP_EQUAL, command, 0, 1), _instruction(_RETURN, _ALLOW)]
@@ -190,9 +198,56 @@ def program(machine: str) -> bytes:
     return b"".join(code)
 
 
+def shell_program(machine: str) -> bytes:
+    """A filter for programs at large: without memory that belongs to no process, so that no look at
+    processes counts it, and with sockets of `SHELL_SOCKETS` alone. Raises KeyError as `program`.
+    """
+    code, column = _begin(machine), list(_ARCHITECTURES).index(machine)
+    code += _refuse_each({name: _numbers(name) for name in UNCOUNTED}, column, errno.ENOSYS)
+    families = [_instruction(_LOAD, _FIRST_LOW)]
+    for family in SHELL_SOCKETS:
+        families += [_instruction(_JUMP_EQUAL, family, 0, 1), _instruction(_RETURN, _ALLOW)]
+    families.append(_refuse(errno.EAFNOSUPPORT))
+    socket = REFUSED["socket"][column]
+    assert socket is not None
+    code += [_instruction(_JUMP_EQUAL, socket, 0, len(families)), *families]
+    return b"".join([*code, _instruction(_RETURN, _ALLOW)])
+
+
+def _numbers(name: str) -> tuple[int | None, int | None]:
+    return REFUSED.get(name) or _UNKNOWN[name]
+
+
+def _begin(machine: str) -> list[bytes]:
+    """Calls of another architecture end the process; the number of the call is loaded."""
+    code = [
+        _instruction(_LOAD, _ARCHITECTURE),
+        _instruction(_JUMP_EQUAL, _ARCHITECTURES[machine], 1, 0),
+        _instruction(_RETURN, _KILL),
+        _instruction(_LOAD, _NUMBER),
+    ]
+    if machine == "x86_64":
+        code += [_instruction(_JUMP_GREATER, _X32, 0, 1), _refuse(errno.ENOSYS)]
+    return code
+
+
+def _refuse_each(
+    table: Mapping[str, tuple[int | None, int | None]], column: int, error: int
+) -> list[bytes]:
+    code = []
+    for numbers in table.values():
+        if (number := numbers[column]) is not None:
+            code += [_instruction(_JUMP_EQUAL, number, 0, 1), _refuse(error)]
+    return code
+
+
 def install() -> None:
     """Refuse these calls to this process from now on, for ever; raises OSError if that fails."""
-    code = program(platform.machine())
+    set_filter(program(platform.machine()))
+
+
+def set_filter(code: bytes) -> None:
+    """Install a filter in this process, for ever; raises OSError if that fails."""
     buffer = ctypes.create_string_buffer(code, len(code))
     filter_ = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
