@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from thread_kit.analysis.intercode import group_by_hardness, make_intercode_table
+from thread_kit.analysis.intercode import group_by_hardness, make_intercode_table, note_weighed
 from thread_kit.analysis.prices import add_dollars, compute_dollars, load_prices
 from thread_kit.analysis.published import compare_with_published, load_published
+from thread_kit.envs.intercode_sql.questions import HARDNESS
 
 MODELS = {"GPT-3.5": "gpt-3.5-turbo-1106", "GPT-4": "gpt-4-1106-preview"}
 
@@ -55,6 +57,7 @@ def test_what_the_rounds_cut_stands_beside_the_rates():
 
 def test_success_by_difficulty():
     (row,) = group_by_hardness(frame()).to_dict("records")
+    assert np.isnan(row.pop("weighed")), "no question of two of the difficulties"
     assert row == {"method": "react", "model": "m", "easy": 100, "extra": 0, "all": 50}
 
 
@@ -79,3 +82,24 @@ def test_episodes_in_mariadb_are_rows_of_their_own():
         "this file, 2 of 1034 tasks, in MariaDB",
     ]
     assert {"Plan & Solve", "ReAct_Refined", "Try Again"} <= set(table["method"])
+
+
+def test_a_sample_with_as_many_of_each_difficulty_is_weighed_as_the_questions_are():
+    row = {"environment": "sql", "split": "test", "method": "react", "model": "m"}
+    solved = {"easy": [True, True], "medium": [True, False]}
+    solved |= {hardness: [False, False] for hardness in ("hard", "extra")}
+    played = pd.DataFrame(
+        [
+            {**row, "task": f"{hardness} {n}", "hardness": hardness, "solved": won}
+            for hardness, results in solved.items()
+            for n, won in enumerate(results)
+        ]
+    )
+    (table,) = group_by_hardness(played).to_dict("records")
+    assert table["all"] == 100 * 3 / 8
+    assert table["weighed"] == pytest.approx(100 * (248 + 446 / 2) / 1034)
+    (note,) = note_weighed(played)
+    assert "166 extra): react 45.6." in note
+    assert note_weighed(played[played["hardness"] != "hard"]) == ()
+    assert note_weighed(played.assign(split="dev")) == ()
+    assert sum(HARDNESS.values()) == 1034

@@ -12,8 +12,14 @@ from thread_kit.analysis.item_checks import check_items
 from thread_kit.analysis.item_list import describe_items, list_items
 from thread_kit.analysis.item_page import make_page
 from thread_kit.analysis.item_states import MEANINGS, State, find_place, find_state
-from thread_kit.analysis.item_tables import make_our_table, make_published_table, select_rows
+from thread_kit.analysis.item_tables import (
+    find_group,
+    make_our_table,
+    make_published_table,
+    select_rows,
+)
 from thread_kit.analysis.paper_items import PAPER_NAMES, find_item, load_items
+from thread_kit.analysis.records import TASK, list_records
 from thread_kit.analysis.stored_rows import (
     ACTION_RUNS,
     ERRORS,
@@ -105,6 +111,23 @@ def test_a_reproduction_has_the_papers_methods_tasks_and_weights():
         state = find_state(item, rows)
         assert state.state == State.STAND_IN
         assert reason in str(state)
+
+
+def test_what_is_missing_is_told_of_each_benchmark():
+    item = find_item("thread-v1", "figure-4")
+    rows = select_rows(item, ROWS)
+    rows = rows[(rows["method"] == "thread") | (rows["environment"] == "textcraft")]
+    state = str(find_state(item, rows))
+    assert "without 'thread, no variables' on ALFWorld" in state
+    assert "without 'thread, no variables' on TextCraft" not in state
+
+
+def test_a_table_of_some_groups_of_tasks_has_those_alone():
+    item = find_item("adapt", "table-3")
+    rows = select_rows(item, ROWS)
+    groups = {find_group(row) for row in list_records(rows, *TASK)}
+    assert groups == {"depth 2", "depth 3"}, "footnote 6: none of depth 4"
+    assert len(select_rows(find_item("adapt", "table-2"), ROWS)) > 0
 
 
 def test_ours_has_the_published_columns():

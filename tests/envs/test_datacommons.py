@@ -223,7 +223,8 @@ def test_the_command_takes_the_file_that_the_variable_names(tmp_path, monkeypatc
     assert DATACOMMONS.environment(split="train", **chosen).question not in questions
     row = {"environment": "datacommons"} | DATACOMMONS.environment(**tasks[1].arguments).task
     assert row["questions"] == "questions.txt"
-    assert not DATACOMMONS.stands_in(row)
+    assert DATACOMMONS.stands_in(row), "it is another file"
+    assert not DATACOMMONS.stands_in({**row, "questions": "datacommons_qa_benchmark.txt"})
     assert DATACOMMONS.stands_in({**row, "questions": None})
     assert len(DATACOMMONS.tasks("train")) > 2, "the file has none of them"
     (tmp_path / "cache" / "datacommons").mkdir(parents=True)
@@ -392,6 +393,22 @@ def test_no_values_and_no_place_are_feedback(server, tmp_path):
         source.find_places("Atlantis")
     with pytest.raises(LookupError, match="has no values of Rate for geoId/40"):
         source.observations("geoId/40", "Rate")
+
+
+@open_data
+def test_an_episode_without_its_data_says_nothing_of_a_method(tmp_path, monkeypatch):
+    path = tmp_path / "questions.txt"
+    path.write_text(FILE)
+    monkeypatch.setenv(KEY, "ours")
+    nowhere = DataCommons(tmp_path, url="http://127.0.0.1:1")
+    env = DataCommonsQA("test", 0, questions=path, source=nowhere)
+    env.reset()
+    with pytest.raises(LookupError, match="cannot be reached"):
+        env.functions["observations"]("geoId/39", "Rate")
+    with pytest.raises(ConnectionError, match="Play the episode again"):
+        env.step("Final Answer: Bel")
+    env.reset()
+    assert env.step("Final Answer: Bel").reward == 1, "nothing was missing"
 
 
 @open_data

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from thread_kit.dialect import QA
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.datacommons.env import DataCommonsQA
+from thread_kit.envs.datacommons.statistics import OpenStatistics
 from thread_kit.envs.env import Step
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.errors.error_types import DESCRIPTIONS, ErrorType
@@ -176,6 +177,15 @@ def test_a_wrong_answer_is_one_of_the_papers_types(text, expected, why):
     error = find_first_error(Session(engine, env, dialect=QA, program=react).run(progress=False))
     assert error.type is expected
     assert why in error.why
+
+
+def test_of_a_question_that_nobody_took_apart_no_rule_says_that_its_numbers_were_misread(tmp_path):
+    file = tmp_path / "questions.txt"
+    file.write_text("question\tdc_answer\nDid it rise?\tincreasing\n")
+    env = DataCommonsQA("test", 0, questions=file, source=OpenStatistics())
+    engine = ScriptedEngine(["Final Answer: decreasing\n#END#"])
+    error = find_first_error(Session(engine, env, dialect=QA, program=react).run(progress=False))
+    assert error is None or error.type is not ErrorType.MISREAD_RESULTS
 
 
 def test_an_episode_that_goes_on_has_no_first_error_yet():

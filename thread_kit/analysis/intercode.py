@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from thread_kit.analysis.cut import is_cut
@@ -41,7 +42,11 @@ def make_intercode_table(
 
 
 def group_by_hardness(frame: pd.DataFrame) -> pd.DataFrame:
-    """Success in percent by difficulty (Table 4), and what was cut: a row a method and model."""
+    """Success in percent by difficulty (Table 4), and what was cut: a row a method and model.
+
+    weighed: of all, each difficulty as often as among the benchmark's questions, of which a sample
+    has as many of each; missing where one of them was not played.
+    """
     table = frame.pivot_table(
         index=GROUPS, columns="hardness", values="solved", aggfunc="mean", sort=False
     )
@@ -49,7 +54,28 @@ def group_by_hardness(frame: pd.DataFrame) -> pd.DataFrame:
     frame, cut = _mark_cut(frame)
     every = frame.groupby(GROUPS, sort=False).agg(all=("solved", "mean"), **cut)
     every["all"] *= 100
+    whole = sum(HARDNESS.values())
+    every["weighed"] = sum(table.get(name, np.nan) * n / whole for name, n in HARDNESS.items())
     return table.join(every).rename_axis(columns=None).reset_index()
+
+
+def note_weighed(frame: pd.DataFrame) -> tuple[str, ...]:
+    """A line of Markdown: success on SQL, weighed by difficulty, where as many of each were played.
+
+    Nothing where all questions were, or none of a difficulty.
+    """
+    frame = frame[frame["environment"].eq("sql") & frame["split"].eq("test")]
+    if frame.empty or frame["task"].nunique() == sum(HARDNESS.values()):
+        return ()
+    table = group_by_hardness(frame).dropna(subset="weighed")
+    if table.empty:
+        return ()
+    rates = (f"{row.method} {row.weighed:.1f}" for row in table.itertuples())
+    of_each = ", ".join(f"{n} {name}" for name, n in HARDNESS.items())
+    return (
+        "Success on as many questions of each difficulty, weighed as the benchmark's are "
+        f"({of_each}): {', '.join(rates)}.",
+    )
 
 
 def _mark_cut(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, tuple[str, str]]]:

@@ -50,17 +50,27 @@ def list_differences(item: PaperItem, rows: pd.DataFrame) -> list[str]:
         )
     if rows.empty:
         return differences
-    if missing := [name for name in known if name not in set(rows["method"])]:
-        differences.append(f"without {_quote(missing)}")
     played = {find_benchmark(name).published for name in rows["environment"]}
     if unplayed := [name for name in item.benchmarks if name in here - played]:
         differences.append(f"no rows of {', '.join(unplayed)}")
-    parts = _compare_tasks, _compare_settings, _compare_models, _compare_play
+    parts = _compare_methods, _compare_tasks, _compare_settings, _compare_models, _compare_play
     return differences + [line for compare in parts for line in compare(item, rows)]
 
 
 def _quote(methods: Iterable[str]) -> str:
     return ", ".join(map(repr, methods))
+
+
+def _compare_methods(item: PaperItem, rows: pd.DataFrame) -> list[str]:
+    """Of each benchmark that was played, which of the item's methods were not."""
+    differences = []
+    for environment, part in rows.groupby("environment", sort=False):
+        own, played = find_benchmark(str(environment)), set(part["method"])
+        loadable = [name for name in item.find_methods(own) if can_load(name, own.name)]
+        if missing := [name for name in loadable if name not in played]:
+            where = f" on {own.published}" if len(item.benchmarks) > 1 else ""
+            differences.append(f"without {_quote(missing)}{where}")
+    return differences
 
 
 def _compare_tasks(item: PaperItem, rows: pd.DataFrame) -> list[str]:

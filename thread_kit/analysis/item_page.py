@@ -134,7 +134,7 @@ def make_page(item: PaperItem, frame: pd.DataFrame) -> ItemPage:
     state = find_state(item, frame)
     if not item.study:
         empty = pd.DataFrame()
-        return ItemPage(item, state, empty, empty, empty, None, (), _list_notes(item, empty))
+        return ItemPage(item, state, empty, empty, empty, None, (), _list_notes(item, empty, empty))
     rows = select_rows(item, frame)
     outcome = make_outcome(item, rows)
     pairs = compare_with_own(item, keep_usable(item, rows))
@@ -147,18 +147,18 @@ def make_page(item: PaperItem, frame: pd.DataFrame) -> ItemPage:
         pairs,
         outcome.figure,
         (*list_remarks(item), *_name_absent(item)),
-        (*_list_notes(item, keep_usable(item, rows)), *tested, *outcome.notes),
+        (*_list_notes(item, keep_usable(item, rows), outcome.table), *tested, *outcome.notes),
     )
 
 
-def _list_notes(item: PaperItem, rows: pd.DataFrame) -> tuple[str, ...]:
+def _list_notes(item: PaperItem, rows: pd.DataFrame, ours: pd.DataFrame) -> tuple[str, ...]:
     """Where rows are from, what they cost to make again, what differs, and where to read on."""
     notes = [f"Make it again: `{item.command}`"]
     if len(rows):
         notes.append(
             "Ours: n episodes; cut: ended by a budget, unsolved; low, high: Wilson's interval, 95%."
         )
-        if "cost" in set(item.load_numbers()["metric"]):
+        if "cost" in ours:
             notes.append(
                 f"Our cost: US dollars for all of the paper's tasks, at {PRICED_AS}'s price for "
                 "the tokens of the model that played."

@@ -65,7 +65,7 @@ MEASURES: dict[str, Callable[[pd.DataFrame], float]] = {
 
 
 def select_rows(item: PaperItem, frame: pd.DataFrame) -> pd.DataFrame:
-    """Of stored rows, those of the item: its benchmarks, split and methods.
+    """Of stored rows, those of the item: its benchmarks, split, groups of tasks and methods.
 
     Those in which another model plans belong only to items that ask for one, those played at a
     temperature only to items of runs that repeat.
@@ -85,7 +85,13 @@ def select_rows(item: PaperItem, frame: pd.DataFrame) -> pd.DataFrame:
     mine = pd.Series(wanted_here, frame.index, dtype=bool)
     if item.runs == 1:
         mine &= ~is_sampled(frame)
-    return frame[mine].reset_index(drop=True)
+    rows = frame[mine].reset_index(drop=True)
+    groups = {own.name: item.list_groups(own) for own in item.find_benchmarks()}
+    wanted_groups = [
+        not groups[row["environment"]] or find_group(row) in groups[row["environment"]]
+        for row in list_records(rows, *TASK, "hardness")
+    ]
+    return rows[wanted_groups].reset_index(drop=True)
 
 
 def make_published_table(item: PaperItem) -> pd.DataFrame:
@@ -137,7 +143,7 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
             {n: count_tasks(item, own) for n, own in benchmarks.items()}
         ),
         shown=name_benchmarks(rows),
-        group=list(map(_find_group, list_records(rows, *TASK, "hardness"))),
+        group=list(map(find_group, list_records(rows, *TASK, "hardness"))),
     )
     by = ["shown", "method", "model"]
     table = []
@@ -210,7 +216,7 @@ def _count(rows: pd.DataFrame) -> dict[str, Any]:
     return {"n": n, "solved": solved, **cut, "low": 100 * low, "high": 100 * high}
 
 
-def _find_group(row: dict[str, Any]) -> str:
+def find_group(row: Mapping[Any, Any]) -> str:
     """Of an episode, the group of tasks by which tables are divided."""
     if row["environment"] == "alfworld":
         return find_type(row["game"]) or ""

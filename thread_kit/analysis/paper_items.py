@@ -105,6 +105,12 @@ class PaperItem:
             splits.append(MADE_HERE)
         return [split for split in splits if split]
 
+    def list_groups(self, benchmark: Benchmark) -> set[str]:
+        """The groups of tasks of which its table consists; empty where it has all tasks."""
+        numbers = self.load_numbers()
+        groups = set(numbers.loc[numbers["benchmark"] == benchmark.published, "group"])
+        return set() if "All" in groups else groups
+
     def known_methods(self) -> list[str]:
         """Those of its methods that the kit has."""
         known = set(list_methods())

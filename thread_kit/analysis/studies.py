@@ -19,6 +19,7 @@ from thread_kit.analysis.cut import is_cut
 from thread_kit.analysis.depths import count_depths
 from thread_kit.analysis.ending_states import count_ending_states
 from thread_kit.analysis.figures import calls_figure
+from thread_kit.analysis.intercode import note_weighed
 from thread_kit.analysis.item_tables import make_our_table, name_benchmarks
 from thread_kit.analysis.paper_items import PaperItem
 from thread_kit.analysis.records import list_records
@@ -66,7 +67,7 @@ def keep_usable(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(item: PaperItem, rows: pd.DataFrame) -> Outcome:
-    return Outcome(make_our_table(item, rows))
+    return Outcome(make_our_table(item, rows), None, note_weighed(rows))
 
 
 def _runs(item: PaperItem, rows: pd.DataFrame) -> Outcome:

@@ -173,7 +173,7 @@ def _kind(task: NumberedTask) -> str:
     if isinstance(env, WebShop):
         return f"{len(env.goal.options)} options"
     assert isinstance(env, QuestionEnv)
-    return env.question.kind.split()[0]
+    return env.question.kind.partition(" ")[0]
 
 
 def by_group(results: Sequence[TaskResult]) -> list[dict[str, Any]]:

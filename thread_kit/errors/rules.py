@@ -153,7 +153,7 @@ class QuestionRules(ErrorRules):
 
     def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
         info = acted.info
-        if info.get("solved") or "needs" not in info:
+        if info.get("solved") or not info.get("figures"):  # nobody wrote down what it takes
             return None
         if missing := [need for need in info["needs"] if need not in info["asked"]]:
             return ErrorType.WRONG_INFORMATION, f"never looked up: {', '.join(missing[0])}"

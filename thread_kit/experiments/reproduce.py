@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from thread_kit.analysis.item_page import ItemPage, make_page
+from thread_kit.analysis.item_tables import find_group
 from thread_kit.analysis.paper_items import PAIRED, PaperItem, find_item
 from thread_kit.analysis.stored_rows import OWN, load_kit_rows, load_stored_rows, record_command
 from thread_kit.analysis.task_counts import count_tasks
@@ -212,8 +213,14 @@ def _list_tasks(
     item: PaperItem, benchmark: Benchmark, tasks: int | None, rules: Sequence[str], split: str
 ) -> list[dict[str, object]]:
     """The arguments of a split's tasks in each setting; as many as the paper has, or `tasks`."""
-    listed = benchmark.tasks(split)
     settings = item.settings or ({},)
+    listed, groups = benchmark.tasks(split), item.list_groups(benchmark)
+    if groups and not settings[0]:  # a setting is a group of its own
+        listed = [
+            task
+            for task in listed
+            if find_group({"environment": benchmark.name, **benchmark.arguments(task)}) in groups
+        ]
     most = count_tasks(item, benchmark) // len(settings) if tasks is None else tasks
     chosen = spread_evenly(listed, min(most, len(listed)))
     own = {rule: True for rule in rules if rule in benchmark.rules}

@@ -11,6 +11,9 @@ from thread_kit.envs.benchmark import Benchmark, NumberedTask, choose_number, li
 from thread_kit.envs.env import Env
 from thread_kit.errors.rules import QuestionRules
 
+FILE = "datacommons_qa_benchmark.txt"
+"""The benchmark's own, in the folder datacommons_qa of the repository philipmit/thread."""
+
 
 def make_question(**arguments: Any) -> Env:
     """A question; arguments and errors are those of `DataCommonsQA`."""
@@ -46,8 +49,8 @@ def list_tasks(split: str) -> list[NumberedTask]:
 
 
 def are_generated(row: Mapping[str, Any]) -> bool:
-    """Whether the question is none of the benchmark's file."""
-    return not isinstance(row.get("questions"), str)
+    """Whether the question is none of the benchmark's file, by its name there."""
+    return row.get("questions") != FILE
 
 
 DATACOMMONS = Benchmark(

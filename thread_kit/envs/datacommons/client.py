@@ -26,7 +26,8 @@ KEY = "DC_API_KEY"
 class DataCommons(Statistics):
     """Series of Data Commons.
 
-    folder: the cache. url: another instance of Data Commons. Raises ImportError without the package
+    folder: the cache. url: another instance of Data Commons. missed: why something was not to be
+    had, if it was so. Raises ImportError without the package
     datacommons-client. Without network or key, what the cache does not have is a LookupError.
     """
 
@@ -36,6 +37,7 @@ class DataCommons(Statistics):
         self.folder = Path(folder)
         self.url = url
         self._client: Any = None
+        self.missed: str | None = None
 
     def __repr__(self) -> str:
         return f"DataCommons({str(self.folder)!r})"
@@ -101,16 +103,16 @@ class DataCommons(Statistics):
         from datacommons_client.utils.error_handling import DataCommonsError
 
         if self.url is None and not os.environ.get(KEY):
-            raise LookupError(f"This is not in the cache, and {KEY} is not set: no key, no values.")
+            self.missed = f"This is not in the cache, and {KEY} is not set: no key, no values."
+            raise LookupError(self.missed)
         try:
             if self._client is None:
                 self._client = DataCommonsClient(os.environ.get(KEY), url=self.url)
             return ask(self._client)
         except (DataCommonsError, OSError) as error:
             kind = type(error).__name__
-            raise LookupError(
-                f"This is not in the cache, and Data Commons cannot be reached ({kind})."
-            ) from error
+            self.missed = f"This is not in the cache, and Data Commons cannot be reached ({kind})."
+            raise LookupError(self.missed) from error
 
 
 def _file_name(*texts: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any, final
 from thread_kit.envs.datacommons.client import KEY, DataCommons
 from thread_kit.envs.datacommons.questions import generate
 from thread_kit.envs.datacommons.statistics import ListedStatistics, OpenStatistics, Statistics
+from thread_kit.envs.env import Step
 from thread_kit.envs.qa.env import Question, QuestionEnv
 from thread_kit.paths import cache_folder
 
@@ -24,7 +25,8 @@ QUESTIONS_VARIABLE = "THREAD_KIT_DATACOMMONS"
 
 WHERE = (
     "The file is datacommons_qa/datacommons_qa_benchmark.txt of the repository philipmit/thread; "
-    "or take generated questions: DataCommonsQA('test', 0)"
+    f"name it by `questions=`, or by {QUESTIONS_VARIABLE}; or take generated questions: "
+    "DataCommonsQA('test', 0)"
 )
 
 
@@ -56,7 +58,7 @@ def load_questions(path: str | Path) -> list[Question]:
 
     Raises FileNotFoundError, and ValueError for a file of another form.
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}. {WHERE}")
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -107,7 +109,8 @@ class DataCommonsQA(QuestionEnv):
             return
         if split != "test":
             raise ValueError(f"the benchmark's questions are all of the split test, not {split!r}")
-        self._path = path = find_questions(questions) or Path(questions)
+        path = Path(questions)
+        self._path = path = path if path.is_file() else find_questions(questions) or path
         own = load_questions(path)
         if number >= len(own):
             raise ValueError(f"no question {number} in {path}; choose 0 to {len(own) - 1}")
@@ -126,6 +129,20 @@ class DataCommonsQA(QuestionEnv):
             "find_variables": self.source.find_variables,
             "observations": self._observations,
         }
+
+    def reset(self) -> str:
+        """See QuestionEnv."""
+        if isinstance(self.source, DataCommons):
+            self.source.missed = None
+        return super().reset()
+
+    def step(self, action: str) -> Step:
+        """See QuestionEnv. Raises ConnectionError where data were missing that nobody could fetch:
+        such an episode says nothing of a method.
+        """
+        if isinstance(self.source, DataCommons) and self.source.missed:
+            raise ConnectionError(f"{self.source.missed} Play the episode again when it can be.")
+        return super().step(action)
 
     def _observations(self, place_ID: Any, variable_ID: Any) -> list[dict[str, Any]]:
         place, variable = str(place_ID), str(variable_ID)

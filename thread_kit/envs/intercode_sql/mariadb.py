@@ -11,7 +11,8 @@ temporary folder that ends with this process; or THREAD_KIT_MARIADB names one th
   answer `PATIENCE` seconds longer, and then the connection is ended
 - outputs without bound: `ROWS` and `CHARACTERS`, read row by row
 
-Not covered: what a server by URL shares with others; without `setpriv` (util-linux) a server of our
+Not covered: what a server by URL shares with others; temporary files of one statement, which grow
+for as long as it may run and are gone with it; without `setpriv` (util-linux) a server of our
 own stays when this process is killed.
 """
 

@@ -16,7 +16,8 @@ from thread_kit.envs.intercode.tasks import check_split, read_own
 from thread_kit.envs.intercode_sql.dump import Database, read_dump
 from thread_kit.paths import resource
 
-HARDNESS = ("easy", "medium", "hard", "extra")
+HARDNESS = {"easy": 248, "medium": 446, "hard": 174, "extra": 166}
+"""Spider's classes of difficulty, and how many of the test questions are of each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 Covered (tests/envs/test_intercode_sql_hostile.py, a test a line, and 40 hostile statements):
 - the database is a copy in the memory of a process of its own: what a statement changes is gone
   with the episode, and no file is opened; the process may write none (RLIMIT_FSIZE)
-- ATTACH, DETACH, PRAGMA, VACUUM INTO, virtual tables, extensions: refused by the authorizer
+- ATTACH, DETACH, PRAGMA, VACUUM INTO, new virtual tables, extensions: refused by the authorizer
+  (those of SQLite itself, `json_each` say, can be read)
 - queries without end: stopped after so many of SQLite's operations, or after `SECONDS` of the
   processor inside one function; then the process is replaced, with the database as it was
 - outputs without bound: `ROWS` and `CHARACTERS`; a value has at most a megabyte
