@@ -122,6 +122,15 @@ def test_what_is_missing_is_told_of_each_benchmark():
     assert "without 'thread, no variables' on TextCraft" not in state
 
 
+def test_a_page_says_of_how_many_episodes_a_groups_number_is():
+    notes = make_page(find_item("adapt", "table-3"), ROWS).notes
+    (line,) = (note for note in notes if note.startswith("Episodes behind a number"))
+    assert re.fullmatch(r".*: depth 2 \d+( to \d+)?, depth 3 \d+( to \d+)?\.", line)
+    assert not any(
+        "by group" in note for note in make_page(find_item("thread-v2", "table-3"), ROWS).notes
+    )
+
+
 def test_a_table_of_some_groups_of_tasks_has_those_alone():
     item = find_item("adapt", "table-3")
     rows = select_rows(item, ROWS)

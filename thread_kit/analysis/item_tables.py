@@ -161,6 +161,28 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
     return frame.sort_values("method", key=lambda names: names.map(order), ignore_index=True)
 
 
+def note_groups(item: PaperItem, rows: pd.DataFrame) -> tuple[str, ...]:
+    """A line of Markdown: of how many episodes each group's column is; nothing without groups."""
+    groups = [name for name in dict.fromkeys(item.load_numbers()["group"]) if name != "All"]
+    if len(groups) < 2:
+        return ()
+    records = list_records(rows, *TASK, "hardness")
+    counts = rows.assign(group=list(map(find_group, records))).pivot_table(
+        index=["environment", "method", "model"],
+        columns="group",
+        values="solved",
+        aggfunc="size",
+        fill_value=0,
+    )
+    shown = [
+        f"{name} {' to '.join(dict.fromkeys((str(few), str(many))))}"
+        for name in groups
+        if name in counts
+        for few, many in [(counts[name].min(), counts[name].max())]
+    ]
+    return (f"Episodes behind a number, by group: {', '.join(shown)}.",) if shown else ()
+
+
 def name_benchmarks(rows: pd.DataFrame) -> list[str]:
     """The papers' name of each episode's benchmark; it says so where others stand in for theirs.
 

@@ -20,7 +20,7 @@ from thread_kit.analysis.depths import count_depths
 from thread_kit.analysis.ending_states import count_ending_states
 from thread_kit.analysis.figures import calls_figure
 from thread_kit.analysis.intercode import note_weighed
-from thread_kit.analysis.item_tables import make_our_table, name_benchmarks
+from thread_kit.analysis.item_tables import make_our_table, name_benchmarks, note_groups
 from thread_kit.analysis.paper_items import PaperItem
 from thread_kit.analysis.records import list_records
 from thread_kit.analysis.statistics import calls, success
@@ -67,7 +67,8 @@ def keep_usable(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(item: PaperItem, rows: pd.DataFrame) -> Outcome:
-    return Outcome(make_our_table(item, rows), None, note_weighed(rows))
+    notes = (*note_groups(item, rows), *note_weighed(rows))
+    return Outcome(make_our_table(item, rows), None, notes)
 
 
 def _runs(item: PaperItem, rows: pd.DataFrame) -> Outcome:
