@@ -167,8 +167,7 @@ def test_holm_has_the_values_of_its_definition():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=30)  # 0.05 s each, all of it statsmodels'
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_holm_raises_keeps_the_order_and_starts_with_bonferroni(p):
     adjusted = holm(p)
