@@ -14,6 +14,7 @@ from thread_kit.analysis.published import find_type
 from thread_kit.analysis.records import TASK, list_records, read_setting
 from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.analysis.task_counts import count_tasks
+from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.experiments.budgets import CHOSEN, budget_of, sources_of
 from thread_kit.experiments.job import hash_prompts
@@ -34,10 +35,7 @@ def list_differences(item: PaperItem, rows: pd.DataFrame) -> list[str]:
         differences.append(f"no {' and no '.join(absent)} here")
     known = list(
         dict.fromkeys(
-            method
-            for own in item.find_benchmarks()
-            for method in item.find_methods(own)
-            if can_load(method, own.name)
+            method for own in item.find_benchmarks() for method in _list_loadable(item, own)
         )
     )
     if absent := [name for name in item.methods if here and name not in known]:
@@ -61,13 +59,16 @@ def _quote(methods: Iterable[str]) -> str:
     return ", ".join(map(repr, methods))
 
 
+def _list_loadable(item: PaperItem, own: Benchmark) -> list[str]:
+    return [name for name in item.find_methods(own) if can_load(name, own.name)]
+
+
 def _compare_methods(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     """Of each benchmark that was played, which of the item's methods were not."""
     differences = []
     for environment, part in rows.groupby("environment", sort=False):
         own, played = find_benchmark(str(environment)), set(part["method"])
-        loadable = [name for name in item.find_methods(own) if can_load(name, own.name)]
-        if missing := [name for name in loadable if name not in played]:
+        if missing := [name for name in _list_loadable(item, own) if name not in played]:
             where = f" on {own.published}" if len(item.benchmarks) > 1 else ""
             differences.append(f"without {_quote(missing)}{where}")
     return differences

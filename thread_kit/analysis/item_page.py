@@ -135,9 +135,9 @@ def make_page(item: PaperItem, frame: pd.DataFrame) -> ItemPage:
     if not item.study:
         empty = pd.DataFrame()
         return ItemPage(item, state, empty, empty, empty, None, (), _list_notes(item, empty, empty))
-    rows = select_rows(item, frame)
+    rows = keep_usable(item, select_rows(item, frame))
     outcome = make_outcome(item, rows)
-    pairs = compare_with_own(item, keep_usable(item, rows))
+    pairs = compare_with_own(item, rows)
     tested = (TASK_BY_TASK,) if len(pairs) else ()
     return ItemPage(
         item,
@@ -147,7 +147,7 @@ def make_page(item: PaperItem, frame: pd.DataFrame) -> ItemPage:
         pairs,
         outcome.figure,
         (*list_remarks(item), *_name_absent(item)),
-        (*_list_notes(item, keep_usable(item, rows), outcome.table), *tested, *outcome.notes),
+        (*_list_notes(item, rows, outcome.table), *tested, *outcome.notes),
     )
 
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.item_tables import name_benchmarks
 from thread_kit.analysis.paper_items import PaperItem
 from thread_kit.analysis.records import DEFAULTS, list_records, read_setting
-from thread_kit.analysis.statistics import holm, mcnemar
+from thread_kit.analysis.statistics import count_cut_of, holm, mcnemar
 from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.experiments.method_registry import find_base
 
@@ -76,11 +75,7 @@ def _compare(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
                 "tasks": len(both),
                 "only_own": test.only_first,
                 "only_other": test.only_second,
-                **{
-                    f"cut_{which}": cut
-                    for which, method in (("own", own), ("other", other))
-                    for cut in count_cut(paired[paired["method"] == method]).values()
-                },
+                **count_cut_of(paired, own=own, other=other),
                 "p": test.p,
             }
         )

@@ -143,7 +143,7 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
             {n: count_tasks(item, own) for n, own in benchmarks.items()}
         ),
         shown=name_benchmarks(rows),
-        group=list(map(find_group, list_records(rows, *TASK, "hardness"))),
+        group=_find_groups(rows),
     )
     by = ["shown", "method", "model"]
     table = []
@@ -166,8 +166,7 @@ def note_groups(item: PaperItem, rows: pd.DataFrame) -> tuple[str, ...]:
     groups = [name for name in dict.fromkeys(item.load_numbers()["group"]) if name != "All"]
     if len(groups) < 2:
         return ()
-    records = list_records(rows, *TASK, "hardness")
-    counts = rows.assign(group=list(map(find_group, records))).pivot_table(
+    counts = rows.assign(group=_find_groups(rows)).pivot_table(
         index=["environment", "method", "model"],
         columns="group",
         values="solved",
@@ -236,6 +235,10 @@ def _count(rows: pd.DataFrame) -> dict[str, Any]:
     low, high = wilson(solved, n)
     cut = count_cut(rows) if "status" in rows else {}
     return {"n": n, "solved": solved, **cut, "low": 100 * low, "high": 100 * high}
+
+
+def _find_groups(rows: pd.DataFrame) -> list[str]:
+    return list(map(find_group, list_records(rows, *TASK, "hardness")))
 
 
 def find_group(row: Mapping[Any, Any]) -> str:

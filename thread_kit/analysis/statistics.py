@@ -181,18 +181,13 @@ def compare(frame: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0) -
         gap = paired_bootstrap(a, b, resamples=resamples, seed=seed)
         test = mcnemar(a, b) if once else None
         paired = group[group["task"].isin(both.index)]
-        cuts = {
-            f"cut_{which}": cut
-            for which, method in (("first", first), ("second", second))
-            for cut in count_cut(paired[paired["method"] == method]).values()
-        }
         rows.append(
             {
                 "model": model,
                 "first": first,
                 "second": second,
                 "tasks": len(both),
-                **cuts,
+                **count_cut_of(paired, first=first, second=second),
                 "difference": gap.mean,
                 "low": gap.low,
                 "high": gap.high,
@@ -205,6 +200,15 @@ def compare(frame: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0) -
     if rows:
         table["p_holm"] = holm(table["p"])
     return table
+
+
+def count_cut_of(paired: pd.DataFrame, **methods: str) -> dict[str, int]:
+    """`count_cut` of each of these methods: "cut_first" for first=METHOD."""
+    return {
+        f"cut_{which}": cut
+        for which, method in methods.items()
+        for cut in count_cut(paired[paired["method"] == method]).values()
+    }
 
 
 def pair_methods(

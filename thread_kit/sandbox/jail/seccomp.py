@@ -243,11 +243,7 @@ def _refuse_each(
 
 def install() -> None:
     """Refuse these calls to this process from now on, for ever; raises OSError if that fails."""
-    set_filter(program(platform.machine()))
-
-
-def set_filter(code: bytes) -> None:
-    """Install a filter in this process, for ever; raises OSError if that fails."""
+    code = program(platform.machine())
     buffer = ctypes.create_string_buffer(code, len(code))
     filter_ = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
