@@ -33,6 +33,7 @@ class Status(StrEnum):
     OUT_OF_TOKENS = "out of tokens"
     OUT_OF_TIME = "out of time"
     OUT_OF_DEPTH = "out of depth"
+    TASK_OVER = "task over"
     STOPPED = "stopped"
     FAILED = "failed"
 

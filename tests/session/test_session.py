@@ -354,21 +354,23 @@ def test_an_action_without_an_environment_is_answered(run):
     assert episode.status is Status.ENDED
 
 
-def test_a_solved_task_ends_no_thread_and_keeps_its_reward(run):
-    door = Door()
+def test_threads_come_to_their_own_ends_when_the_task_is_solved(run):
     episode = run(
-        "Open it. =>",
-        "> open =>",
-        "> knock =>",
-        "print('Open.')\n#END#",
-        "print('Done.')\n#END#",
-        env=door,
+        "Open it. =>", "> open =>", "print('Open.')\n#END#", "print('Done.')\n#END#", env=Door()
     )
-    assert door.actions == ["open"], "the environment is left alone once its task is over"
     assert episode.reward == 1.0
     assert {one.status for one in episode.threads.values()} == {Status.ENDED}
     assert returned_texts(episode) == ["Open.<=\n"]
     assert outputs(episode, 0) == ["Done."]
+
+
+def test_whoever_acts_when_the_task_is_over_ends_the_episode(run):
+    door = Door()
+    episode = run("Open it. =>", "> open =>", "> knock =>", "print('Open.')\n#END#", env=door)
+    assert door.actions == ["open"], "the environment is left alone once its task is over"
+    assert episode.reward == 1.0
+    assert {one.status for one in episode.threads.values()} == {Status.TASK_OVER}
+    assert episode.usage.calls == 3
 
 
 # Ablations

@@ -15,10 +15,11 @@ from typing import Any
 from thread_kit.code_lines import lost
 from thread_kit.dialect import Dialect
 from thread_kit.envs.env import Env, Step
-from thread_kit.requests import Executed, Finished, Observation
+from thread_kit.requests import Executed, Finished, Observation, Status
 from thread_kit.sandbox.jail.limits import ERROR_CHARACTERS
 from thread_kit.sandbox.namespace import LineResult
 from thread_kit.sequence import Provenance
+from thread_kit.session.limits import EpisodeOver
 from thread_kit.session.live_thread import LiveThread
 from thread_kit.session.replay import Edits
 from thread_kit.trace.episode import Episode
@@ -82,7 +83,8 @@ class Effects:
     def act(self, thread: LiveThread, action: str, nearest: bool = False) -> Iterator[Event]:
         """Do what a thread wants done; it replies with what the thread observes.
 
-        nearest: what is no valid action is taken for the one that is most like it.
+        nearest: what is no valid action is taken for the one that is most like it. Raises
+        EpisodeOver where the environment's task is over: no action counts any more.
         """
         if self._dialect.code:
             yield from self._act_in_code(thread, action)
@@ -91,7 +93,7 @@ class Effects:
         elif not thread.acts:  # else what it finds would depend on who was faster
             thread.reply = "There is no environment to act in for a thread that nobody waits for."
         elif self._done:
-            thread.reply = "The task is over."
+            raise EpisodeOver(Status.TASK_OVER, "an action after the end of the task")
         else:
             yield from self._step(thread, self._env, action, nearest)
         spans = self._episode.threads[thread.id].sequence

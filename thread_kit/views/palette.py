@@ -30,6 +30,7 @@ STATUS = dict.fromkeys(Status, CUT) | {
     Status.END_OF_STREAM: ENDED,
     Status.FAILED: FAILED,
     Status.STOPPED: STOPPED,
+    Status.TASK_OVER: STOPPED,
 }
 
 USAGE = {"reused": "#56b4e9", "evaluated": "#0072b2", "generated": "#009e73"}
