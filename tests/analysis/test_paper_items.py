@@ -40,11 +40,6 @@ COUNTS = {  # tables, figures and algorithms, as the papers number them
 }
 
 
-@pytest.mark.slow
-def test_every_item_holds_and_has_a_page():
-    assert check_items(ROWS) == []
-
-
 @pytest.mark.parametrize("paper", PAPER_NAMES)
 def test_every_number_that_a_paper_prints_above_a_table_or_figure_is_listed(paper):
     listed = {item.item for item in load_items() if item.paper == paper}
@@ -62,7 +57,7 @@ def test_a_wrong_list_is_found(monkeypatch):
     items = list(load_items())
     gone = replace(items[0], where=("notebooks/01_first_episode.ipynb#No such heading",))
     rest = [item for item in items[1:] if item.label != "ADaPT, Table 1"]
-    check = item_checks._check  # of the others the test above has made the pages
+    check = item_checks._check  # the command's test makes the pages of the others
     monkeypatch.setattr(
         item_checks, "_check", lambda item, frame: check(item, frame) if item is gone else []
     )

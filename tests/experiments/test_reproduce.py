@@ -219,6 +219,7 @@ def test_the_plan_says_what_the_papers_models_cost(tmp_path, capsys):
     assert "there is no price of 'text-davinci-003'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command_lists_checks_and_writes_a_page(tmp_path, capsys):
     results = ["--results", str(tmp_path)]
     assert main(["reproduce", "--check", *results]) == 0

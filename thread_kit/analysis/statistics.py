@@ -9,6 +9,7 @@ status. Rewards between 0 and 1 are in `analysis/scores.py`. Not covered: tests 
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -130,7 +131,11 @@ def holm(p: Sequence[float]) -> list[float]:
     values = np.array(p, float)
     made = np.isfinite(values)
     if made.any():
-        values[made] = multipletests(values[made], method="holm")[1]
+        gc.freeze()  # statsmodels collects all garbage each time, for longer than all else takes
+        try:
+            values[made] = multipletests(values[made], method="holm")[1]
+        finally:
+            gc.unfreeze()
     return values.tolist()
 
 
