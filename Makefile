@@ -34,6 +34,9 @@ QUICK := not (model or browser or distill or alfworld or statistics or jail or s
 CMAKE_BUILD_PARALLEL_LEVEL ?= $(CORES)
 export CMAKE_BUILD_PARALLEL_LEVEL
 
+# Many container images set it, and then each of a thousand processes compiles the kit anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup lab test test-quick demo bench bench-gpu chaos reference docs lint clean

@@ -61,7 +61,8 @@ def keep_what_is_parsed() -> None:
     """Let the engine parse each text once, which it does anew at every start and step.
 
     A game's problem is translated twice to load it; its grammar and the conditions of its
-    sentences, which all games share, are more than half of what a step takes.
+    sentences, which all games share, are more than half of what a step takes. Of what is
+    left, half was copies.
     """
     import fast_downward
     from textworld.envs.pddl import logic, textgen
@@ -73,6 +74,12 @@ def keep_what_is_parsed() -> None:
     parse_symbols = functools.lru_cache(maxsize=1024)(textgen._parse_and_convert)
     # Symbols are given their context when they are used: each use has its own.
     textgen._parse_and_convert = lambda *text, **how: deepcopy(parse_symbols(*text, **how))
+    # Names and things of the household are never changed, so their tables alone are copied.
+    textgen.copy_context = lambda context: {
+        **context,
+        "variables": dict(context["variables"]),
+        "mapping": dict(context["mapping"]),
+    }
 
 
 def load_household_data() -> HouseholdData:
