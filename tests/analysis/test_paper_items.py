@@ -72,7 +72,7 @@ def test_states_follow_the_rows():
     item = find_item("thread-v2", "table-3")
     state = find_state(item, ROWS)
     assert state.state == State.STAND_IN
-    assert state.rows == len(select_rows(item, ROWS)) == 520
+    assert state.rows == len(select_rows(item, ROWS)) == 600
     assert any("another model" in reason for reason in state.reasons)
     nothing = find_state(item, ROWS[ROWS["environment"] != "textcraft"])
     assert (nothing.state, nothing.rows) == (State.NOT_YET, 0)
