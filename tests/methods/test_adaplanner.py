@@ -55,6 +55,36 @@ def test_the_code_of_a_plan_acts_and_asks_as_if_it_waited():
     assert "ask =>['push', 'pull']<=\n> push 1 =>Nothing happens.<=\n> pull 2 =>" in text
 
 
+@pytest.mark.parametrize(
+    "around",
+    [
+        "```python\n{}```\n#END#",
+        "Here is the plan:\n```\n{}\n```#END#",
+        "from ast import literal_eval\n{}#END#",
+        "import ast\n# [Step 0] none\nassert ast.literal_eval('[1]') == [1]\n{}#END#",
+    ],
+)
+def test_what_stands_around_the_code_of_a_plan_is_none(around):
+    code = plan("for n in range(3):\n    act('open')").removesuffix("#END#")
+    episode = plan_and_run([around.format(code)], executions=1)
+    assert acts(episode) == ["open"] * 3
+    assert episode.reward == 1
+
+
+def test_of_a_plan_that_is_cut_runs_what_there_is():
+    whole = plan("act('open')", "act('open')", "act('open')").removesuffix("#END#")
+    program = partial(adaplanner, questions=ASK, executions=1)
+    options = {"env": Lock(tries=3), "prompts": [ASK], "scope": "exported"}
+    episode = play(program, lambda text: f"{whole}act('never')", new_tokens=len(whole), **options)
+    assert acts(episode) == ["open"] * 3
+    assert episode.reward == 1
+
+
+def test_a_step_that_there_is_not_is_the_first_one():
+    plans = [plan("act('open')"), plan("act('open')\nact('open')")]
+    assert plan_and_run(plans, ["9#END#"]).reward == 1
+
+
 def test_a_failed_assertion_is_read_by_the_planner_which_goes_on_from_the_step_that_it_changed():
     first = plan(
         "seen = act('open')", "act('push')\nassert 'opens' in seen, 'Error in [Step 2]: no'"

@@ -155,6 +155,22 @@ def test_the_plan_is_made_from_the_plans_of_like_tasks_and_logs_are_found_anew_b
     assert last.startswith("> go to desk 1 =>You go to desk 1.<=\nthink: Now I heat cup 1. =>OK.<=")
 
 
+def test_no_log_ends_where_its_window_does():
+    steps = ["> heat cup 1 =>"]
+    episode = remember(by_role("p#END#", [], steps))
+    executor = episode.threads[2].context.text
+    assert MUG.steps[-1][0] in executor
+    assert "#END#" not in executor
+
+
+def test_of_a_plan_that_is_cut_nothing_is_taken():
+    program = partial(rap, memory=MEMORY, key=KEY, kind="heat")
+    options = {"env": House(), "prompt": EMPTY, "prompts": [KEY]}
+    episode = play(program, lambda text: "a" * 30, new_tokens=20, **options)
+    asked = episode.threads[2].context.text.rpartition("Prompt:\n")[2]
+    assert asked == "A house.\nTask: heat a cup.\n\nResponse:\n#START#\n"
+
+
 def test_a_key_that_searches_shows_few_steps_of_many_logs():
     logs = [
         Log("Task: heat a cup.", "heat", "", tuple((f"> {n} {m}", "x") for m in range(30)))

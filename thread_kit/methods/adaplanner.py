@@ -19,6 +19,7 @@ An episode costs a call for the plan, one for each question, and two for each re
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -65,6 +66,9 @@ def literal_eval(text):
 """What a plan can call. `wanted`: the action, or the question, that it waits for."""
 
 STEP = re.compile(r"^# \[Step (\d{1,3})\]", re.MULTILINE)
+AROUND = re.compile(
+    r"^ *(?:```.*|import ast *|from ast import literal_eval *)(?:\n|$)", re.MULTILINE
+)
 DIFFER = "From which step on do these two plans differ? Answer with its number alone."
 UNSOLVED = "All steps are done, and the task is not solved."
 REPORTED = 3
@@ -75,14 +79,23 @@ def parse_steps(plan: str) -> dict[int, str]:
     """The steps of a plan by their numbers, in order; what stands before them is step 0.
 
     A step is what follows a line like "# [Step 2] ...", up to the next one. A number that comes
-    again goes on with its step.
+    again goes on with its step. What a model writes around its code is no code: fences, and a
+    sentence before the first step; nor is the import of what a plan has already.
     """
-    first, *parts = STEP.split(plan)
-    steps = {0: first}
+    first, *parts = STEP.split(AROUND.sub("", plan).replace("ast.literal_eval(", "literal_eval("))
+    steps = {0: "" if parts and not _is_code(first) else first}
     for number, body in zip(parts[::2], parts[1::2], strict=True):
         code = body.partition("\n")[2]
         steps[int(number)] = f"{steps.get(int(number), '')}{code}"
     return dict(sorted(steps.items()))
+
+
+def _is_code(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 @dataclass(slots=True)
@@ -141,7 +154,7 @@ def adaplanner(
     generated: Generated = yield Generate(Sequence())
     running = Running(thread, questions, iterations, Sequence((generated.span,)))
     status = ENDS.get(generated.stop, Status.ENDED)
-    if not status.is_end:
+    if not (status.is_end or status is Status.TRUNCATED):  # what there is of a plan can be run
         return Finished(running.Y, status, {}, verdict(False))
     plan, start = own_text(running.Y, thread.dialect), 1
     yield Execute((f"exec({PRELUDE!r})", "wanted = None"))
@@ -150,7 +163,9 @@ def adaplanner(
     for execution in range(1, executions + 1):
         # run P from its step `start` on
         error: str | None = UNSOLVED
-        for number, code in parse_steps(plan).items():
+        steps = parse_steps(plan)
+        start = start if start in steps else 1
+        for number, code in steps.items():
             if 0 < number < start:
                 continue
             failed = yield from run_step(running, code)
@@ -165,9 +180,11 @@ def adaplanner(
             break
         # P' = planner(T + the assertion that failed)
         context = with_error(thread.context, error or UNSOLVED, running.last)
-        running.Y, revised, _ = yield from ask(
+        running.Y, revised, child = yield from ask(
             thread, running.Y, "revise", context, program=write_reply
         )
+        if child.status is Status.TRUNCATED:
+            revised = own_text(child.sequence, thread.dialect)
         # start = LLM(the first step in which P and P' differ), or 1 from the fourth on
         start = 1
         if execution < resumed:

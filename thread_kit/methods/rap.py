@@ -65,9 +65,10 @@ def rap(
     plan = ""
     if key:
         like = memory.find(task, kind, k=3)
-        context = with_examples(thread.dialect, [(log.task, log.plan) for log, _ in like], task)
-        Y, plan, _ = yield from ask(thread, Y, "plan", context, program=write_reply)
-        plan = plan.strip().partition("\n")[0]
+        plans = [(log.task, f"{log.plan}{thread.dialect.end}") for log, _ in like]
+        context = with_examples(thread.dialect, plans, task)
+        Y, plan, child = yield from ask(thread, Y, "plan", context, program=write_reply)
+        plan = plan.strip().partition("\n")[0] if child.status.is_end else ""
     asked = "\n".join(filter(None, [world, task, f"Plan: {plan}" if plan else ""]))
 
     begun = yield from begin(thread, start)
@@ -116,13 +117,16 @@ def _task(log: Log) -> str:
 
 
 def cut(log: Log, place: int, window: int, dialect: Dialect) -> str:
-    """The steps of a log around one of them, as they stand in a sequence."""
+    """The steps of a log around one of them, as they stand in a sequence.
+
+    Without an end mark: the game ends an episode, and most windows stop before it is won.
+    """
     steps = log.steps[max(0, place - window) : place + window]
     return write_steps(dialect, steps)
 
 
 def with_examples(dialect: Dialect, examples: list[tuple[str, str]], context: str) -> str:
     """A context that reads as if these examples (context, response) stood before it."""
-    texts = [dialect.example(asked, f"{text}{dialect.end}") for asked, text in examples]
+    texts = [dialect.example(asked, text) for asked, text in examples]
     head = dialect.context("").partition("\n")[0] + "\n"
     return "".join([*texts, head, context]).removeprefix(head)
