@@ -136,6 +136,7 @@ def options(*command: str) -> set[str]:
     return set(re.findall(r"--[a-z][a-z-]*", done.stdout))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "words"), commands())
 def test_a_command_has_the_options_that_are_printed(page, words):
     used = {word.partition("=")[0] for word in words if word.startswith("--")}

@@ -299,6 +299,7 @@ def test_abstraction_takes_any_text_and_is_undone_by_instantiation(observation, 
     assert instantiate(abstract_values(observation, variables), variables) == observation
 
 
+@pytest.mark.slow
 @thorough
 @given(st.lists(st.sampled_from(["dark", "oak", "oaks", "sign", "7", "17", "a", ":"])), named_words)
 def test_abstraction_replaces_whole_words_only(words, variables):

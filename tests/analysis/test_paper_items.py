@@ -138,6 +138,7 @@ def test_a_table_of_some_groups_of_tasks_has_those_alone():
     assert len(select_rows(find_item("adapt", "table-2"), ROWS)) > 0
 
 
+@pytest.mark.slow
 def test_ours_has_the_published_columns():
     for item in load_items():
         rows = select_rows(item, ROWS)
@@ -202,6 +203,7 @@ def test_depths_stand_by_the_papers_count_and_by_the_kits():
     assert pd.isna(table["accuracy"]["TextCraft"]).all()
 
 
+@pytest.mark.slow
 def test_runs_have_a_standard_error_and_traces_a_third_count_of_depths(tmp_path):
     from helpers.suites import shown_oracle
 

@@ -32,6 +32,7 @@ def test_the_page_is_current():
     assert text == fill_page(text, ROWS), current
 
 
+@pytest.mark.slow
 def test_the_picture_says_what_the_rows_say():
     drawn = draw_results(summarize_rows(ROWS))
     stored = (PAGE.parent / "images/results.svg").read_text("utf-8")
@@ -54,6 +55,7 @@ def test_the_plan_for_a_cluster_is_current():
     assert text == fill_plan(text, ROWS), "run: python -m thread_kit.analysis.results_card"
 
 
+@pytest.mark.slow
 def test_a_plan_adds_up():
     """Each method with each model is counted once, at the price of its tokens."""
     table = make_plan(ROWS)

@@ -326,6 +326,7 @@ def test_a_renamed_task_has_no_word_of_the_lessons(tmp_path):
     assert [result.goal for result in results] == [task.goal for task in chosen]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(1, 4))
 @settings(max_examples=40, deadline=None)
 def test_a_synthetic_task_is_solved_by_the_teachers_and_by_the_planner(seed, depth):
@@ -370,6 +371,7 @@ def test_the_loss_mask_covers_what_the_thread_itself_wrote():
         assert "Prompt:" not in learnt
 
 
+@pytest.mark.slow
 def test_examples_are_drawn_until_there_are_enough_tokens_each_once():
     found = examples("thread", training_tasks(1, 50), Letters(), tokens=20_000, seed=3)
     assert found == examples("thread", training_tasks(1, 50), Letters(), tokens=20_000, seed=3)

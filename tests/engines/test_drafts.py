@@ -92,6 +92,7 @@ def test_of_equally_long_matches_the_latest_counts():
     assert index.look_up([5, 6, 7], 1) == ([2], 3)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.booleans(), st.integers(0, 3), st.lists(tokens, max_size=30)), max_size=30

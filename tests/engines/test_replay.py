@@ -53,6 +53,7 @@ def test_an_episode_replays_to_an_equal_trace(recorded):
     assert timeless(replayed) == timeless(recorded)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10_000), futures=st.booleans())
 def test_any_episode_replays_from_its_file(tmp_path_factory, seed, futures):

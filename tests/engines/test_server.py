@@ -94,6 +94,7 @@ def test_a_call_ends_with_its_stop_string_and_says_which_it_was(fake, connect):
     assert "stop" not in fake.asked[0], "the server would cut it off"
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.text("=>#ENDé→🪓\u2028\x85\n x", max_size=6), max_size=6), st.integers(1, 9))
 def test_the_news_add_up_to_the_text_however_the_bytes_arrive(texts, size):
@@ -410,6 +411,7 @@ def test_what_may_pass_is_tried_again(fake, connect, fails):
     assert len(fake.asked) == 3
 
 
+@pytest.mark.slow
 def test_a_pause_that_the_server_asks_for_is_kept(fake, connect):
     fake.replies += [refuses(429, Retry_After="1"), says("a =>")]
     begun = time.monotonic()
@@ -505,6 +507,7 @@ def test_a_page_that_is_no_api_is_an_error(fake, connect):
         connect(fake)
 
 
+@pytest.mark.slow
 def test_silence_is_an_error_that_names_the_limit(fake, connect):
     silent = threading.Event()
     fake.replies += [lambda handler: silent.wait(60)] * 2

@@ -27,6 +27,7 @@ from thread_kit.envs.intercode_sql.reward import compute_reward
 
 PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/libexec"
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not all(shutil.which(name, path=PLACES) for name in NEEDED), reason=MISSING),
     pytest.mark.skipif(not importlib.util.find_spec("pymysql"), reason=NO_CLIENT),
 ]

@@ -301,6 +301,7 @@ def test_an_unknown_split_is_refused():
         InterCodeSql("valid")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["dev", "train"])
 def test_gold_queries_of_our_own_earn_the_reward(split):
     for task in tasks(split):
@@ -335,6 +336,7 @@ def official_files(monkeypatch):
     use_own_files(monkeypatch)
 
 
+@pytest.mark.slow
 def test_the_gold_query_earns_the_reward_on_all_1034_questions_in_sqlite(official_files):
     questions = tasks("test")
     counts = Counter(task.hardness for task in questions)

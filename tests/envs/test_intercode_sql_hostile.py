@@ -92,6 +92,7 @@ def test_there_are_forty_of_them():
     assert len(HOSTILE) >= 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 def test_a_hostile_statement_does_no_harm(engine, number, tmp_path):
     before = os.listdir(tmp_path)
@@ -128,6 +129,7 @@ def test_a_query_without_end_is_stopped_after_so_many_operations(engine):
     assert engine.execute(f"{ENDLESS} SELECT i FROM n").error == TOO_MUCH
 
 
+@pytest.mark.slow
 def test_a_function_without_end_costs_its_process_which_is_replaced_with_the_database(engine):
     engine.execute("DROP TABLE IF EXISTS crossing")
     assert engine.execute(INSIDE_ONE_FUNCTION).error == TOO_LONG

@@ -99,6 +99,7 @@ def test_what_a_method_fixes_cannot_be_chosen():
     assert form.phi.disabled
 
 
+@pytest.mark.slow
 def test_the_taught_control_can_be_chosen_where_it_was_taught():
     form = explore().form
     form.method.value = "react"
@@ -126,6 +127,7 @@ def test_another_task_keeps_the_prompt_and_another_benchmark_does_not():
     assert form.prompt.value == ADAPTER
 
 
+@pytest.mark.slow
 def test_the_rules_of_a_benchmark_can_be_chosen_and_belong_to_the_task(alfworld_games):
     form = explore().form
     assert not form.rules.children
@@ -397,6 +399,7 @@ def test_a_model_and_a_trace_that_are_not_there_are_one_sentence(tmp_path):
     assert read_note(panel) == "nothing is shown yet: press Run, or Open a saved episode"
 
 
+@pytest.mark.slow
 def test_data_that_is_not_there_is_one_sentence_with_the_remedy(panel, monkeypatch, tmp_path):
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
     panel.form.benchmark.value = "alfworld"

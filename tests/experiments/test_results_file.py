@@ -103,6 +103,7 @@ def test_what_is_no_file_is_refused_and_not_read_without_end(path):
             read(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", [os.symlink, os.link])
 def test_a_link_to_the_file_of_another_suite_is_that_file(tmp_path, link):
     path, other = tmp_path / "r.jsonl", tmp_path / "other.jsonl"
@@ -114,6 +115,7 @@ def test_a_link_to_the_file_of_another_suite_is_that_file(tmp_path, link):
     assert {file.name for file in tmp_path.iterdir()} == {"r.jsonl", "other.jsonl"}
 
 
+@pytest.mark.slow
 def test_the_file_that_takes_its_place_is_locked_too(tmp_path):
     path = tmp_path / "r.jsonl"
     write(path, ROW, {**ROW, "seed": 1, "error": "broke down"})

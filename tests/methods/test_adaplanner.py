@@ -124,6 +124,7 @@ def test_a_plan_that_runs_to_its_end_without_solving_the_task_is_revised():
     assert episode.reward == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "error"),
     [

@@ -35,6 +35,7 @@ def test_an_order_that_is_longer_than_a_line_of_code_is_none():
     assert parse_plan(f"Step 1: a\nExecution order: {order}").logic == ("AND", (1,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["act", "ask"])
 def test_what_a_plan_asks_for_is_no_longer_than_what_a_text_may_grow_to(kind):
     plan = f"# [Step 1] do\nfor n in range(60):\n    {kind}('x' * 90_000)\n#END#"

@@ -148,6 +148,7 @@ def test_an_integer_too_long_to_print_is_undone(sandbox):
     assert undone(sandbox, "x = 10**5000") == "ValueError"
 
 
+@pytest.mark.slow
 def test_a_value_that_is_huge_only_in_print_is_undone(hasty):
     code = f"from functools import reduce\nx = {NESTED}"
     assert undone(hasty, code) in ("MemoryError", "TimeoutError")
@@ -296,6 +297,7 @@ def test_leaving_the_interpreter_does_not_end_anything(sandbox):
 # What crosses over to our process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ["{nested: 1}", "unknown({nested: 1})", "{}[nested]"])
 def test_a_value_whose_hash_takes_hours_never_reaches_us(hasty, attack):
     # As the value of the last expression, as an argument of an unknown function, in an error.

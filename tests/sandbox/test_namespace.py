@@ -144,6 +144,7 @@ for unit in ("-", "~", "not ", "2**", "f("):
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
 
 
+@pytest.mark.slow
 def test_another_threads_parsing_does_not_get_in_the_way():
     # In a process of its own, where threads change places while a syntax tree is built.
     code = """
@@ -382,6 +383,7 @@ def test_a_line_that_fails_half_way_keeps_the_first_half(namespace):
     assert (ran.printed, ran.changed) == ("a", {"x": 1})
 
 
+@pytest.mark.slow
 def test_the_namespace_goes_on_after_a_line_that_is_undone(namespace):
     run(namespace, "x = [1]")
     for line in ("x = sum(range(10**15))", "x = [0] * 10**9", "x.extend('y' * 10**6)"):

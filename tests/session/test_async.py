@@ -889,6 +889,7 @@ def mirrored(episode: Episode, thread: int = 0):
     return [one, *(x for child in reversed(one.spawned) for x in mirrored(episode, child))]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(programs(), st.integers(0, 10))
 def test_no_program_of_spawns_and_waits_can_lock_itself_up(sandbox, program, seed):

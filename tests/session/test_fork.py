@@ -64,6 +64,7 @@ def same(a: Episode, b: Episode, futures: bool) -> bool:
     return Status.OUT_OF_CALLS in (a.status, b.status) or tree(a) == tree(b)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10_000), st.booleans(), st.data())
 def test_an_unchanged_fork_is_the_episode_wherever_it_is_made(seed, futures, data):
@@ -87,6 +88,7 @@ def test_an_unchanged_fork_is_the_episode_wherever_it_is_made(seed, futures, dat
     }
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.booleans(), st.data())
 def test_a_fork_of_a_changed_fork_repeats_the_change(seed, futures, data):

@@ -71,6 +71,7 @@ def test_a_shared_variable_is_shown_as_the_child_left_it():
     assert episode.threads[0].variables == {"a": 2, "b": 2}
 
 
+@pytest.mark.slow
 def test_lines_that_take_long_do_not_outlast_the_time_limit():
     slow = "x = [0 for i in range(10**12) if False]\n" * 20
     episode = run(f"{slow}#END#", seconds=1.5)

@@ -25,6 +25,7 @@ def sessions(engine, count, made=None):
         yield Session(engine, TextCraft("dev", number))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 3, 50])
 def test_sessions_side_by_side_do_what_they_do_alone(at_once):
     alone = [s.run(progress=False) for s in sessions(ScriptedEngine(speak_thread), 12)]

@@ -19,6 +19,7 @@ def session(path) -> tk.Session:
     return tk.Session(ScriptedEngine(REPLIES), context="Goal: tea.", path=path)
 
 
+@pytest.mark.slow
 def test_a_second_session_on_the_path_of_a_running_one_is_refused(tmp_path):
     path = tmp_path / "mine.jsonl"
     first = session(path)
@@ -30,6 +31,7 @@ def test_a_second_session_on_the_path_of_a_running_one_is_refused(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["mine.jsonl"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", [os.symlink, os.link])
 def test_a_link_to_the_trace_of_a_running_session_is_the_same_file(tmp_path, link):
     first = session(tmp_path / "mine.jsonl")
@@ -81,6 +83,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_a_file_is_free_once_its_writer_is_killed(tmp_path):
     path = tmp_path / "mine.jsonl"
     command = [sys.executable, "-c", HOLD, str(path)]
@@ -93,6 +96,7 @@ def test_a_file_is_free_once_its_writer_is_killed(tmp_path):
     LockedFile(path).close()
 
 
+@pytest.mark.slow
 def test_a_forked_process_that_ends_gives_nothing_back(tmp_path):
     first = LockedFile(tmp_path / "mine.jsonl")
     if (child := os.fork()) == 0:

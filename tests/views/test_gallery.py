@@ -74,6 +74,7 @@ def test_a_name_that_there_is_not_is_answered_with_near_ones():
         tk.open_episode("?")
 
 
+@pytest.mark.slow
 def test_the_index_links_every_page_and_every_page_the_index(folder):
     index = (folder / "index.html").read_text("utf-8")
     assert re.findall(r'<a href="([^"]+)"', index) == [f"{entry.name}.html" for entry in ENTRIES]
@@ -105,6 +106,7 @@ def test_pages_show_what_is_to_be_seen_and_ask_nobody(browser, folder, scheme):
     page.close()
 
 
+@pytest.mark.slow
 def test_the_command_lists_the_episodes_and_says_where_the_index_is(tmp_path, capsys):
     assert main(["gallery", "--out", str(tmp_path / "pages")]) == 0
     *lines, last = capsys.readouterr().out.splitlines()

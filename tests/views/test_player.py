@@ -42,6 +42,7 @@ def fold_all(recorder: FrameRecorder) -> dict[str, Any]:
     return state
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.booleans(), st.sampled_from(["exported", "shared"]))
 def test_the_frames_fold_into_the_view_of_the_episode_at_each_event(seed, futures, scope):

@@ -49,6 +49,7 @@ def test_a_drawing_names_threads_actions_and_what_its_signs_mean(tmp_path):
     assert "cut by a limit" not in text, "no legend for what is not there"
 
 
+@pytest.mark.slow
 def test_a_drawing_takes_any_text_depth_and_number_of_threads(tmp_path):
     episode = chain(200)
     episode.add(Spawned(200, 0, 0, span(Provenance.CONTEXT, HOSTILE), ""))

@@ -257,6 +257,7 @@ HOSTILE = st.text(st.sampled_from(CHARACTERS), min_size=1, max_size=30) | st.sam
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_nothing_that_a_model_or_an_environment_says_becomes_markup(first, second, third):
@@ -368,6 +369,7 @@ def test_a_picture_shows_every_thread_and_is_the_same_each_time(kind, tmp_path):
         assert f"{view.status} · {view.totals}" in text
 
 
+@pytest.mark.slow
 def test_a_picture_takes_any_text_and_any_depth(tmp_path):
     episode = chain(200)
     context = span(Provenance.CONTEXT, "Prompt:\n$x^2$ <&> \x1b[2J \ud800 =>\n\nResponse:\n")
