@@ -229,10 +229,13 @@ def test_trajectories_of_the_shop_really_went_so(name):
 @pytest.mark.usefixtures("alfworld_process")
 @pytest.mark.parametrize("name", ["alfworld-context", "alfworld-guideline"])
 def test_trajectories_of_the_household_really_went_so(name):
-    shown = [AlfWorld("generated", game) for game in ("pick-100", "heat-108", "heat-101")]
+    games = ["pick-100", "heat-108", "heat-101", "clean-101", "cool-103", "look-107", "pick2-100"]
+    shown = [AlfWorld("generated", game) for game in games]
     rooms = {env.reset(): env for env in shown}
+    types = set()
     for example in load_prompt(f"autoguide/{name}").examples:
         env = next(env for room, env in rooms.items() if example.context.startswith(room))
+        types.add(env.type)
         for part in re.split("Successful:", example.context):
             env = env.again()
             env.reset()
@@ -242,6 +245,7 @@ def test_trajectories_of_the_household_really_went_so(name):
             if "Context:" in part and "guideline" in name:
                 assert step.reward == 1
             env.close()
+    assert types == {"pick", "look", "clean", "heat", "cool", "pick2"}
 
 
 def test_contexts_of_the_two_prompts_are_the_same_phrases():
