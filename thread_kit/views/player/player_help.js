@@ -30,7 +30,7 @@ const STATUSES = [
   ["ended", "ended by itself"],
   ["truncated", "cut: a limit was reached"],
   ["failed", "an error"],
-  ["stopped", "stopped by a person"],
+  ["stopped", "stopped by a person, or since the task is over"],
 ];
 
 const SIGNS = [
