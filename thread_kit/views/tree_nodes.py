@@ -37,7 +37,7 @@ STATUSES = {
     ENDED: "ended by itself",
     CUT: "cut by a limit",
     FAILED: "failed",
-    STOPPED: "stopped by a person",
+    STOPPED: "stopped by a person, or since the task is over",
 }
 
 Place = tuple[float, float]
