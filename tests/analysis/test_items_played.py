@@ -103,6 +103,19 @@ def test_as_many_are_played_as_the_plan_has():
             assert played == min(episodes[benchmark.name] // item.runs, listed), item.label
 
 
+def test_the_papers_play_webshops_first_hundred_goals():
+    """Sessions fixed_0 to fixed_99 of both papers' released code."""
+    item, webshop = find_item("adapt", "table-2"), find_benchmark("webshop")
+    tasks = _list_tasks(item, webshop, None, ("by_people",), "test")
+    assert [task["number"] for task in tasks] == [*range(100)]
+    shop = {"catalogue": "official (1181436 products)", "by_people": True}
+    columns = {"environment": "webshop", "split": "test", "method": "adapt", **shop}
+    rows = make_rows(100, **columns)
+    assert not [told for told in list_differences(item, rows) if "tasks of" in told]
+    others = rows.assign(number=rows["number"] * 2)
+    assert "50 of 100 tasks of WebShop" in list_differences(item, others)
+
+
 def test_a_task_is_played_in_every_setting_of_an_item():
     item = find_item("adapt", "table-8")
     tasks = _list_tasks(item, find_benchmark("webshop"), 2, (), "dev")

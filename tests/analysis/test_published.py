@@ -18,6 +18,7 @@ from thread_kit.analysis.published import (
 )
 from thread_kit.analysis.statistics import wilson
 from thread_kit.experiments.method_registry import BUILDERS, list_methods
+from thread_kit.experiments.results import Results
 from thread_kit.paths import resource
 
 ALL = load_published()
@@ -404,6 +405,15 @@ def test_episodes_with_the_nearest_action_are_rows_of_their_own():
     table = compare_with_published(pd.concat([plain, mapped]))
     assert list(table["success"][:2]) == [50, 100]
     assert list(table["source"][:2]) == ["this file", "this file, nearest actions"]
+
+
+def test_goals_that_were_played_with_other_pages_are_rows_of_their_own():
+    """ADaPT paper, Table 8: three products a page, and ten."""
+    rows = Results.load(resource("data/results/webshop-products-qwen.jsonl")).frame
+    table = compare_with_published(rows)
+    own = table[(table["kind"] == "own run") & (table["method"] == "adapt")]
+    assert list(own["n"]) == [10, 10]
+    assert [source.endswith(", 10 products a page") for source in own["source"]] == [False, True]
 
 
 @pytest.mark.parametrize(

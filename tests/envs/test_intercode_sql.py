@@ -94,7 +94,9 @@ def test_what_mysql_shows_of_tables_is_shown(zoo):
         assert zoo.execute(statement).rows == described
     assert zoo.execute("SHOW DATABASES").rows == ["('zoo',)"]
     assert zoo.execute("USE zoo") == Output(None)
-    assert zoo.execute("USE mysql").error == "Unknown database 'mysql'"
+    for statement in ("USE mysql", "SHOW TABLES FROM mysql", "DESC mysql.animal"):
+        assert zoo.execute(statement).error == "Unknown database 'mysql'"
+    assert zoo.execute("SHOW TABLES IN Zoo") == zoo.execute("SHOW TABLES")
     assert zoo.execute("DESC cage").error == "Table 'zoo.cage' doesn't exist"
 
 

@@ -259,6 +259,14 @@ def test_an_attribute_counts_where_only_a_page_says_it():
     assert reward_purchase(_goal(attributes=("vegan",)), hidden, {}, 1.0).attributes == 1
 
 
+@pytest.mark.parametrize("written", ["caf\N{LATIN SMALL LETTER E WITH ACUTE}", "vegan®", "vegan"])
+def test_letters_with_accents_and_signs_are_not_compared(written):
+    """WebShop compares by thefuzz, which leaves out U+0080 to U+00FF."""
+    product = replace(DEODORANT, attributes=(written,))
+    wanted = "caf" if written.startswith("caf") else "vegan"
+    assert reward_purchase(_goal(attributes=(wanted,)), product, {}, 1.0).attributes == 1
+
+
 def test_the_kind_of_product_scales_the_reward():
     other = replace(DEODORANT, title="Oak Table", query="tables", category=("Home", "Tables"))
     partly = replace(other, title="Bright Table")

@@ -86,6 +86,9 @@ def _compare_tasks(item: PaperItem, rows: pd.DataFrame) -> list[str]:
             differences.append(f"games made here instead of {item.find_split(benchmark)}")
             continue
         every = count_tasks(item, benchmark)
+        if benchmark.first_tasks:
+            first = part["number"] < every // max(len(item.settings), 1)
+            part = part.assign(task=part["task"].where(first))  # others do not count
         counts = part.groupby(["method", "model"])["task"].nunique().clip(upper=every)
         if counts.min() < every:
             few = " to ".join(map(str, sorted({counts.min(), counts.max()})))

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from thread_kit.analysis.cut import count_cut
-from thread_kit.analysis.records import TASK, list_records
+from thread_kit.analysis.records import DEFAULTS, TASK, list_records, read_setting
 from thread_kit.analysis.statistics import success, wilson
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.paths import resource
@@ -57,8 +57,14 @@ OTHER_METHODS = dict.fromkeys(
 """By benchmark, our methods whose names the papers have there for another: StateFlow's Try Again
 sees the reward, and its ReAct has no executor's prompt."""
 
-RULES = {"nearest": "nearest actions", "mariadb": "in MariaDB"}
-"""What a row of ours says of the other rules (`Benchmark.rules`) by which it was played."""
+RULES = {
+    "nearest": "nearest actions",
+    "mariadb": "in MariaDB",
+    "by_people": "goals of people",
+    "attributes": "pages with attributes",
+    "products": "{products:g} products a page",
+}
+"""What a row of ours says of the rules (`Benchmark.rules`) and settings of its own that it has."""
 
 RATES = ("success rate", "accuracy")
 """The metrics that are a share of tasks, so that an interval follows from value and n."""
@@ -209,10 +215,11 @@ def find_type(game: str) -> str | None:
 def _tell_apart(ours: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """The frame, and the columns by which its episodes are told apart in a table.
 
-    Rows of other rules are never added up: `nearest` is there where a part of them has it.
+    Rows of other rules are never added up: `nearest`, say, is there where a part of them has it.
     """
     rules = [rule for rule in RULES if rule in ours]
-    ours = ours.assign(**{rule: ours[rule].eq(True) for rule in rules})  # else it has it not
+    played = list_records(ours, *rules)
+    ours = ours.assign(**{rule: [read_setting(row, rule) for row in played] for rule in rules})
     return ours, [name for name in ("method", "model", "split") if name in ours] + rules
 
 
@@ -222,14 +229,19 @@ def _published_split(split: str) -> str:
     return names[0] if names else split
 
 
-def _source(row: Mapping[Any, Any], tasks: int, theirs: pd.DataFrame) -> str:
+def _source(
+    row: Mapping[Any, Any], tasks: int, theirs: pd.DataFrame, made_here: bool = False
+) -> str:
     """Where a row of ours is from, and what else than in the papers was played."""
     split = row.get("split", "")
     same = theirs[(theirs["split"] == _published_split(split)) & (theirs["group"] == "All")]
     parts = ["this file"]
-    if len(same) and tasks < same["n"].max():
+    if made_here:
+        parts.append("other questions")
+    elif len(same) and tasks < same["n"].max():
         parts.append(f"{tasks} of {same['n'].max()} tasks")
-    parts += [words for rule, words in RULES.items() if row.get(rule, False)]
+    others = [rule for rule in RULES if read_setting(row, rule) != DEFAULTS[rule]]
+    parts += [RULES[rule].format_map(row) for rule in others]
     return ", ".join(parts)
 
 
@@ -276,7 +288,6 @@ def _ours(
             kind, note = "reproduction", f"the weights of {name}"
         if "solvable" in row:
             note += f"; the oracle solves {row['solvable']} of these {tasks} tasks"
-        source = "this file, other questions" if made_here else _source(row, tasks, theirs)
         rows.append(
             {
                 "kind": kind,
@@ -288,7 +299,7 @@ def _ours(
                 "success": 100 * row["rate"],
                 "low": 100 * row["low"],
                 "high": 100 * row["high"],
-                "source": source,
+                "source": _source(row, tasks, theirs, made_here),
                 "note": note,
             }
         )

@@ -14,7 +14,10 @@ TASK = (
 """What tells of an episode's task which it is, on any benchmark."""
 
 
-DEFAULTS = {"products": 3, "nearest": False}
+DEFAULTS = {
+    **dict.fromkeys(("nearest", "mariadb", "by_people", "attributes"), False),
+    "products": 3,
+}
 """Of settings: what a row that does not name them was played with."""
 
 

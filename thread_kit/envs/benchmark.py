@@ -74,6 +74,8 @@ class Benchmark:
     adapters: by the name of a model, the adapter (in data/adapters) that has taught it this one.
     published: what the papers' tables call it; None where they have no numbers.
     published_splits: by our name of a split the papers', where it is another.
+    first_tasks: whether the papers play the first tasks of a longer list; ours are else spread over
+        a list that is longer than a paper's.
     stands_in: whether a task is made here, or of other data, like the published ones but never a
         reproduction of them; stands_in(row) has what a row of results has, its task's arguments
         among them.
@@ -103,6 +105,7 @@ class Benchmark:
     adapters: Mapping[str, str] = field(default_factory=dict)
     published: str | None = None
     published_splits: Mapping[str, str] = field(default_factory=dict)
+    first_tasks: bool = False
     stands_in: Callable[[Mapping[str, Any]], bool] = never
 
     def load_prompt(self, name: str, dialect: Dialect | None = None) -> Prompt:

@@ -222,6 +222,8 @@ def _list_tasks(
             if find_group({"environment": benchmark.name, **benchmark.arguments(task)}) in groups
         ]
     most = count_tasks(item, benchmark) // len(settings) if tasks is None else tasks
+    if tasks is None and benchmark.first_tasks:
+        listed = listed[:most]
     chosen = spread_evenly(listed, min(most, len(listed)))
     own = {rule: True for rule in rules if rule in benchmark.rules}
     return [

@@ -172,7 +172,10 @@ def _ask(
     series: list[pd.Series],
     years: list[int],
 ) -> tuple[str, str, tuple[float, ...]] | None:
-    """A question's text, answer and figures; None where the figures are too near to tell apart."""
+    """A question's text, answer and figures.
+
+    None where the figures are too near to tell apart, or what is asked is not so.
+    """
     # 1. The window.
     start = end = draw.randrange(len(years) - MIN_VALUES + 1)
     if kind.has("last"):
@@ -190,6 +193,8 @@ def _ask(
         figures = tuple(compute_measure(measure, values) for values in windows)
     reference = figures[1] if len(figures) > 1 else 0.0
     if abs(figures[0] - reference) < 0.02 * max(abs(figures[0]), abs(reference), 1e-9):
+        return None
+    if not kind.holds(figures):
         return None
     # 3. The wording.
     fields = dict(zip(("subject", "other"), names, strict=False))

@@ -157,7 +157,10 @@ def generate(stays: Stays, number: int, split: str | None = None) -> Question:
 def _ask(
     kind: Kind, draw: random.Random, stays: Stays, variable: str, patients: list[str]
 ) -> Question | None:
-    """A question of this kind; None where values are missing, or figures too near to tell apart."""
+    """A question of this kind.
+
+    None where values are missing, figures too near to tell apart, or what is asked is not so.
+    """
     # 1. The window, and the values in it.
     first = draw.randint(0, 24)
     last = draw.randint(first + 8, 44)
@@ -182,6 +185,8 @@ def _ask(
         figures += (float(means.mean()),) if kind.group else ()
         answer = kind.answer(figures, patients)
     if abs(figures[0] - figures[1]) < 0.01 * max(map(abs, figures)):
+        return None
+    if not kind.holds(figures):
         return None
     # 3. The wording.
     fields = dict(zip(("subject", "other"), patients, strict=False), group=group)

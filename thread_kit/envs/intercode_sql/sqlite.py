@@ -68,9 +68,12 @@ class SqliteEngine(SqlEngine):
 
     def execute(self, statement: str) -> Output:
         words = " ".join(statement.split())
-        if match := USE.fullmatch(words):
-            known = match["database"].lower() == self.name.lower()
-            return Output(None, None if known else f"Unknown database '{match['database']}'")
+        match = USE.fullmatch(words) or SHOW_TABLES.fullmatch(words) or DESCRIBE.fullmatch(words)
+        database = match["database"] if match else None
+        if database and database.lower() != self.name.lower():
+            return Output(None, f"Unknown database '{database}'")
+        if USE.fullmatch(words):
+            return Output(None)
         if SHOW_TABLES.fullmatch(words):
             return Output([str((table,)) for table in sorted(self.database.tables)])
         if words.upper() in ("SHOW DATABASES", "SHOW SCHEMAS"):

@@ -6,6 +6,7 @@ generators, the rules and the teacher all read these tables (THREAD paper, appen
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,10 +123,20 @@ class Kind:
         """Whether an hour is asked for."""
         return self.measure.startswith("hour")
 
+    def holds(self, figures: Sequence[float]) -> bool:
+        """Whether what the wording takes for granted is so.
+
+        Who increases faster is asked where one of the two increases, as by the released generators.
+        """
+        if self.measure != "slope" or self.answers:
+            return True
+        return max(figures) > 0 if self.sign == ">" else min(figures) < 0
+
     def answer(self, figures: Sequence[float], names: Sequence[str]) -> str:
         """The answer to one or two measured figures of the subjects of these names."""
-        if self.asks_when:
-            return str(round(figures[0], 2))
+        if self.asks_when:  # in hundredths; not up to the next hour, since whole hours are compared
+            hour = round(figures[0], 2)
+            return str(hour if int(hour) == int(figures[0]) else math.floor(figures[0] * 100) / 100)
         reference = figures[1] if len(figures) > 1 else 0.0
         is_first = figures[0] > reference if self.sign == ">" else figures[0] < reference
         return (self.answers or names)[0 if is_first else 1]

@@ -54,6 +54,7 @@ WEBSHOP = Benchmark(
     handlers=("find", "buy"),
     error_rules=ErrorRules,
     published="WebShop",
+    first_tasks=True,  # sessions fixed_0 to fixed_99, in both papers' released code
     stands_in=is_smaller,
     adapters={"smollm2-135m": "thread-webshop-135m"},
 )

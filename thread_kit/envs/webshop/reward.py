@@ -22,6 +22,9 @@ from thread_kit.envs.webshop.search import STOP_WORDS
 ALIKE = 85
 """Two texts match from above this likeness on (rapidfuzz's token_set_ratio, 0 to 100)."""
 
+_NOT_COMPARED = dict.fromkeys(range(128, 256))
+"""Letters with accents and signs such as ®, which thefuzz leaves out."""
+
 _NO_NOUNS = "from up out over per all more most very x oz inch inches pack pcs count"
 NO_NOUNS = frozenset([*STOP_WORDS, *_NO_NOUNS.split()])
 
@@ -95,6 +98,7 @@ def _is_like(wanted: str, texts: Iterable[str]) -> bool:
     from rapidfuzz import fuzz, utils
 
     def likeness(text: str) -> float:
-        return fuzz.token_set_ratio(text, wanted, processor=utils.default_process)
+        texts = (part.translate(_NOT_COMPARED) for part in (text, wanted))
+        return fuzz.token_set_ratio(*texts, processor=utils.default_process)
 
     return any(round(likeness(text)) > ALIKE for text in texts)
