@@ -103,19 +103,27 @@ class Observation(str):
 
     is_over: the environment says that the task is solved, or over without that. won: which of the
     two, where it says it (`Env.announces_success`); None before, and where it does not. reward: its
-    last.
+    last. action: what was done, which with `nearest` may be other words than what was asked for.
     """
 
     is_over: bool
     won: bool | None
     reward: float
+    action: str
 
     def __new__(
-        cls, text: str, *, is_over: bool = False, won: bool | None = None, reward: float = 0.0
+        cls,
+        text: str,
+        *,
+        is_over: bool = False,
+        won: bool | None = None,
+        reward: float = 0.0,
+        action: str = "",
     ) -> Observation:
         """A text with its marks."""
         observation = super().__new__(cls, text)
         observation.is_over, observation.won, observation.reward = is_over, won, reward
+        observation.action = action
         return observation
 
 

@@ -127,6 +127,13 @@ def test_a_plan_is_carried_out_to_its_last_step():
     assert f"#END# =>{NO_ACTION}<=\nStep 2: count.\n" in episode.threads[0].sequence.text
 
 
+def test_the_first_step_stands_on_a_line_of_its_own_behind_a_plan_that_ended():
+    plan = "Step 1: look.\nExecution order: Step 1#END#"
+    right = f"> {InterCodeSql('dev', 0).oracle()[0]} =>"
+    episode = spoken("plan-and-solve", InterCodeSql("dev", 0), plan, right)
+    assert "#END#\nStep 1: look.\n> " in episode.threads[0].sequence.text
+
+
 @pytest.mark.parametrize("benchmark", ["sql", pytest.param("bash", marks=pytest.mark.jail)])
 def test_without_a_command_the_task_is_submitted_as_it_is(benchmark):
     """InterCode grades a fresh root, and the question as its last output."""

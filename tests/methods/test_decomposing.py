@@ -51,6 +51,19 @@ def test_handlers_call_handlers_and_act():
     assert episode.reward == 1
 
 
+@pytest.mark.parametrize(
+    ("replies", "given"),
+    [
+        (["[turn] it =>", "[pull] it =>", "Pulled.#END#", "#END#", "#END#"], "Pulled."),
+        (["[turn] it =>", "> push =>", "#END#", "#END#"], "Nothing happens."),
+    ],
+)
+def test_a_handler_that_ends_behind_an_answer_returns_it(replies, given):
+    """DecomP's code: at the end mark the last answer goes to the caller."""
+    text = decomposed(replies).threads[0].sequence.text
+    assert f"[turn] it =>{given}<=" in text
+
+
 def test_the_set_of_handlers_is_fixed():
     episode = decomposed(["[push] it =>", "push it =>", "#END#"])
     assert len(episode.threads) == 1
@@ -119,10 +132,19 @@ def test_the_first_sub_task_that_remains_gets_an_agent_of_its_own():
     assert episode.reward == 1
 
 
-@pytest.mark.parametrize("mark", ["1.", "3)", "-"])
+@pytest.mark.parametrize("mark", ["1.", "3)", "-", "*", "Step 1:", "**1.**", "1:", "1.\n2."])
 def test_sub_tasks_are_lines_of_a_list(mark):
     episode = agents([f"First:\n{mark} open it =>", "#END#", YES, "#END#"])
     assert titles(episode)[1] == "Task: open it."
+
+
+def test_an_agent_does_without_a_description_that_was_cut():
+    program = partial(tdag, generator=PULL, executor=EXECUTOR)
+    replies = ["1. open it =>", "Locks " * 40, "> open =>"]
+    episode = play(program, replies, prompts=[PULL, EXECUTOR], new_tokens=60)
+    asked = [one.context.text for one in episode.threads.values()]
+    assert "A lock.\nTask: open it." in asked[2]
+    assert "did not finish" not in asked[2]
 
 
 def test_a_reply_without_a_list_is_told_so():

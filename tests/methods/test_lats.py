@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thread_kit.envs.env import Env, Step
-from thread_kit.methods.lats import Node, lats, select_leaf
+from thread_kit.methods.lats import Node, _mark, lats, select_leaf
 from thread_kit.prompts import Example, Prompt
-from thread_kit.requests import Status
+from thread_kit.requests import Finished, Status
 from thread_kit.sequence import Sequence
-from thread_kit.trace.events import GeneratedSpan, Restarted
+from thread_kit.trace.events import Acted, GeneratedSpan, Restarted
 
 VALUE = Prompt("value", (Example("value", "#END#"),))
 REFLECT = Prompt("reflect", (Example("reflect", "#END#"),))
@@ -100,6 +100,41 @@ def test_a_sample_without_an_action_is_a_dead_end():
     episode = search(speak, env=Lock(), samples=1, iterations=5)
     assert not episode.reward
     assert episode.threads[0].status.is_end
+
+
+def test_a_dead_end_is_preferred_to_nothing_that_goes_on():
+    """Two of three samples are no action, and the third has a bad mark: it is the one to go on."""
+    actor = ["No.#END#", "No.#END#", "> a =>", "> b =>", "> b =>", "> b =>"]
+    episode = search(by_role(actor, ["1#END#"], []), samples=3, iterations=1)
+    assert episode.reward == 1
+
+
+@pytest.mark.parametrize("said", ["> a #END#", "> a"])
+def test_an_action_that_no_mark_closes_is_not_done(said):
+    episode = search(by_role([said], [], ["Close it.#END#"]), samples=1, iterations=1)
+    assert not of_kind(episode, Acted)
+
+
+def test_a_trajectory_is_valued_in_the_light_of_the_lessons():
+    speak = by_role(["> wait =>", "> push =>"] * 3, ["5#END#"] * 6, ["Open it.#END#"] * 2)
+    episode = search(speak, env=Lock(), samples=2, iterations=2, max_depth=2)
+    contexts = [t.context.text for t in episode.threads.values() if t.prompt == VALUE.sha256]
+    assert ["- Open it." in context for context in contexts] == [False] * 4 + [True] * 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "mark"),
+    [("8", 0.8), ("The mark is 8/10.", 0.8), ("8 out of 10", 0.8), ("7.5", 0.75), ("10", 1.0)],
+)
+def test_a_mark_is_read_from_what_people_write(reply, mark):
+    replies = by_role(["> a =>", "> b =>"], [f"{reply}#END#"], ["Hm.#END#"])
+    episode = play(_value_of, replies, env=Doors(), prompts=[VALUE])
+    assert episode.threads[0].sequence.text.endswith(f"V = {mark}")
+
+
+def _value_of(thread):
+    Y, mark = yield from _mark(thread, Sequence(), thread.context, VALUE)
+    return Finished(Y + thread.instruction(f"V = {mark}"), Status.ENDED, {})
 
 
 def test_a_trajectory_ends_at_the_depth_limit():

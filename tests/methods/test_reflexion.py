@@ -60,6 +60,21 @@ def test_whoever_looks_back_reads_the_whole_trial():
     assert "Task: open it.\nthink: hm.\n> push =>Nothing happens.<=\nTask failed!" in seen
 
 
+def test_whoever_looks_back_reads_what_was_learnt_before():
+    """Reflexion's code: "Plans from past attempts" stand before the new one."""
+    replies = [NO, "Pushing is no use.#END#", NO, "Open it.#END#", NO]
+    first, second = contexts(played(replies, trials=3), lessons=True)
+    assert HEADING not in first
+    assert f"{HEADING}\n- Pushing is no use.\nA lock.\nTask: open it.\nTask failed!" in second
+
+
+def test_a_lesson_that_was_cut_is_none():
+    program = partial(reflexion, actor=react, reflect=REFLECT, trials=2)
+    episode = play(program, [NO, "Open " * 40, NO], prompts=[REFLECT], new_tokens=60)
+    (_, second) = contexts(episode, lessons=False)
+    assert HEADING not in second
+
+
 def test_the_memory_keeps_the_last_lessons():
     replies = [text for n in range(5) for text in (NO, f"lesson {n}#END#")]
     episode = played([*replies, NO], trials=6, memory=2)

@@ -65,7 +65,7 @@ def alfchat(thread: NewThread, *, hint: str = "", rounds: int = 50) -> Steps:
             action = xi_after_mark(Y, {}, dialect) if dialect.is_action(line) else line
             observation: Observation = yield Act(action, nearest=True)
             Y += thread.observed(observation.strip())
-            actions.append(action)
+            actions.append(observation.action)
             # if E is over then return Y
             if observation.is_over:
                 won = bool(observation.won)

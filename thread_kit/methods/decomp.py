@@ -37,16 +37,16 @@ def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int
     handlers: the fixed set, by name. iterations: calls of the model at most, in each of them.
     """
     dialect = thread.dialect
-    Y, code = Sequence(), Code()
+    Y, code, last_answer = Sequence(), Code(), ""
     for _ in range(iterations):
         # Y = Y + LLM(q_handler + c + Y)
         generated: Generated = yield Generate(Y)
         Y += generated.span
         yield from code.run(Y, generated.stop, dialect)
         if generated.stop in ENDS:
-            # return the last line of Y
+            # return the last line of Y; of a handler that ends behind an answer, that answer
             answer = own_text(Sequence((generated.span,)), dialect).rpartition("\n")[2]
-            return Finished(Y, ENDS[generated.stop], {}, code.printed or answer)
+            return Finished(Y, ENDS[generated.stop], {}, code.printed or answer or last_answer)
         # A line that begins in what a handler returned is nobody's request.
         line = dialect.bare(Y.last_line) if Y.last_line_is_own else ""
         if call := CALL.fullmatch(line.strip()):
@@ -57,10 +57,11 @@ def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int
                 continue
             # Y = Y + DECOMP(h, T)
             context = subtask(thread.context, f"{name} {task}")
-            Y, _, _ = yield from listen(thread, Y, context, prompt=handlers[name])
+            Y, last_answer, _ = yield from listen(thread, Y, context, prompt=handlers[name])
         elif dialect.is_action(line):
             # Y = Y + E(action)
-            Y += thread.observed((yield Act(xi_after_mark(Y, {}, dialect))).strip())
+            last_answer = (yield Act(xi_after_mark(Y, {}, dialect))).strip()
+            Y += thread.observed(last_answer)
         else:
             Y += thread.instruction(dialect.closed(NO_ACTION))
     return Finished(Y, Status.OUT_OF_CALLS, {})

@@ -29,6 +29,7 @@ from thread_kit.methods.common import Answer, as_instruction, ask, verdict, writ
 from thread_kit.methods.reflexion import with_lessons
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
+    ENDS,
     Act,
     Finished,
     Generate,
@@ -42,7 +43,9 @@ from thread_kit.requests import (
 )
 from thread_kit.sequence import Sequence, Span
 
-_MARK = re.compile(r"\d+")
+_MARK = re.compile(r"(?<![\d./])(?<!/ )(?<!out of )\d+(?:\.\d+)?")
+"""A number, but not the 10 of "8/10"."""
+
 WORST, BEST = 1, 10
 """The marks that a trajectory can get."""
 
@@ -134,8 +137,8 @@ def lats(
         context = with_lessons(thread.context, lessons, memory)
         while not leaf.is_over and leaf.depth < max_depth:
             Y = yield from _expand(thread, Y, leaf, context, samples, temperature)
-            Y = yield from _evaluate(thread, Y, leaf, value, weight)
-            leaf = max(leaf.children, key=lambda child: (child.reward, child.value))
+            Y = yield from _evaluate(thread, Y, leaf, context, value, weight)
+            leaf = max(leaf.children, key=_rank)
         leaf.is_over = True
         # backpropagation
         leaf.back_up(leaf.reward)
@@ -144,10 +147,10 @@ def lats(
             break
         # reflection
         text = f"{thread.context}\n{leaf.sequence.text}".rstrip()
-        Y, lesson, _ = yield from ask(
+        Y, lesson, looked_back = yield from ask(
             thread, Y, "lesson", text, program=write_reply, prompt=reflect
         )
-        lessons.append(lesson)
+        lessons += [lesson] if looked_back.status.is_end else []
     else:
         status = Status.OUT_OF_CALLS
     yield Restore(best.actions)
@@ -176,8 +179,10 @@ def take_step(thread: NewThread, *, begun: Sequence, temperature: float) -> Step
     Y = as_instruction(begun)
     generated: Generated = yield Generate(Y, temperature)
     Y += generated.span
-    if not (Y.last_line_is_own and dialect.is_action(Y.last_line)):
-        return Finished(Y, Status.ENDED, {"action": None, "reward": 0.0, "over": True}, "no action")
+    status = ENDS.get(generated.stop, Status.ENDED)
+    cut = generated.stop in ENDS  # an action is closed by the mark that listens
+    if cut or not (Y.last_line_is_own and dialect.is_action(Y.last_line)):
+        return Finished(Y, status, {"action": None, "reward": 0.0, "over": True}, "no action")
     action = xi_after_mark(Y, {}, dialect)
     observation: Observation = yield Act(action)
     Y += thread.observed(observation.strip())
@@ -188,7 +193,10 @@ def take_step(thread: NewThread, *, begun: Sequence, temperature: float) -> Step
 def _expand(
     thread: NewThread, Y: Sequence, node: Node, context: str, samples: int, temperature: float
 ) -> Generator[Request, Any, Sequence]:
-    """Sample actions from a node; its children, whose value is SC so far, each action once."""
+    """Sample actions from a node; its children, whose value is SC so far, each action once.
+
+    A sample without an action is a child only where no sample has one.
+    """
     shares: dict[str | None, Node] = {}
     for number in range(1, samples + 1):
         yield Restore(node.actions)
@@ -203,8 +211,15 @@ def _expand(
             child.is_over, child.reward = facts.get("over", True), facts.get("reward", 0.0)
             shares[action] = child
         shares[action].value += 1 / samples
+    if len(shares) > 1:
+        shares.pop(None, None)
     node.children = list(shares.values())
     return Y
+
+
+def _rank(child: Node) -> tuple[float, bool, float]:
+    """Of children the highest goes on; one that is over and has earned nothing is a dead end."""
+    return child.reward, not child.is_over, child.value
 
 
 def _place(node: Node) -> Iterator[str]:
@@ -217,12 +232,15 @@ def _place(node: Node) -> Iterator[str]:
 
 
 def _evaluate(
-    thread: NewThread, Y: Sequence, node: Node, value: Prompt, weight: float
+    thread: NewThread, Y: Sequence, node: Node, context: str, value: Prompt, weight: float
 ) -> Generator[Request, Any, Sequence]:
-    """V of a node's children: their share of the samples, and the mark that the model gives."""
+    """V of a node's children: their share of the samples, and the mark that the model gives.
+
+    context: with the lessons, which the model reads here as well (section 4.1).
+    """
     for child in node.children:
         if not child.is_over:
-            text = f"{thread.context}\n{child.sequence.text}".rstrip()
+            text = f"{context}\n{child.sequence.text}".rstrip()
             Y, mark = yield from _mark(thread, Y, text, value)
             child.value = weight * mark + (1 - weight) * child.value
     return Y
@@ -234,6 +252,6 @@ def _mark(
     """LM: a mark from 1 to 10, as 0.1 to 1.0; 0.0 where the model gives none."""
     answered: Answer = ask(thread, Y, "value", text, program=write_reply, prompt=value)
     Y, reply, _ = yield from answered
-    marks = [int(mark) for mark in _MARK.findall(reply[-100:])]
+    marks = [float(mark) for mark in _MARK.findall(reply[-100:])]
     known = bool(marks) and WORST <= marks[-1] <= BEST
     return Y, marks[-1] / BEST if known else 0.0

@@ -12,7 +12,7 @@ episode's is that of the last one, as the paper has it for all but "Try Again" (
 
 from __future__ import annotations
 
-from thread_kit.methods.common import own_text
+from thread_kit.methods.common import own_text, with_break
 from thread_kit.methods.plans import parse_plan
 from thread_kit.methods.rounds import play_round
 from thread_kit.requests import ENDS, Finished, Generate, Generated, NewThread, Status, Steps
@@ -38,7 +38,7 @@ def plan_and_solve(thread: NewThread, *, steps: int = 10) -> Steps:
         # Y = Y + step
         text = f"Step {number + 1}: {step}"
         waits = Y.text.endswith(dialect.listen)  # behind the plan
-        Y += thread.instruction(dialect.closed(text) if waits else f"{text}\n")
+        Y += thread.instruction(dialect.closed(text) if waits else with_break(Y, f"{text}\n"))
         # Y = Y + E(LLM(q + c + Y)); an end is no step's, the plan says how many there are
         Y, cut, _ = yield from play_round(thread, Y)
         if cut:

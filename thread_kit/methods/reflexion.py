@@ -4,7 +4,7 @@
     for trial = 1 ... n do
       Y = actor(T + memory), from the start of the environment
       if the evaluator finds T solved then return True
-      memory = memory + [reflect(T, Y)]
+      memory = memory + [reflect(T + memory, Y)]
     return whether the actor says that T is completed
 
 The actor is any program: ReAct, as in the ADaPT paper (section 4.2, d_max trials), StateFlow, as in
@@ -30,8 +30,8 @@ def reflexion(
     """Give the task to an actor again and again, with the lessons of its failures.
 
     actor: its prompt is the thread's own. reflect: the prompt of the model that looks back: it
-    reads a trial and writes what to do differently. trials: at most. memory: so many lessons, the
-    last ones, are kept (Reflexion's limit of 3).
+    reads the lessons until then and a trial, and writes what to do differently. trials: at most.
+    memory: so many lessons, the last ones, are kept (Reflexion's limit of 3).
     """
     Y = Sequence()
     lessons: list[str] = []
@@ -48,12 +48,13 @@ def reflexion(
             return Finished(Y, Status.ENDED, {}, answer if thread.dialect.code else verdict(True))
         if context is False:  # it was handed in for good
             break
-        # memory = memory + [reflect(T, Y)]
-        trial_text = f"{thread.context}\n{child.sequence.text}".rstrip()
-        Y, lesson, _ = yield from ask(
+        # memory = memory + [reflect(T + memory, Y)]
+        read = with_lessons(thread.context, lessons, memory)
+        trial_text = f"{read}\n{child.sequence.text}".rstrip()
+        Y, lesson, looked_back = yield from ask(
             thread, Y, "lesson", trial_text, program=write_reply, prompt=reflect
         )
-        lessons.append(lesson)
+        lessons += [lesson] if looked_back.status.is_end else []  # one that was cut is none
     # return whether the actor says that T is completed
     words = verdict(completed(answer))
     return Finished(Y, Status.ENDED, {}, answer if thread.dialect.code else words)

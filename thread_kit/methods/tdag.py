@@ -25,7 +25,10 @@ from thread_kit.prompts import Prompt
 from thread_kit.requests import ENDS, Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
-REMAINING = re.compile(r"^[^\S\n]*(?:\d+[.)]|-)\s*(\S.*)", re.MULTILINE)
+REMAINING = re.compile(
+    r"^[^\S\n]*(?:\**(?:step )?\d+[.):]\**|[-*](?!\*))[^\S\n]*(\S.*)", re.MULTILINE | re.IGNORECASE
+)
+"""A sub-task in a list: "1. ...", "2) ...", "Step 3: ...", "**4.** ...", "- ..."."""
 
 NO_SUBTASK = "There is no sub-task here; list what remains, as '1. ...'."
 
@@ -62,11 +65,11 @@ def tdag(
         context = subtask(thread.context, task)
         # agent = generate_agent(t_i)
         Y += thread.instruction(thread.dialect.closed(task))
-        Y, about, _ = yield from ask(
+        Y, about, generated_by = yield from ask(
             thread, Y, "agent", context, program=write_reply, prompt=generator
         )
         # r_i = agent(t_i)
-        asked = f"{about}\n{context}"
+        asked = f"{about}\n{context}" if generated_by.status.is_end else context
         Y, text, child = yield from ask(thread, Y, "result", asked, program=agent, prompt=executor)
         if "won" in child.variables:  # the environment is over
             return Finished(Y, Status.ENDED, {}, text)

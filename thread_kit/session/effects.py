@@ -104,7 +104,10 @@ class Effects:
         reward = self._episode.reward or 0.0
         announced = self._done and self._env is not None and self._env.announces_success
         won = reward == 1 if announced else None
-        thread.reply = Observation(thread.reply, is_over=self._done, won=won, reward=reward)
+        done = self._actions[-1] if self._actions else action
+        thread.reply = Observation(
+            thread.reply, is_over=self._done, won=won, reward=reward, action=done
+        )
 
     def hand_in(self, thread: LiveThread, finished: Finished) -> Iterator[Event]:
         """Hand in the answer of the main thread, where the environment waits for one."""

@@ -12,10 +12,15 @@ from collections.abc import Sequence
 
 
 def find_nearest(action: str, admissible: Sequence[str]) -> str:
-    """The admissible action with the highest BLEU; the first of equals; `action` itself of none."""
-    if action in admissible or not admissible:
+    """The admissible action with the highest BLEU, the first of equals.
+
+    `action` itself where none has a word in common with it: the game says that nothing happens.
+    """
+    if action in admissible:
         return action
-    return max(admissible, key=lambda other: bleu(action.split(), other.split()))
+    likeness = {other: bleu(action.split(), other.split()) for other in admissible}
+    best = max(likeness, key=likeness.__getitem__, default=action)
+    return best if likeness.get(best) else action
 
 
 def bleu(candidate: Sequence[str], reference: Sequence[str], longest: int = 4) -> float:
