@@ -150,7 +150,8 @@ def lats(
         Y, lesson, looked_back = yield from ask(
             thread, Y, "lesson", text, program=write_reply, prompt=reflect
         )
-        lessons += [lesson] if looked_back.status.is_end else []
+        if looked_back.status.is_end:  # one that was cut is none
+            lessons.append(lesson)
     else:
         status = Status.OUT_OF_CALLS
     yield Restore(best.actions)

@@ -43,18 +43,18 @@ def reflexion(
         if trial == trials:
             break
         # if the evaluator finds T solved then return True
-        context = yield Restart(answer)
-        if context is None:
+        restarted = yield Restart(answer)
+        if restarted is None:
             return Finished(Y, Status.ENDED, {}, answer if thread.dialect.code else verdict(True))
-        if context is False:  # it was handed in for good
+        if restarted is False:  # it was handed in for good
             break
         # memory = memory + [reflect(T + memory, Y)]
-        read = with_lessons(thread.context, lessons, memory)
-        trial_text = f"{read}\n{child.sequence.text}".rstrip()
+        trial_text = f"{context}\n{child.sequence.text}".rstrip()
         Y, lesson, looked_back = yield from ask(
             thread, Y, "lesson", trial_text, program=write_reply, prompt=reflect
         )
-        lessons += [lesson] if looked_back.status.is_end else []  # one that was cut is none
+        if looked_back.status.is_end:  # one that was cut is none
+            lessons.append(lesson)
     # return whether the actor says that T is completed
     words = verdict(completed(answer))
     return Finished(Y, Status.ENDED, {}, answer if thread.dialect.code else words)

@@ -68,18 +68,21 @@ class SqliteEngine(SqlEngine):
 
     def execute(self, statement: str) -> Output:
         words = " ".join(statement.split())
-        match = USE.fullmatch(words) or SHOW_TABLES.fullmatch(words) or DESCRIBE.fullmatch(words)
+        use, tables, described = (
+            pattern.fullmatch(words) for pattern in (USE, SHOW_TABLES, DESCRIBE)
+        )
+        match = use or tables or described
         database = match["database"] if match else None
         if database and database.lower() != self.name.lower():
             return Output(None, f"Unknown database '{database}'")
-        if USE.fullmatch(words):
+        if use:
             return Output(None)
-        if SHOW_TABLES.fullmatch(words):
+        if tables:
             return Output([str((table,)) for table in sorted(self.database.tables)])
         if words.upper() in ("SHOW DATABASES", "SHOW SCHEMAS"):
             return Output([str((self.name,))])
-        if match := DESCRIBE.fullmatch(words):
-            return self._describe(match["table"])
+        if described:
+            return self._describe(described["table"])
         return self._run(statement)
 
     def _describe(self, table: str) -> Output:
