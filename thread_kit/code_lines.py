@@ -78,6 +78,15 @@ def parsed(line: str, *, block: bool = False) -> ast.Module | None:
     return tree if all_known and any(map(_acts, tree.body)) else None
 
 
+def is_python(text: str) -> bool:
+    """Whether a text is Python, be it one that does nothing, such as a comment or a name."""
+    try:
+        statements(textwrap.dedent(text).strip())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
 def blocks(lines: Iterable[str]) -> list[str]:
     """The lines, with those that make one statement of several lines put together.
 
@@ -225,20 +234,25 @@ def quiet() -> Iterator[None]:
 
 
 def statements(source: str) -> ast.Module:
-    """The syntax tree of lines of code; raises what `ast.parse` raises."""
-    tree: ast.Module = _parse(source, "exec")
+    """The syntax tree of lines of code, to be read alone; raises what `ast.parse` raises."""
+    tree: ast.Module = _parsed_before(source, "exec")
     return tree
 
 
 def expression(source: str) -> ast.Expression:
-    """The syntax tree of one expression; raises what `ast.parse` raises."""
-    tree: ast.Expression = _parse(source, "eval")
+    """The syntax tree of one expression, to be read alone; raises what `ast.parse` raises."""
+    tree: ast.Expression = _parsed_before(source, "eval")
     return tree
 
 
 def literal(text: str) -> Any:
     """The value of a literal; raises what `ast.literal_eval` raises."""
     return ast.literal_eval(expression(text.lstrip(" \t")))
+
+
+def _parsed_before(source: str, mode: Literal["exec", "eval"]) -> Any:
+    """A line is parsed some five times on its way, the text of a variable after each call."""
+    return (_parse_once if len(source) <= LINE_CHARACTERS else _parse)(source, mode)
 
 
 def _parse(source: str, mode: Literal["exec", "eval"]) -> Any:
@@ -250,3 +264,6 @@ def _parse(source: str, mode: Literal["exec", "eval"]) -> Any:
             with suppress(SystemError):
                 return ast.parse(source, mode=mode)
         return ast.parse(source, mode=mode)
+
+
+_parse_once = functools.lru_cache(maxsize=64)(_parse)

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 from thread_kit.analysis.adapt_studies import claims_figure
-from thread_kit.analysis.cut import BUDGETS, count_cut, find_budget, is_cut
+from thread_kit.analysis.cut import count_cut, is_cut
 from thread_kit.analysis.figures import calls_figure, success_by_cost_figure, success_figure
 from thread_kit.analysis.published import by_type, compare_with_published
+from thread_kit.analysis.spent_budget import BUDGETS, find_budget
 from thread_kit.analysis.statistics import (
     calls,
     compare,

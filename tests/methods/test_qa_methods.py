@@ -95,6 +95,24 @@ def test_a_program_is_run_when_it_is_whole_and_sees_nothing_of_what_it_does(ques
     assert handed.action == "Final Answer: 6"
 
 
+@pytest.mark.parametrize(
+    ("program", "executed", "reward"),
+    [
+        ("# No print.\nx = [\n  1,\n]\nx\nprint('Final Answer: Arizona')", 2, 1),
+        ("print('Final Answer: Arizona')\nx = 1 / 0", 2, None),
+        ("x = 1 / 0\nprint('Final Answer: Arizona')", 1, None),
+        ("print('Final Answer: Arizona')\nThen look.", 0, None),
+    ],
+)
+def test_a_program_ends_at_its_first_error_and_does_not_start_if_it_is_no_python(
+    question, program, executed, reward
+):
+    engine = ScriptedEngine([f"{program}\n#END#"])
+    episode = Session(engine, question.again(), dialect=QA, program=nlep).run(progress=False)
+    assert len(episode.threads[0].executed) == executed
+    assert episode.reward == reward
+
+
 def test_nlep_react_sees_what_a_line_prints_and_its_code_is_run_once(question):
     replies = ["x = 6\nx += 1\n# > print('a\\nb', x) =>", "\nx += 1\nFinal Answer: Arizona\n#END#"]
     episode = Session(ScriptedEngine(replies), question.again(), dialect=QA, program=react).run(

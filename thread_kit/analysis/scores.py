@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import permutation_test
 
 from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.records import read_rewards
@@ -64,6 +63,8 @@ def compare_scores(frame: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
 
 
 def _compare(model: str, both: pd.DataFrame, seed: int) -> dict[str, Any]:
+    from scipy.stats import permutation_test  # here: it takes a second
+
     first, second = both.to_numpy(float).T
     gap = paired_bootstrap(first, second, seed=seed)
     p = 1.0  # of two that are the same everywhere

@@ -5,6 +5,9 @@ method, model, task, seed, solved. Covered: the share of tasks solved with its i
 compared on the same tasks, repeats, and success and calls as functions of cost. Beside each rate
 and mean stands how many episodes a budget cut (`analysis/cut.py`), where the frame has their
 status. Rewards between 0 and 1 are in `analysis/scores.py`. Not covered: tests across models.
+
+scipy.stats, which statsmodels needs, too, takes a second to import; a process that plays episodes
+and shows none of this does without.
 """
 
 from __future__ import annotations
@@ -17,9 +20,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import binomtest, bootstrap, sem
-from statsmodels.stats.contingency_tables import mcnemar as _mcnemar
-from statsmodels.stats.multitest import multipletests
 
 from thread_kit.analysis.cut import count_cut, is_cut
 
@@ -45,6 +45,8 @@ def wilson(solved: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, 
     """
     if n < 1 or not 0 <= solved <= n:
         raise ValueError(f"{solved} of {n} is no proportion; give 0 to n solved, and an n above 0")
+    from scipy.stats import binomtest
+
     interval = binomtest(int(solved), int(n)).proportion_ci(confidence, method="wilson")
     return float(interval.low), float(interval.high)
 
@@ -66,6 +68,8 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     It asks whether the tasks that only one of the two solved are shared out evenly. Raises
     ValueError if the lengths differ or there is nothing to compare.
     """
+    from statsmodels.stats.contingency_tables import mcnemar as _mcnemar
+
     a, b = _pair(first, second)
     if not set(np.unique([a, b])) <= {0.0, 1.0}:
         raise ValueError("McNemar's test takes solved or not, and here are values between")
@@ -98,6 +102,8 @@ def paired_bootstrap(
     Tasks are drawn with replacement, each with both its values. Raises ValueError if the lengths
     differ or there are fewer than two tasks.
     """
+    from scipy.stats import bootstrap
+
     a, b = _pair(first, second)
     if len(a) < 2:
         raise ValueError("a bootstrap needs at least two tasks; here is one")
@@ -128,6 +134,8 @@ def holm(p: Sequence[float]) -> list[float]:
 
     A value that is no number (a test that was not made) stays, and does not count as a test.
     """
+    from statsmodels.stats.multitest import multipletests
+
     values = np.array(p, float)
     made = np.isfinite(values)
     if made.any():
@@ -258,7 +266,7 @@ def repeats(frame: pd.DataFrame) -> pd.DataFrame:
                 "tasks": group["task"].nunique(),
                 **count_cut(group),
                 "mean": float(rates.mean()),
-                "stderr": float(sem(rates)) if len(rates) > 1 else np.nan,
+                "stderr": float(rates.sem()) if len(rates) > 1 else np.nan,
                 "average_depth": float(group["depth"].mean()),
                 "maximum_depth": int(group["depth"].max()),
                 "average_levels": 1 + float(group["depth"].mean()),

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from thread_kit.analysis.cut import BUDGETS
+from thread_kit.analysis.spent_budget import BUDGETS
 from thread_kit.analysis.statistics import wilson
 from thread_kit.distill.deviations import cause_of, first_deviation
 from thread_kit.distill.examples import Method, Teacher, teacher_of

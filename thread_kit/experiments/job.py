@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from thread_kit import exchange
-from thread_kit.analysis.cut import find_budget
+from thread_kit.analysis.spent_budget import find_budget
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.replay import ReplayError
 from thread_kit.envs.env import Env

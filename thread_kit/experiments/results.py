@@ -1,4 +1,7 @@
-"""The episodes of a suite, as rows, as a pandas frame, as a Hugging Face dataset."""
+"""The episodes of a suite, as rows, as a pandas frame, as a Hugging Face dataset.
+
+What makes frames is imported where one is made: a process that plays episodes does without.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-import pandas as pd
-
-from thread_kit.analysis.cut import find_budget
-from thread_kit.analysis.statistics import success
+from thread_kit.analysis.spent_budget import find_budget
 from thread_kit.experiments.results_file import canonical, read_results
 
 if TYPE_CHECKING:
+    import pandas as pd
     from datasets import Dataset
 
 
@@ -38,6 +39,8 @@ class Results:
 
         limits, budget and engine are JSON text.
         """
+        import pandas as pd
+
         texts = ("task", "limits", "budget", "engine")
         return pd.DataFrame(
             [
@@ -68,6 +71,8 @@ class Results:
         return f"Results({len(self.rows)} episodes, {solved} solved{more})"
 
     def _repr_html_(self) -> str:
+        from thread_kit.analysis.statistics import success
+
         if not self.rows:
             return "no episode yet"
         try:

@@ -3,15 +3,34 @@
     Y = LLM(q + c)
     return what Y prints
 
-The model sees nothing of what its program does, and the program runs when it is complete. With
-looking it is `react` (NLEP+ReAct, THREAD paper, section 4.4).
+The model sees nothing of what its program does, and the program runs when it is complete: not at
+all if some of it is no Python, and up to the first error, which is returned then. With looking it
+is `react` (NLEP+ReAct, THREAD paper, section 4.4).
 """
 
 from __future__ import annotations
 
-from thread_kit.methods.common import Code
-from thread_kit.requests import ENDS, Finished, Generate, Generated, NewThread, Status, Steps
+from collections.abc import Generator
+from typing import Any
+
+from thread_kit.code_lines import is_python
+from thread_kit.requests import (
+    ENDS,
+    Execute,
+    Executed,
+    Finished,
+    Generate,
+    Generated,
+    NewThread,
+    Request,
+    Status,
+    Steps,
+)
 from thread_kit.sequence import Sequence
+from thread_kit.thread import own_code
+
+QUOTED_CHARACTERS = 80
+"""Of a line that is no Python, in the error that names it, at most."""
 
 
 def nlep(thread: NewThread, *, calls: int = 20) -> Steps:
@@ -19,13 +38,27 @@ def nlep(thread: NewThread, *, calls: int = 20) -> Steps:
 
     calls: of the model, at most: a mark of listening in a comment stops one, and means nothing.
     """
-    Y, code = Sequence(), Code()
+    Y = Sequence()
     for _ in range(calls):
         # Y = LLM(q + c)
         generated: Generated = yield Generate(Y)
         Y += generated.span
         if generated.stop in ENDS:
             # return what Y prints
-            yield from code.run(Y, generated.stop, thread.dialect)
-            return Finished(Y, ENDS[generated.stop], {}, code.printed)
+            printed = yield from run_program(own_code(Y, generated.stop, thread.dialect))
+            return Finished(Y, ENDS[generated.stop], {}, printed)
     return Finished(Y, Status.OUT_OF_CALLS, {})
+
+
+def run_program(lines: list[str]) -> Generator[Request, Any, str | None]:
+    """Run statements as one program; what it printed last, or the error that ended it."""
+    wrong = next((line for line in lines if not is_python(line)), None)
+    if wrong is not None:
+        return f"SyntaxError: no Python: {wrong.strip()[:QUOTED_CHARACTERS]!r}"
+    printed = None
+    for line in lines:
+        executed: Executed = yield Execute((line,))
+        if executed.error is not None:
+            return executed.error
+        printed = executed.printed if executed.printed is not None else printed
+    return printed

@@ -36,8 +36,10 @@ When a worker dies of memory it says so in one line on the standard error of thi
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import signal
+import sys
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -76,6 +78,10 @@ _OF_TERMINALS = [
     if hasattr(signal, name)
 ]
 _INTERRUPTED = re.compile(r"signal: \d+ \(SIG(?:INT|QUIT|TERM|HUP)\)")  # as monty writes it
+
+# Monty looks for it twice a line, a tenth of the line's time; "there is none" is answered at once.
+if importlib.util.find_spec("opentelemetry") is None:
+    sys.modules.setdefault("opentelemetry", None)  # type: ignore[arg-type]
 
 _POLICY: OSPolicy = {"sleep": "zero", "random_start": {"seed": 0}}
 

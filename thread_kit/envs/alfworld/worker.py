@@ -52,23 +52,31 @@ class Game:
 
     def plan(self) -> list[str]:
         """Commands that win from here, by the engine's planner; [] if it finds none."""
+        from fast_downward.interface import pddl2sas
+
         engine = self._env.unwrapped
-        return engine._pddl_state.replan(engine._entity_infos)
+        state = engine._pddl_state
+        _, planned = pddl2sas(state._logic.domain, state.pddl_problem, optimize=True)
+        state.downward_lib.load_sas_replan(planned.encode("utf-8"))
+        return state.replan(engine._entity_infos)
 
 
 @functools.cache
 def keep_what_is_parsed() -> None:
     """Let the engine parse each text once, which it does anew at every start and step.
 
-    A game's problem is translated twice to load it; its grammar and the conditions of its
-    sentences, which all games share, are more than half of what a step takes. Of what is
-    left, half was copies.
+    A game's problem is translated twice to load it, once of these for the planner, which hardly any
+    game asks (`Game.plan`); its grammar and the conditions of its sentences, which all games share,
+    are more than half of what a step takes. Of what is left, half was copies.
     """
     import fast_downward
     from textworld.envs.pddl import logic, textgen
     from textworld.logic import Rule
 
-    fast_downward.pddl2sas = functools.lru_cache(maxsize=16)(fast_downward.pddl2sas)
+    translate = functools.lru_cache(maxsize=32)(fast_downward.pddl2sas)  # 5 MB each
+    fast_downward.pddl2sas = lambda domain, problem, optimize=False, **how: (
+        (None, "") if optimize else translate(domain, problem, **how)
+    )
     logic._parse_and_convert = functools.lru_cache(maxsize=4)(logic._parse_and_convert)
     Rule.parse_conjunctive_query = functools.lru_cache(maxsize=1024)(Rule.parse_conjunctive_query)
     parse_symbols = functools.lru_cache(maxsize=1024)(textgen._parse_and_convert)
