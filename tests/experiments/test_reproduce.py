@@ -195,8 +195,9 @@ def test_an_executor_that_there_is_not_is_named(tmp_path, capsys):
 
 @pytest.mark.model
 @needs_server
-def test_a_model_on_llama_server_is_asked_there(tmp_path, capsys):
-    """Plan & Solve has a short prompt and ten rounds, so that a small model is done soon."""
+def test_a_model_on_llama_server_is_asked_there(tmp_path, capsys, monkeypatch):
+    """Plan & Solve has a short prompt and here two rounds, so that a small model is done soon."""
+    monkeypatch.setattr("thread_kit.experiments.method_builders.own_limit", lambda *whose: 2)
     command = ["reproduce", "stateflow", "table-1", "--only", "plan-and-solve", "--tasks", "1"]
     with start_server(tmp_path, context=10_240, model=quick_weights()) as url:
         command += ["--model", "smollm2-135m", "--server", url, "--results", str(tmp_path)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from thread_kit.dialect import Stop
@@ -101,3 +103,10 @@ def least_lead(episode: Episode) -> float:
     """
     calls = [event for event in episode.events if isinstance(event, GeneratedSpan)]
     return min(one.top[0][1] / max(one.top[1][1], 1e-9) for call in calls for one in call.logprobs)
+
+
+def count_seconds(monkeypatch) -> None:
+    """A session's clock goes on by a second each time that it asks, a few times a token."""
+    ticks = count(1.0)
+    clock = SimpleNamespace(perf_counter=lambda: next(ticks))
+    monkeypatch.setattr("thread_kit.session.session.time", clock)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from helpers.checker import check
-from helpers.episodes import ended_within, is_on_disk, of_kind, outputs
+from helpers.episodes import count_seconds, ended_within, is_on_disk, of_kind, outputs
 from helpers.frames import fold, strip_details, view_as_json
 from helpers.threads import child, finish, generated, nothing
 from helpers.threads import start as start_thread
@@ -560,8 +560,10 @@ def test_a_budget_of_tokens_that_is_just_enough_is_enough(run):
     assert run(*replies, tokens=sum(map(len, replies)) - 1).status is Status.OUT_OF_TOKENS
 
 
-def test_spent_time_ends_all_that_run(run):
-    episode = run("a ~>", "b ~>", *["x" * 200_000] * 3, seconds=0.1, new_tokens=1_000_000)
+def test_spent_time_ends_all_that_run(start, monkeypatch):
+    count_seconds(monkeypatch)
+    session = start("a ~>", "b ~>", *["x" * 1000] * 3, seconds=1000, new_tokens=1_000_000)
+    episode = session.run(progress=False)
     all_end_as(episode, Status.OUT_OF_TIME, 3)
     cut = [event for event in of_kind(episode, GeneratedSpan) if event.stop is Stop.CANCELLED]
     assert sorted(event.thread for event in cut) == [0, 1, 2], "what they wrote is kept"

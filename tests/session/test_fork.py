@@ -280,7 +280,7 @@ def test_a_torn_trace_goes_on_where_it_was_torn(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("futures", [False, True])
 @given(seed=st.integers(0, 30), data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_what_went_on_with_a_new_engine_can_go_on_with_another_one(seed, futures, data):
     """A new engine evaluates the few-shot prompt again, in the midst of the episode."""
     whole = episode = play(seed, futures).run(progress=False)
