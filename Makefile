@@ -158,9 +158,12 @@ $(VENV)/.ready: pyproject.toml constraints.txt $(VENV)/.llama-cpp
 
 # What only some want, and what takes long: torch, to train an adapter, ALFWorld's engine, whose
 # planner is compiled, and what builds the reference. Those who do none of it do without.
+# The planner asks for debugging symbols and for -O3: twice the time to compile, and plans as fast.
 $(VENV)/.extras: $(VENV)/.ready
 	@echo "Installing the extras: torch to train an adapter, ALFWorld's engine (compiled, a minute or two)"
-	$(PIP) install -c constraints.txt -e ".[test,distill,alfworld,mariadb,statistics,docs]"
+	@printf '#!/bin/sh\nexec %s "$$@" -g0 -O1\n' "$${CXX:-c++}" > $(VENV)/bin/quick-c++
+	@chmod +x $(VENV)/bin/quick-c++
+	CXX="$(abspath $(VENV))/bin/quick-c++" $(PIP) install -c constraints.txt -e ".[test,distill,alfworld,mariadb,statistics,docs]"
 	@touch $@
 
 FORCE:
