@@ -28,6 +28,29 @@ def test_a_saved_episode_opens_without_llama_cpp_or_a_browser_library(tmp_path):
     assert done.stdout.strip() == "set()"
 
 
+PLAYED = """
+import sys, thread_kit as tk
+from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.suite import Suite
+
+Suite(
+    sys.argv[1],
+    methods=[SessionMethod("thread")],
+    models={"silent": lambda: tk.ScriptedEngine(["#END#"])},
+    environment=tk.TextCraft,
+    tasks=[{"split": "dev", "number": 40}],
+).run(progress=False)
+print(sorted({"pandas", "scipy", "statsmodels"} & set(sys.modules)))
+"""
+
+
+def test_episodes_are_played_without_what_makes_tables(tmp_path):
+    command = [sys.executable, "-c", PLAYED, str(tmp_path / "r.jsonl")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert (tmp_path / "r.jsonl").stat().st_size
+
+
 FIRST_LOOK = """
 import sys, thread_kit as tk
 print(len([name for name in sys.modules if name.startswith("thread_kit")]))
