@@ -24,5 +24,5 @@ def resource(path: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """Where what can be made again is kept: THREAD_KIT_CACHE, else (or empty) ~/.cache/thread-kit."""
+    """Where what can be made again is kept: THREAD_KIT_CACHE, or ~/.cache/thread-kit."""
     return Path(os.environ.get("THREAD_KIT_CACHE") or "~/.cache/thread-kit").expanduser()
