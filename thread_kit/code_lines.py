@@ -67,11 +67,9 @@ def parsed(line: str, *, block: bool = False) -> ast.Module | None:
     block: it may be what `blocks` made: several lines, and any statement.
     """
     source = textwrap.dedent(line).strip() if block else line.strip()
-    if len(source) > LINE_CHARACTERS or "\r" in source or ("\n" in source and not block):
+    if "\r" in source or ("\n" in source and not block):
         return None
-    try:
-        tree = statements(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if (tree := _read(source)) is None:
         return None
     kinds = SIMPLE | COMPOUND if block else SIMPLE
     all_known = all(isinstance(statement, kinds) for statement in tree.body)
@@ -79,12 +77,20 @@ def parsed(line: str, *, block: bool = False) -> ast.Module | None:
 
 
 def is_python(text: str) -> bool:
-    """Whether a text is Python, be it one that does nothing, such as a comment or a name."""
+    """Whether a text is Python, be it one that does nothing, such as a comment or a name.
+
+    What is longer than may be parsed is none.
+    """
+    return _read(textwrap.dedent(text).strip()) is not None
+
+
+def _read(source: str) -> ast.Module | None:
+    if len(source) > LINE_CHARACTERS:
+        return None
     try:
-        statements(textwrap.dedent(text).strip())
+        return statements(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+        return None
 
 
 def blocks(lines: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thread_kit.code_lines import LINE_CHARACTERS, executable
+from thread_kit.code_lines import LINE_CHARACTERS, executable, is_python
 from thread_kit.exchange import mentioned, references
 from thread_kit.sandbox.monty import MontySandbox
 from thread_kit.sandbox.namespace import LineResult, LiteralNamespace, PythonNamespace
@@ -114,6 +114,8 @@ def test_spaces_around_a_line_do_not_count(namespace):
 def test_lines_beyond_the_limit_are_prose():
     assert executable("x = '" + "y" * (LINE_CHARACTERS - 6) + "'")
     assert not executable("x = '" + "y" * LINE_CHARACTERS + "'")
+    assert is_python("'" + "y" * (LINE_CHARACTERS - 2) + "'")
+    assert not is_python("'" + "y" * LINE_CHARACTERS + "'")
 
 
 def test_a_line_with_a_questionable_escape_does_not_warn(namespace):

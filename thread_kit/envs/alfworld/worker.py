@@ -52,13 +52,19 @@ class Game:
 
     def plan(self) -> list[str]:
         """Commands that win from here, by the engine's planner; [] if it finds none."""
-        from fast_downward.interface import pddl2sas
-
         engine = self._env.unwrapped
         state = engine._pddl_state
-        _, planned = pddl2sas(state._logic.domain, state.pddl_problem, optimize=True)
-        state.downward_lib.load_sas_replan(planned.encode("utf-8"))
+        problem = translate_for_planner(state._logic.domain, state.pddl_problem)
+        state.downward_lib.load_sas_replan(problem.encode("utf-8"))
         return state.replan(engine._entity_infos)
+
+
+@functools.lru_cache(maxsize=32)
+def translate_for_planner(domain: str, problem: str) -> str:
+    """A game's problem as the engine's planner reads it."""
+    from fast_downward.interface import pddl2sas
+
+    return pddl2sas(domain, problem, optimize=True)[1]
 
 
 @functools.cache
@@ -66,8 +72,8 @@ def keep_what_is_parsed() -> None:
     """Let the engine parse each text once, which it does anew at every start and step.
 
     A game's problem is translated twice to load it, once of these for the planner, which hardly any
-    game asks (`Game.plan`); its grammar and the conditions of its sentences, which all games share,
-    are more than half of what a step takes. Of what is left, half was copies.
+    game asks (`translate_for_planner`); its grammar and the conditions of its sentences, which all
+    games share, are more than half of what a step takes. Of what is left, half was copies.
     """
     import fast_downward
     from textworld.envs.pddl import logic, textgen
