@@ -481,8 +481,10 @@ def test_every_example_of_decomp_and_tdag_is_of_one_of_these_games():
         own = [method.prompt, *method.fixed["prompts"]]
         own = [prompt for prompt in own if not prompt.name.startswith("adapt/")]
         for prompt in own:
-            found = {rooms[example.context.partition("\n")[0]] for example in prompt.examples}
-            assert found <= played, prompt
+            lines = [example.context.splitlines() for example in prompt.examples]
+            found = [[rooms[line] for line in one if line in rooms] for one in lines]
+            assert {len(one) for one in found} == {1}
+            assert {game for one in found for game in one} <= played, prompt
 
 
 DEEDS = ("take", "put", "heat", "use")

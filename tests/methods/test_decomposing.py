@@ -120,8 +120,8 @@ def test_the_first_sub_task_that_remains_gets_an_agent_of_its_own():
     )
     asked = [one.context.text for one in episode.threads.values()]
     assert titles(episode)[1:] == ["Task: oil the lock."] * 2 + ["Task: open it."] * 2
-    assert "You know about oil.\nA lock.\nTask: oil the lock." in asked[2]
-    assert "You open locks.\nA lock.\nTask: open it." in asked[4]
+    assert "You know about oil.\nWhole task: open it.\nA lock.\nTask: oil the lock." in asked[2]
+    assert asked[4].rpartition("\n\nResponse")[0].endswith("\nA lock.\nTask: open it.")
     roles = [one.prompt for one in episode.threads.values()][1:]
     assert roles == [PULL.sha256, EXECUTOR.sha256] * 2
     text = episode.threads[0].sequence.text
@@ -130,6 +130,22 @@ def test_the_first_sub_task_that_remains_gets_an_agent_of_its_own():
     )
     assert text.endswith("result =>Task completed!<=\n")  # the lock is open: nothing remains
     assert episode.reward == 1
+
+
+def test_an_agent_and_its_generator_read_the_whole_task_and_what_was_done_before():
+    two = "It squeaks.\nNow it is quiet.\n" + YES
+    episode = agents(
+        ["1. oil the lock =>", "Oil.#END#", two, "1. turn the key =>", "#END#", NO]
+        + ["1. open it =>", "Locks.#END#", "> open =>"]
+    )
+    asked = [one.context.text for one in episode.threads.values()]
+    first = "Done: oil the lock: It squeaks. Now it is quiet. Task completed!\n"
+    for before, threads in enumerate(([1, 2], [3, 4], [5, 6])):
+        done = [first, "Done: turn the key: Task failed!\n"][:before]
+        for thread in threads:
+            whole = "Whole task: open it.\n" + "".join(done) + "A lock.\nTask: "
+            assert whole in asked[thread]
+    assert "Locks.\nWhole task: open it.\n" in asked[6]
 
 
 @pytest.mark.parametrize("mark", ["1.", "3)", "-", "*", "Step 1:", "**1.**", "1:", "1.\n2."])

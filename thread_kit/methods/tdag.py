@@ -9,7 +9,8 @@
 The main thread is the decomposer. It writes the sub-tasks that remain, one a line; the first is
 done, its result comes back, and it writes what remains now, in the light of that; so decomposing
 and updating are one. The agent's generator writes what an agent has to know for its sub-task, and
-the agent, a ReAct executor, reads that before the sub-task itself.
+the agent, a ReAct executor, reads that before the sub-task itself. Both read the whole task and
+what was done before with its results.
 
 Not covered: the skill library, which carries what agents have learnt from one task to the next.
 """
@@ -49,6 +50,7 @@ def tdag(
     """
     agent = partial(react, iterations=iterations, start=start)
     Y = Sequence()
+    done: list[str] = []
     # for i = 1 ... n do
     for _ in range(subtasks):
         # t_1 ... t_n = decompose(T); t_i = update(t_i, r_1 ... r_(i-1))
@@ -62,7 +64,7 @@ def tdag(
             Y += thread.instruction(thread.dialect.closed(NO_SUBTASK))
             continue
         task = remaining[0].rstrip()
-        context = subtask(thread.context, task)
+        context = _subtask(thread.context, done, task)
         # agent = generate_agent(t_i)
         Y += thread.instruction(thread.dialect.closed(task))
         Y, about, generated_by = yield from ask(
@@ -73,4 +75,13 @@ def tdag(
         Y, text, child = yield from ask(thread, Y, "result", asked, program=agent, prompt=executor)
         if "won" in child.variables:  # the environment is over
             return Finished(Y, Status.ENDED, {}, text)
+        done.append(f"{task}: {' '.join(text.split())}")
     return Finished(Y, Status.OUT_OF_CALLS, {})
+
+
+def _subtask(context: str, done: list[str], task: str) -> str:
+    """What generator and agent read: T, the sub-tasks that are done with their results, and t_i."""
+    question = context.rpartition("\n")[2]
+    head, colon, whole = question.partition(": ")
+    before = [f"Done: {one}" for one in done]
+    return "\n".join([f"Whole task: {whole if colon else head}", *before, subtask(context, task)])
