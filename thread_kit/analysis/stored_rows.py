@@ -52,7 +52,8 @@ def load_stored_rows(folders: Iterable[str | Path] = ()) -> pd.DataFrame:
     by = ["environment", "split", "method", "model"]
     several = frame.groupby(by)["path"].transform("nunique") > 1
     frame.loc[several, "model"] += " (" + frame.loc[several, "file"] + ")"
-    return frame
+    # Rows are taken out a few at a time, and one by one: pandas' own texts are slow at both.
+    return frame.astype(dict.fromkeys(frame.select_dtypes("str"), object))
 
 
 def load_kit_rows(environment: str) -> list[dict[str, Any]]:

@@ -21,6 +21,8 @@ class Progress:
 
     def show(self, event: Event) -> None:
         """Take in the next event."""
+        if self._bar.disable:
+            return
         match event:
             case Prefilling(None, done, total):
                 self._bar.set_description_str(f"few-shot prompt, {done} of {total} tokens")
