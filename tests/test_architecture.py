@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,10 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-IMPORTS = {name: imported(path) for name, path in MODULES.items()}
+@cache
+def imports() -> dict[str, set[str]]:
+    """By module what it imports; not at the top, where each process would parse them all."""
+    return {name: imported(path) for name, path in MODULES.items()}
 
 
 EPISODE = "thread_kit.trace.episode"
@@ -74,7 +78,7 @@ def reached(start: str, *, shows: bool = True) -> set[str]:
     waiting = [start]
     while waiting:
         name = waiting.pop()
-        new = IMPORTS.get(name, set()) - found
+        new = imports().get(name, set()) - found
         if name == EPISODE and not shows:
             new = {one for one in new if not one.startswith("thread_kit.views.")}
         found |= new

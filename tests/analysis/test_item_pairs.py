@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from helpers.stored import stored_rows
 
 from thread_kit.analysis.item_page import make_page
 from thread_kit.analysis.item_pairs import OWN, compare_with_own, find_own
 from thread_kit.analysis.paper_items import PAPER_NAMES, find_item
-from thread_kit.analysis.stored_rows import TAUGHT, load_stored_rows
+from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.experiments.method_registry import list_methods
 
 ITEM = find_item("thread-v2", "table-3")
@@ -78,7 +79,7 @@ def test_every_paper_has_a_method_of_its_own():
 
 
 def test_the_page_shows_it_and_says_what_it_is():
-    page = make_page(find_item("thread-v2", "table-1"), load_stored_rows())
+    page = make_page(find_item("thread-v2", "table-1"), stored_rows())
     assert {"thread"} == set(page.pairs["own"])
     for text in ("Task by task", "McNemar's exact test"):
         assert text in page.markdown

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from helpers.stored import stored_rows
 
 from thread_kit.analysis.item_differences import list_differences
 from thread_kit.analysis.item_page import make_page
@@ -16,7 +17,6 @@ from thread_kit.analysis.item_tables import make_our_table, select_rows
 from thread_kit.analysis.paper_items import find_item, load_items
 from thread_kit.analysis.plan import list_parts
 from thread_kit.analysis.results_card import summarize_rows
-from thread_kit.analysis.stored_rows import load_stored_rows
 from thread_kit.analysis.studies import make_outcome
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.registry import find_benchmark
@@ -66,7 +66,7 @@ def test_rows_of_two_models_are_of_the_item_that_asks_for_two():
 
 def test_rows_that_were_sampled_are_of_runs_that_repeat():
     """THREAD paper, Table 7; its other tables are greedy."""
-    rows = load_stored_rows()
+    rows = stored_rows()
     sampled = rows[rows["temperature"] > 0]
     assert set(sampled["model"]) == {"qwen2.5-coder-1.5b, temperature 0.7"}
     for item, share in (("table-5", 0), ("figure-6", 0), ("table-7", len(sampled))):
@@ -242,23 +242,23 @@ def test_what_no_benchmark_or_method_of_the_kit_can_play_cannot_be_here():
         )
         assert state.state == State.CANNOT
         assert re.search("no (Atari|'alphago') here", str(state))
-    assert find_state(item, load_stored_rows()[:0]).state == State.NOT_YET
+    assert find_state(item, stored_rows()[:0]).state == State.NOT_YET
 
 
 def test_closed_models_are_called_a_reason_why_not():
-    state = find_state(find_item("adapt", "table-2"), load_stored_rows())
+    state = find_state(find_item("adapt", "table-2"), stored_rows())
     assert any(
         reason.startswith("cannot be reproduced here: its models") for reason in state.reasons
     )
 
 
 def test_no_row_of_the_kit_is_read_twice():
-    rows = load_stored_rows()
+    rows = stored_rows()
     assert not rows.duplicated(["path", "task", "method", "model", "seed"]).any()
 
 
 def test_figures_of_failures_say_of_how_many_and_what_was_cut():
-    page = make_page(find_item("thread-v2", "figure-4"), load_stored_rows())
+    page = make_page(find_item("thread-v2", "figure-4"), stored_rows())
     table = page.ours.set_index("method")
     row = table.loc["react, qwen2.5-coder-1.5b, textcraft"]
     assert (row["n"], row["cut"]) == (40, 22)  # as data/results/README.md has it
@@ -266,7 +266,7 @@ def test_figures_of_failures_say_of_how_many_and_what_was_cut():
 
 
 def test_a_figure_of_rates_counts_what_was_cut_as_a_table_does():
-    page = make_page(find_item("thread-v1", "figure-4"), load_stored_rows())
+    page = make_page(find_item("thread-v1", "figure-4"), stored_rows())
     row = page.ours.set_index(["environment", "method", "model"]).loc[
         ("ALFWorld", "thread", "qwen2.5-coder-1.5b")
     ]
@@ -275,7 +275,7 @@ def test_a_figure_of_rates_counts_what_was_cut_as_a_table_does():
 
 def test_questions_of_two_kinds_are_added_up_only_where_all_methods_have_both():
     item = find_item("thread-v2", "figure-6")
-    rows = select_rows(item, load_stored_rows())
+    rows = select_rows(item, stored_rows())
     rows = rows[(rows["method"] != "thread") | (rows["environment"] != "icu")]
     apart = make_outcome(item, rows[rows["method"].isin(["thread", "nlep"])])
     assert set(apart.table["n"]) == {40}
@@ -290,5 +290,5 @@ def test_our_cost_is_that_of_as_many_tasks_as_the_paper_has():
     rows = make_rows(2, **here).assign(prompt_tokens=[3_000, 1_000], generated=[100, 300])
     (row,) = make_our_table(item, rows).to_dict("records")
     assert row["cost"] == pytest.approx(200 * (2_000 * 1 + 200 * 2) / 1e6)
-    page = make_page(item, load_stored_rows())
+    page = make_page(item, stored_rows())
     assert any("all of the paper's tasks" in note for note in page.notes)

@@ -7,6 +7,7 @@ import re
 
 import pandas as pd
 import pytest
+from helpers.stored import stored_rows
 
 from thread_kit.analysis.item_checks import check_items
 from thread_kit.analysis.item_list import describe_items, list_items
@@ -29,8 +30,6 @@ from thread_kit.analysis.stored_rows import (
 )
 from thread_kit.experiments.budgets import budget_of
 from thread_kit.paths import resource
-
-ROWS = load_stored_rows()
 
 COUNTS = {  # tables, figures and algorithms, as the papers number them
     "thread-v2": (12, 8, 2),
@@ -62,7 +61,7 @@ def test_a_wrong_list_is_found(monkeypatch):
         item_checks, "_check", lambda item, frame: check(item, frame) if item is gone else []
     )
     monkeypatch.setattr(item_checks, "load_items", lambda: [gone, *rest, items[5]])
-    problems = "\n".join(check_items(ROWS))
+    problems = "\n".join(check_items(stored_rows()))
     assert "has no heading 'No such heading'" in problems
     assert "ADaPT, Table 1 has published numbers and is not listed" in problems
     assert f"{items[5].paper} {items[5].item} is listed 2 times" in problems
@@ -70,11 +69,11 @@ def test_a_wrong_list_is_found(monkeypatch):
 
 def test_states_follow_the_rows():
     item = find_item("thread-v2", "table-3")
-    state = find_state(item, ROWS)
+    state = find_state(item, stored_rows())
     assert state.state == State.STAND_IN
-    assert state.rows == len(select_rows(item, ROWS)) == 600
+    assert state.rows == len(select_rows(item, stored_rows())) == 600
     assert any("another model" in reason for reason in state.reasons)
-    nothing = find_state(item, ROWS[ROWS["environment"] != "textcraft"])
+    nothing = find_state(item, stored_rows().query("environment != 'textcraft'"))
     assert (nothing.state, nothing.rows) == (State.NOT_YET, 0)
 
 
@@ -114,7 +113,7 @@ def test_a_reproduction_has_the_papers_methods_tasks_and_weights():
 
 def test_what_is_missing_is_told_of_each_benchmark():
     item = find_item("thread-v1", "figure-4")
-    rows = select_rows(item, ROWS)
+    rows = select_rows(item, stored_rows())
     rows = rows[(rows["method"] == "thread") | (rows["environment"] == "textcraft")]
     state = str(find_state(item, rows))
     assert "without 'thread, no variables' on ALFWorld" in state
@@ -122,26 +121,27 @@ def test_what_is_missing_is_told_of_each_benchmark():
 
 
 def test_a_page_says_of_how_many_episodes_a_groups_number_is():
-    notes = make_page(find_item("adapt", "table-3"), ROWS).notes
+    notes = make_page(find_item("adapt", "table-3"), stored_rows()).notes
     (line,) = (note for note in notes if note.startswith("Episodes behind a number"))
     assert re.fullmatch(r".*: depth 2 \d+( to \d+)?, depth 3 \d+( to \d+)?\.", line)
     assert not any(
-        "by group" in note for note in make_page(find_item("thread-v2", "table-3"), ROWS).notes
+        "by group" in note
+        for note in make_page(find_item("thread-v2", "table-3"), stored_rows()).notes
     )
 
 
 def test_a_table_of_some_groups_of_tasks_has_those_alone():
     item = find_item("adapt", "table-3")
-    rows = select_rows(item, ROWS)
+    rows = select_rows(item, stored_rows())
     groups = {find_group(row) for row in list_records(rows, *TASK)}
     assert groups == {"depth 2", "depth 3"}, "footnote 6: none of depth 4"
-    assert len(select_rows(find_item("adapt", "table-2"), ROWS)) > 0
+    assert len(select_rows(find_item("adapt", "table-2"), stored_rows())) > 0
 
 
 @pytest.mark.slow
 def test_ours_has_the_published_columns():
     for item in load_items():
-        rows = select_rows(item, ROWS)
+        rows = select_rows(item, stored_rows())
         if item.study == "table" and len(rows):
             theirs, ours = make_published_table(item), make_our_table(item, rows)
             shared = [name for name in theirs.columns if name not in ("row", "model")]
@@ -151,7 +151,7 @@ def test_ours_has_the_published_columns():
 
 def test_our_numbers_are_those_of_the_rows():
     item = find_item("thread-v2", "table-1")
-    table = make_our_table(item, select_rows(item, ROWS)).set_index(["method", "model"])
+    table = make_our_table(item, select_rows(item, stored_rows())).set_index(["method", "model"])
     row = table.loc[("thread", "qwen2.5-coder-1.5b")]
     assert (row["solved"], row["n"], row["cut"]) == (8, 24, 14)
     assert row["All"] == pytest.approx(100 * 8 / 24)
@@ -169,7 +169,7 @@ def test_the_published_table_is_as_it_is_printed():
 
 def test_a_page_can_be_made_again_and_says_where_its_rows_are_from():
     item = find_item("thread-v2", "table-3")
-    page = make_page(item, ROWS)
+    page = make_page(item, stored_rows())
     assert page.markdown == make_page(item, load_stored_rows()).markdown
     assert "| TextCraft | thread | qwen2.5-coder-1.5b | 50.0 | 40 | 20 | 16 |" in page.markdown
     assert "THREAD | Llama-3-8b | 92.0" in page.markdown
@@ -186,7 +186,7 @@ def test_a_page_can_be_made_again_and_says_where_its_rows_are_from():
     ],
 )
 def test_a_page_says_where_a_paper_contradicts_itself(paper, item, here, elsewhere):
-    page = make_page(find_item(paper, item), ROWS)
+    page = make_page(find_item(paper, item), stored_rows())
     remark = f"the paper contradicts itself**, {elsewhere}: {here} ("
     assert remark in page.markdown
     assert elsewhere in page.html
@@ -194,7 +194,7 @@ def test_a_page_says_where_a_paper_contradicts_itself(paper, item, here, elsewhe
 
 
 def test_depths_stand_by_the_papers_count_and_by_the_kits():
-    table = make_page(find_item("thread-v2", "table-7"), ROWS).ours.set_index(
+    table = make_page(find_item("thread-v2", "table-7"), stored_rows()).ours.set_index(
         ["benchmark", "model"]
     )
     row = table.loc[("TextCraft", "qwen2.5-coder-1.5b")]
@@ -218,7 +218,7 @@ def test_runs_have_a_standard_error_and_traces_a_third_count_of_depths(tmp_path)
 
 
 def test_a_saved_page_opens_without_a_network(tmp_path):
-    page = make_page(find_item("thread-v2", "figure-6"), ROWS)
+    page = make_page(find_item("thread-v2", "figure-6"), stored_rows())
     text = page.save(tmp_path / "page.html").read_text("utf-8")
     assert set(re.findall(r'src="([^"]+)"', text)) == {"plotly.min.js", "page.svg"}
     assert (tmp_path / "plotly.min.js").stat().st_size > 1_000_000
@@ -236,8 +236,8 @@ def test_a_saved_page_opens_without_a_network(tmp_path):
 
 @pytest.mark.slow
 def test_the_list_says_how_many_items_have_which_state():
-    text = describe_items(ROWS)
-    table = list_items(ROWS)
+    text = describe_items(stored_rows())
+    table = list_items(stored_rows())
     hours = table.set_index(["paper", "item"])["hours"]
     assert hours["thread-v2", "table-1"] > hours["thread-v2", "table-8"] > 0
     assert "134 episodes" in text
@@ -245,7 +245,7 @@ def test_the_list_says_how_many_items_have_which_state():
     for state, number in table["state"].value_counts().items():
         assert re.search(rf"  {state} +{number}  {re.escape(MEANINGS[State(state)])}", text)
     with pytest.raises(ValueError, match="there is no paper 'x' here; known: thread-v2"):
-        list_items(ROWS, "x")
+        list_items(stored_rows(), "x")
 
 
 def test_a_heading_is_a_heading_and_no_other_line():

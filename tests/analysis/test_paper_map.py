@@ -6,19 +6,23 @@ import re
 
 import pandas as pd
 import pytest
+from helpers.stored import stored_rows
 
 from thread_kit.analysis.ending_states import published_ending_states
 from thread_kit.analysis.paper_items import load_items
-from thread_kit.analysis.paper_map import MARKS, draw_map
-from thread_kit.analysis.stored_rows import load_stored_rows
+from thread_kit.analysis.paper_map import MARKS, PaperMap, draw_map
 from thread_kit.analysis.study_figures import rates_figure, states_figure, trials_figure
 from thread_kit.analysis.trials import success_by_trial
 from thread_kit.paths import resource
 
 
+@pytest.fixture(scope="module")
+def drawn() -> PaperMap:
+    return draw_map(stored_rows())
+
+
 @pytest.mark.slow
-def test_the_map_has_every_item_with_its_state_and_a_way_to_it():
-    drawn = draw_map(load_stored_rows())
+def test_the_map_has_every_item_with_its_state_and_a_way_to_it(drawn):
     html = drawn._repr_html_()
     assert html.count("<details>") == len(load_items())
     marks = re.findall(r"<summary>(.) ", html)
@@ -31,8 +35,8 @@ def test_the_map_has_every_item_with_its_state_and_a_way_to_it():
 
 
 @pytest.mark.slow
-def test_links_of_shown_items_lead_to_files():
-    items = draw_map(load_stored_rows()).items
+def test_links_of_shown_items_lead_to_files(drawn):
+    items = drawn.items
     for where in items.loc[items["state"] == "shown", "where"]:
         assert (resource("data").parent / where.partition("#")[0]).exists()
 

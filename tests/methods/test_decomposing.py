@@ -135,8 +135,11 @@ def test_the_first_sub_task_that_remains_gets_an_agent_of_its_own():
 def test_an_agent_and_its_generator_read_the_whole_task_and_what_was_done_before():
     two = "It squeaks.\nNow it is quiet.\n" + YES
     episode = agents(
-        ["1. oil the lock =>", "Oil.#END#", two, "1. turn the key =>", "#END#", NO]
-        + ["1. open it =>", "Locks.#END#", "> open =>"]
+        [
+            *("1. oil the lock =>", "Oil.#END#", two),
+            *("1. turn the key =>", "#END#", NO),
+            *("1. open it =>", "Locks.#END#", "> open =>"),
+        ]
     )
     asked = [one.context.text for one in episode.threads.values()]
     first = "Done: oil the lock: It squeaks. Now it is quiet. Task completed!\n"
