@@ -189,3 +189,11 @@ def test_a_model_computes_with_its_share_while_another_process_computes(start):
         other.wait()
         assert threads() == 4
     assert not files()
+
+
+def test_what_is_closed_touches_no_module_when_python_ends(monkeypatch):
+    share = CoreShare(1)
+    share.take()
+    share.close()
+    monkeypatch.setattr(core_share, "contextlib", None)
+    share.close()

@@ -75,9 +75,9 @@ class CoreShare:
     def close(self) -> None:
         """Give the place back. Closing twice is fine."""
         path, file, self._path, self._file = self._path, self._file, None, None
-        with contextlib.suppress(OSError):
-            if path:
-                _driven.pop(path, None)
+        if path:  # else nothing is touched: when Python ends, modules are gone already
+            _driven.pop(path, None)
+            with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
         if file is not None:
             os.close(file)
