@@ -5,7 +5,7 @@
 
 r_type is 1 for the right kind of product, else 0.5, 0.1 or 0.0 by how much of the wanted title's
 nouns the bought title has. WebShop finds nouns by a tagger of 60 MB; here every word is one that is
-no stop word, number or unit (docs/fidelity.md says how seldom that changes r_type).
+no stop word, number or unit (docs/fidelity/webshop.md: how seldom that changes r_type).
 """
 
 from __future__ import annotations
