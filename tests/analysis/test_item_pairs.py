@@ -51,6 +51,7 @@ def test_each_is_set_against_its_like_and_a_variant_against_the_method_itself():
     played = {"adapt", "adapt-atomic", "stateflow+reflexion", "thread"}
     assert find_own("adapt", "react-atomic", played) == "adapt-atomic"
     assert find_own("adapt", "react-hybrid", played) == "adapt"
+    assert find_own("adapt", "try-again-by-type", {"adapt-by-type"}) == "adapt-by-type"
     assert find_own("adapt", "adapt-atomic", played) is None, "how it is executed, no rival"
     assert find_own("stateflow", "react+reflexion", played) == "stateflow+reflexion"
     assert find_own("thread", "thread, no variables", played) == "thread"

@@ -351,6 +351,19 @@ def test_a_suite_has_another_model_for_the_planner(tmp_path, capsys, monkeypatch
     assert "executor, planner planner" in capsys.readouterr().out
 
 
+def test_an_episode_has_another_model_for_the_planner(capsys, monkeypatch):
+    said = {"executor": ["Task failed!\n#END#"], "planner": ["Step 1: fetch 9 emerald\n#END#"]}
+    load = {
+        name: ScriptedEngine([*replies, *["Task failed!\n#END#"] * 9], name=name)
+        for name, replies in said.items()
+    }
+    monkeypatch.setattr("thread_kit.cli.arguments.load_model", lambda name, **_: load[name])
+    asked = ["run", "--split", "dev", "--method", "adapt-d2", "--model", "executor"]
+    assert main([*asked, "--planner-model", "planner"]) == 0
+    assert "fetch 9 emerald" in capsys.readouterr().out
+    assert len(load["planner"].seen) == 1
+
+
 def test_a_page_is_written_beside_its_trace_or_where_one_says(trace, capsys, tmp_path):
     assert main(["page", str(trace)]) == 0
     page = trace.with_suffix(".html")

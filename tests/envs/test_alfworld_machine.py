@@ -15,7 +15,7 @@ from thread_kit.envs.alfworld.env import AlfWorld
 from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.alfworld.machine import MACHINES, TOOLS
 from thread_kit.envs.env import Env, Step
-from thread_kit.experiments.method_registry import load_method
+from thread_kit.experiments.method_registry import find_method, load_method, method_slug
 from thread_kit.methods.stateflow import find_last_state
 from thread_kit.prompts import Prompt, load_instructions, load_prompt
 from thread_kit.requests import Status
@@ -353,6 +353,10 @@ def test_states_are_left_out_by_name(name):
     method = load_method(name, "alfworld-heat")
     assert method.name == name
     assert "Plan" not in method.fixed["program"].keywords["machine"].states
+    slug = method_slug(name)
+    assert find_method(slug) == name == load_method(slug, "alfworld-heat").name
+    with pytest.raises(ValueError, match="there is no method 'stateflow-no_plan-no_such'"):
+        find_method("stateflow-no_plan-no_such")
 
 
 def test_without_pick_error_a_wrong_pick_stays_in_pick():

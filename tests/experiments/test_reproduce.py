@@ -68,6 +68,22 @@ def test_another_item_finds_what_was_played_for_the_first(tmp_path):
     assert page.figure is not None
 
 
+def test_what_another_item_keeps_in_a_file_of_its_own_is_not_played_again(tmp_path):
+    """As THREAD's on ALFWorld, where another method of the item has another paper's budget."""
+    chosen = {"only": ["textcraft", "thread"], "tasks": 1, "folder": tmp_path, "progress": False}
+    tk.reproduce("thread-v2", "table-3", {"o": oracle()}, **chosen)
+    (tmp_path / "textcraft.jsonl").rename(tmp_path / "textcraft-other.jsonl")
+
+    def ask(text: str) -> str:
+        raise AssertionError("a model was asked")
+
+    tk.reproduce("thread-v2", "table-3", {"o": type(oracle())(ask)}, **chosen)
+    rows = [Results.load(tmp_path / f"textcraft{more}.jsonl").rows for more in ("", "-other")]
+    assert rows[0] == rows[1]
+    stored = load_stored_rows([tmp_path])
+    assert len(stored[stored["model"] == "o"]) == 1
+
+
 def test_failures_and_misread_feedback_are_of_the_traces_that_were_kept(tmp_path):
     tk.reproduce("adapt", "table-3", {"o": oracle()}, tasks=1, folder=tmp_path, progress=False)
     failures = tk.reproduce("thread-v2", "figure-4", folder=tmp_path)
@@ -94,7 +110,7 @@ def test_what_the_kit_has_of_the_same_episodes_is_taken_over_and_not_played(tmp_
     first = tmp_path / "first"
     tk.reproduce("thread-v2", "table-3", {"o": oracle()}, folder=first, **chosen)
     rows = Results.load(first / "textcraft.jsonl").rows
-    monkeypatch.setattr("thread_kit.experiments.reproduce.load_kit_rows", lambda name: rows)
+    monkeypatch.setattr("thread_kit.experiments.reproduce.load_kit_rows", lambda *where: rows)
 
     class Silent(type(oracle())):
         def step(self):

@@ -55,3 +55,8 @@ def test_an_index_is_shown_where_it_means_something():
 def test_an_empty_table_is_its_heading():
     assert repr(Table(FRAME.head(0))) == "method  n  rate  low  calls  p"
     assert "<tbody></tbody>" in Table(FRAME.head(0))._repr_html_()
+
+
+def test_a_share_of_all_takes_no_digit_from_the_others():
+    assert "99.5" in repr(Table({"rate": [100.0, 99.5]}))
+    assert "1,235" in repr(Table({"tokens": [1234.6, 1.5]}))

@@ -16,7 +16,7 @@ from thread_kit.analysis.paper_items import PaperItem
 from thread_kit.analysis.records import DEFAULTS, list_records, read_setting
 from thread_kit.analysis.statistics import count_cut_of, holm, mcnemar
 from thread_kit.analysis.stored_rows import TAUGHT
-from thread_kit.experiments.method_registry import find_base
+from thread_kit.experiments.method_registry import find_base, method_slug
 
 OWN = {"thread-v1": "thread", "thread-v2": "thread", "adapt": "adapt", "stateflow": "stateflow"}
 """By paper, the method that it is about."""
@@ -87,6 +87,6 @@ def find_own(own: str, other: str, played: Collection[str]) -> str | None:
     """What a method is set against: `own`, in its form; None for forms of `own`, and without it."""
     base = find_base(other)
     if base != own:
-        alike = own + other.removeprefix(base)
+        alike = own + method_slug(other).removeprefix(method_slug(base))
         return next((name for name in (alike, own) if name in played), None)
     return own if ", " in other and own in played else None

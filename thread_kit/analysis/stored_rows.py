@@ -56,9 +56,10 @@ def load_stored_rows(folders: Iterable[str | Path] = ()) -> pd.DataFrame:
     return frame.astype(dict.fromkeys(frame.select_dtypes("str"), object))
 
 
-def load_kit_rows(environment: str) -> list[dict[str, Any]]:
-    """The rows of data/results on a benchmark, as they stand in their files."""
-    paths = _list(resource("data/results"), "*.jsonl")
+def load_kit_rows(environment: str, *folders: Path) -> list[dict[str, Any]]:
+    """The rows of data/results, and of `folders`, on a benchmark, as they stand in their files."""
+    all_folders = (resource("data/results"), *folders)
+    paths = [path for folder in all_folders for path in _list(folder, "*.jsonl")]
     return [
         row for path in paths for row in Results.load(path) if row["environment"] == environment
     ]

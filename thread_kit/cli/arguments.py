@@ -12,12 +12,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model
 from thread_kit.engines.quantize import AUTO
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS, register_benchmark
 from thread_kit.experiments.executors import ADDRESSES, open_executor
+from thread_kit.experiments.method_builders import load_planners
 from thread_kit.prompts import EMPTY, Prompt
 
 
@@ -208,6 +210,25 @@ def read_budget(options: argparse.Namespace) -> dict[str, int]:
     """The budgets that were chosen: what is not said is that of the method's paper."""
     chosen = {name: getattr(options, name) for name in ("calls", "new_tokens", "actions")}
     return {name: value for name, value in chosen.items() if value is not None}
+
+
+def add_planner_model(command: Any) -> None:
+    """Another model for one role, beside `add_model`."""
+    command.add_argument(
+        "--planner-model",
+        metavar="NAME",
+        help="another model for the planner of adapt and plan-and-execute (ADaPT paper, Table 4)",
+    )
+
+
+def load_models(model: str, adapter: str | None, options: argparse.Namespace) -> Engine:
+    """The engine of a model; one of two where the planner is another (`engines/by_prompt.py`)."""
+    engine = load_engine(model, adapter, options)
+    if options.planner_model is None:
+        return engine
+    prompts = load_planners(read_benchmark(options)[0])
+    planner = load_engine(options.planner_model, None, options)
+    return EngineByPrompt(engine, dict.fromkeys(prompts, planner))
 
 
 def load_engine(model: str, adapter: str | None, options: argparse.Namespace) -> Engine:

@@ -9,9 +9,10 @@ from thread_kit.cli.arguments import (
     DefaultsFormatter,
     add_benchmark,
     add_model,
+    add_planner_model,
     add_rules,
     choose_teaching,
-    load_engine,
+    load_models,
     read_benchmark,
     read_budget,
     read_rules,
@@ -42,6 +43,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--out", metavar="FILE", help="write the trace (JSONL) while it happens")
     parser.add_argument("--method", default="thread", metavar="METHOD", help=describe_methods())
     add_model(parser)
+    add_planner_model(parser)
     parser.add_argument(
         "--depth", type=int, default=30, metavar="N", help="levels of threads at most"
     )
@@ -69,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
 
     # The session, which checks all that it is given before it begins; where no budget was chosen,
     # it has the paper's.
-    engine = load_engine(options.model, adapter, options)
+    engine = load_models(options.model, adapter, options)
     budget = apply_budget(budget_of(method.name, env.name), env, read_budget(options))
     budget |= {} if options.seconds is None else {"seconds": options.seconds}
     session = method(

@@ -12,21 +12,19 @@ from thread_kit.cli.arguments import (
     add_benchmark,
     add_model,
     add_places,
+    add_planner_model,
     add_rules,
     choose_teaching,
-    load_engine,
+    load_models,
     open_place,
     read_benchmark,
     read_budget,
     read_rules,
 )
 from thread_kit.cli.methods import build_methods, describe_methods
-from thread_kit.engines.by_prompt import EngineByPrompt
-from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import EMBEDDED, name_model
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.budgets import apply_budget
-from thread_kit.experiments.method_builders import load_planners
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,11 +67,7 @@ def add_command(commands: Any) -> None:
     )
     add_places(parser)
     add_model(parser)
-    parser.add_argument(
-        "--planner-model",
-        metavar="NAME",
-        help="another model for the planner of adapt and plan-and-execute (ADaPT paper, Table 4)",
-    )
+    add_planner_model(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -136,16 +130,6 @@ def name_models(model: str, options: argparse.Namespace) -> str:
     """What tables call a model, and its planner where that is another one."""
     names = [model, options.planner_model] if options.planner_model else [model]
     return ", planner ".join(map(name_model, names))
-
-
-def load_models(model: str, adapter: str | None, options: argparse.Namespace) -> Engine:
-    """The engine of a model; one of two where the planner is another (`engines/by_prompt.py`)."""
-    engine = load_engine(model, adapter, options)
-    if options.planner_model is None:
-        return engine
-    prompts = load_planners(read_benchmark(options)[0])
-    planner = load_engine(options.planner_model, None, options)
-    return EngineByPrompt(engine, dict.fromkeys(prompts, planner))
 
 
 def report(results: Results, benchmark: Benchmark, *, seeds: int) -> None:

@@ -157,7 +157,7 @@ def _make_suites(
             tasks=chosen,
             seeds=range(item.runs if temperature > 0 else 1),
             traces=True,
-            known=load_kit_rows(benchmark.name),
+            known=load_kit_rows(benchmark.name, folder),
             options={"temperature": temperature},
             paper=item.paper,
         )

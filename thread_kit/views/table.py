@@ -78,7 +78,7 @@ def _write_column(name: str, column: pd.Series, has_shares: bool) -> list[str]:
     is_end = has_shares and name in ("low", "high")
     if (name.startswith(SHARES) or is_end) and largest <= 1:
         form = "{:.1%}"
-    elif (known == known.round()).all() or largest >= 100:
+    elif (known == known.round()).all() or largest > 100:  # 100 itself is most often percent
         form = "{:,.0f}"
     elif 1e-4 < largest < 0.1 or name.startswith("p_") or name == "p":
         form = "{:.2g}"
