@@ -37,7 +37,8 @@ CORE = "one core"
 class Part(NamedTuple):
     """One method with one model on one benchmark; episodes: tasks times runs.
 
-    model: the paper's checkpoint. file: what is played alike has one name (`name_file`).
+    model: the paper's checkpoint. file: what is played alike has one name (`name_file`), whatever
+        else an item plays.
     """
 
     paper: str
@@ -94,7 +95,7 @@ def _list_parts(item: PaperItem) -> Iterator[Part]:
                     method,
                     model,
                     tasks * item.runs,
-                    name_file(item, benchmark, (), 0.0),
+                    name_file(item, benchmark, (), 0.0, [method]),
                 )
 
 

@@ -164,17 +164,21 @@ def _make_suites(
 
 
 def name_file(
-    item: PaperItem, benchmark: Benchmark, rules: Sequence[str], temperature: float
+    item: PaperItem,
+    benchmark: Benchmark,
+    rules: Sequence[str],
+    temperature: float,
+    methods: Sequence[str] | None = None,
 ) -> str:
     """One file for all that is played alike, so that rows of other rules are never added up.
 
-    rules: that were asked for, beside the item's own.
+    rules: that were asked for, beside the item's own. methods: None is all of the item's.
     """
     settings = dict.fromkeys(name for setting in item.settings for name in setting)
     own = dict.fromkeys([*settings, *(rule for rule in rules if rule in benchmark.rules)])
     parts = [benchmark.name, *own]
     parts += [item.study] if item.study == TRIALS else []
-    methods = item.find_methods(benchmark)
+    methods = item.find_methods(benchmark) if methods is None else methods
     if any(_find_other_budget(item, method, benchmark) for method in methods):
         parts.append(item.paper.partition("-")[0])
     return "-".join([*parts, *([f"t{temperature}"] if temperature else [])])
