@@ -124,10 +124,8 @@ def test_a_page_says_of_how_many_episodes_a_groups_number_is():
     notes = make_page(find_item("adapt", "table-3"), stored_rows()).notes
     (line,) = (note for note in notes if note.startswith("Episodes behind a number"))
     assert re.fullmatch(r".*: depth 2 \d+( to \d+)?, depth 3 \d+( to \d+)?\.", line)
-    assert not any(
-        "by group" in note
-        for note in make_page(find_item("thread-v2", "table-3"), stored_rows()).notes
-    )
+    others = make_page(find_item("thread-v2", "table-3"), stored_rows()).notes
+    assert not any("by group" in note for note in others)
 
 
 def test_a_table_of_some_groups_of_tasks_has_those_alone():

@@ -39,9 +39,7 @@ def test_the_picture_says_what_the_rows_say():
         current
     )
     assert draw_results(summarize_rows(stored_rows())) == drawn
-    row = stored_rows()[
-        (stored_rows()["environment"] == "textcraft") & (stored_rows()["method"] == "thread")
-    ]
+    row = stored_rows().query("environment == 'textcraft' and method == 'thread'")
     row = row[row["model"] == "qwen2.5-coder-1.5b"]
     for text in (
         f"{row['solved'].sum()} of {len(row)}",
@@ -67,30 +65,29 @@ def test_a_plan_adds_up():
     davinci = parts[parts["model"] == "text-davinci-003"]
     tokens = davinci["prompt_tokens"].sum() + davinci["generated"].sum()
     assert rest["api_dollars"]["text-davinci-003"] == pytest.approx(20 * tokens / 1e6)
-    faster = make_plan(stored_rows(), throughput=load_throughput().assign(output=5_000)).set_index(
-        "model"
-    )
+    quick = load_throughput().assign(output=5_000)
+    faster = make_plan(stored_rows(), throughput=quick).set_index("model")
     llama = "LLaMA-2-70B-chat"
     assert faster["gpu_hours"][llama] < rest["gpu_hours"][llama]
 
 
 def test_what_is_played_by_other_rules_is_no_part_of_what_is_played_without_them():
     """ReAct with the nearest action and 50 rounds (StateFlow, Table 10) is not THREAD paper's."""
-    alone = price_parts(
-        select_tokens(stored_rows()), list_parts([find_item("stateflow", "table-10")])
-    )
-    every = price_parts(select_tokens(stored_rows()), list_parts(load_items()))
+    played = select_tokens(stored_rows())
+    alone = price_parts(played, list_parts([find_item("stateflow", "table-10")]))
+    every = price_parts(played, list_parts(load_items()))
     same = every[every["file"].isin(alone["file"]) & every["model"].isin(alone["model"])]
     assert set(alone["method"]) == {"stateflow", "react"} == set(same["method"])
     assert same["episodes"].sum() == alone["episodes"].sum() == 2 * 134
 
 
 def test_a_method_that_nobody_played_is_counted_as_its_next_of_kin():
-    own, measured = measure_tokens(select_tokens(stored_rows()), "adapt", "textcraft")
-    kin, guessed = measure_tokens(select_tokens(stored_rows()), "adapt-atomic", "textcraft")
+    played = select_tokens(stored_rows())
+    own, measured = measure_tokens(played, "adapt", "textcraft")
+    kin, guessed = measure_tokens(played, "adapt-atomic", "textcraft")
     assert (measured, guessed) == (True, False)
     assert own.equals(kin)
-    assert not measure_tokens(select_tokens(stored_rows()), "lats", "webshop")[1]
+    assert not measure_tokens(played, "lats", "webshop")[1]
 
 
 def test_a_changed_row_is_seen():
@@ -108,9 +105,7 @@ def test_a_model_without_a_table_is_named():
 
 
 def test_the_best_of_a_benchmark_stands_first_and_stand_ins_are_called_so():
-    lines = make_table(stored_rows()[stored_rows()["model"] == "qwen2.5-coder-1.5b"]).splitlines()[
-        2:
-    ]
+    lines = make_table(stored_rows().query("model == 'qwen2.5-coder-1.5b'")).splitlines()[2:]
     cells = [line.split(" | ") for line in lines]
     assert cells[0][:4] == ["| TextCraft", "thread", "200", "20 of 40"]
     for first, second in pairwise(cells):

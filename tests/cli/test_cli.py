@@ -352,11 +352,8 @@ def test_a_suite_has_another_model_for_the_planner(tmp_path, capsys, monkeypatch
 
 
 def test_an_episode_has_another_model_for_the_planner(capsys, monkeypatch):
-    said = {"executor": ["Task failed!\n#END#"], "planner": ["Step 1: fetch 9 emerald\n#END#"]}
-    load = {
-        name: ScriptedEngine([*replies, *["Task failed!\n#END#"] * 9], name=name)
-        for name, replies in said.items()
-    }
+    said = {"executor": "Task failed!\n#END#", "planner": "Step 1: fetch 9 emerald\n#END#"}
+    load = {name: ScriptedEngine([reply] * 9, name=name) for name, reply in said.items()}
     monkeypatch.setattr("thread_kit.cli.arguments.load_model", lambda name, **_: load[name])
     asked = ["run", "--split", "dev", "--method", "adapt-d2", "--model", "executor"]
     assert main([*asked, "--planner-model", "planner"]) == 0

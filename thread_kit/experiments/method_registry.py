@@ -166,12 +166,12 @@ def _complete_name(name: str) -> str | None:
     Several states that are left out ("stateflow-no_plan-no_error") are in no list of names.
     """
     names = {method_slug(own): own for own in list_methods()}
-    slug = method_slug(name)
-    whole, *states = slug.split(method_slug(LEFT_OUT))
+    slug, left_out = method_slug(name), method_slug(LEFT_OUT)
+    whole, *states = slug.split(left_out)
     if len(states) < 2:
         return names.get(slug)
-    alone = [f"{whole}{method_slug(LEFT_OUT)}{state}" for state in states]
-    return LEFT_OUT.join([names[whole], *states]) if names.keys() >= {whole, *alone} else None
+    alone = {f"{whole}{left_out}{state}" for state in states}
+    return LEFT_OUT.join([names[whole], *states]) if names.keys() >= alone else None
 
 
 @cache

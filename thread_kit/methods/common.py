@@ -166,10 +166,18 @@ def subtask(context: str, task: str) -> str:
     The last line of a context asks ("Goal: craft note block.", "Your task is to: find a mug."); it
     asks for `task` instead.
     """
+    world, head, _ = split_question(context)
+    return "\n".join(filter(None, [world, f"{head}{task}".rstrip(" .") + "."]))
+
+
+def split_question(context: str) -> tuple[str, str, str]:
+    """The world of a context, then of its last line the head ("Goal: ") and what it asks for.
+
+    The head is empty where there is none.
+    """
     world, _, question = context.rpartition("\n")
-    head, colon, _ = question.partition(": ")
-    question = f"{head}: {task}" if colon else task
-    return "\n".join(filter(None, [world, question.rstrip(" .") + "."]))
+    head, colon, task = question.partition(": ")
+    return (world, head + colon, task) if colon else (world, "", question)
 
 
 def with_break(Y: Sequence, text: str) -> str:

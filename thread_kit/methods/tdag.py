@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from thread_kit.methods.common import ask, own_text, subtask, write_reply
+from thread_kit.methods.common import ask, own_text, split_question, subtask, write_reply
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
 from thread_kit.requests import ENDS, Finished, Generate, Generated, NewThread, Status, Steps
@@ -81,7 +81,6 @@ def tdag(
 
 def _subtask(context: str, done: list[str], task: str) -> str:
     """What generator and agent read: T, the sub-tasks that are done with their results, and t_i."""
-    question = context.rpartition("\n")[2]
-    head, colon, whole = question.partition(": ")
+    whole = split_question(context)[2]
     before = [f"Done: {one}" for one in done]
-    return "\n".join([f"Whole task: {whole if colon else head}", *before, subtask(context, task)])
+    return "\n".join([f"Whole task: {whole}", *before, subtask(context, task)])
