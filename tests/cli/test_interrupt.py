@@ -132,7 +132,7 @@ def test_a_run_that_is_stopped_says_where_its_trace_is(own_model, capsys):
         ("thread_kit.views.gallery", "render_page", ["gallery", "--out", "gallery"]),
         ("thread_kit.analysis.item_list", "describe_items", ["reproduce"]),
         ("thread_kit.experiments.reproduce", "make_page", ["reproduce", "thread-v2", "table-3"]),
-        ("thread_kit.cli.run", "load_engine", ["run", "--method", "react", "--adapter", "none"]),
+        ("thread_kit.cli.run", "load_models", ["run", "--method", "react", "--adapter", "none"]),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
