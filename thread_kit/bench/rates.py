@@ -55,7 +55,7 @@ class EndlessEngine(TimedEngine):
         return call.tokens[0] if ends else token
 
 
-def rate(weights: Weights, at_once: int, *, turns: int = 12, tokens: int = 24) -> Rate:
+def rate(weights: Weights, at_once: int, *, turns: int = 24, tokens: int = 24) -> Rate:
     """Let sessions and the bare loop write in turns: `tokens` for each sequence, `turns` times."""
     loop = BareLoop(weights, at_once)
     try:
@@ -80,7 +80,7 @@ def rate(weights: Weights, at_once: int, *, turns: int = 12, tokens: int = 24) -
     return Rate(at_once, median(shares), low, high, per_second, 1 - computing / in_sessions)
 
 
-def rate_beside_cells(weights: Weights, cells: int, *, turns: int = 12, tokens: int = 24) -> float:
+def rate_beside_cells(weights: Weights, cells: int, *, turns: int = 24, tokens: int = 24) -> float:
     """The rate of a session beside so many kept cells of ended threads (`Session.keep_cells`),
     as a share of its rate without them; the median over turns.
     """
