@@ -210,7 +210,7 @@ def test_ten_rounds_then_it_is_submitted_as_it_is(env):
         assert step.truncated is (turn == 10)
     assert (step.reward, step.terminated) == (1, False)
     assert step.info["measures"]["turns"] == 10
-    # Nine of eleven: the forced submission is a command, which succeeds (StateFlow paper, A.1).
+    # Nine of eleven: the forced submission is a command, which succeeds.
     assert step.info["measures"]["error_rate"] == pytest.approx(9 / 11, abs=1e-4)
     assert env.step("submit").observation == "The task is over."
 

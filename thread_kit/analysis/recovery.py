@@ -1,7 +1,7 @@
 """Figure 7 of THREAD paper in our own episodes: a child fails, and its parent asks in other words.
 
-There ADaPT loses a game because its plan cannot answer to "The cabinet is closed", and THREAD wins
-it because a parent spawns a second child, which is to open the cabinet. Here rules propose such
+There ADaPT's plan cannot answer to "The cabinet is closed", and THREAD finds the plate because a
+parent spawns a second child, which is to open the cabinet. Here rules propose such
 pairs of ALFWorld episodes; whether one tells the story is for a person to say.
 """
 

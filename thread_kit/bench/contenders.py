@@ -97,7 +97,7 @@ kv_true = partial(_in_process, "KV-true", keep_threads=True, keep_prompt=True)
 """This kit's engine: each thread keeps its cells while it waits."""
 
 prompt_cached = partial(_in_process, "prompt cached", keep_threads=False, keep_prompt=True)
-"""The papers' own scheme: the few-shot prompt is kept, the rest is evaluated at each call."""
+"""As THREAD's released code: the few-shot prompt is kept, the rest is evaluated at each call."""
 
 nothing_cached = partial(_in_process, "nothing cached", keep_threads=False, keep_prompt=False)
 """Everything that a thread sees is evaluated at each of its calls."""

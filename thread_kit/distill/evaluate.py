@@ -35,8 +35,8 @@ from thread_kit.prompts import EMPTY
 from thread_kit.trace.episode import Episode
 
 CALLS = {"thread": 200, "react": 60}
-"""Calls of the model an episode, at most: THREAD's own limit, and the one that the ADaPT paper
-(appendix A) gives its ReAct baseline on these benchmarks."""
+"""Calls of the model an episode, at most: THREAD's own limit, and as many as the ADaPT paper
+(appendix A) gives its ReAct baseline iterations on TextCraft, the one benchmark that ReAct is taught."""
 
 NEW_TOKENS = 300
 """A call, at most; the longest that a teacher writes has 195."""

@@ -5,7 +5,7 @@ to the text that comes next, up to the next listen mark. It never sees a variabl
 or the environment, so whatever it does, a model that reads the same text can learn to do.
 
 `react_script` plays the same game in one line of context (ReAct, Yao et al. 2023, in the form of
-ADaPT, appendix E): thoughts, actions, observations, no variables and no children.
+ADaPT, appendix G): thoughts, actions, observations, no variables and no children.
 
 The form of the threads (what is distilled; there is no few-shot prompt):
 

@@ -68,7 +68,7 @@ class Benchmark:
         undo, and reads the last step of that one (`methods/adapt.py`).
     handlers: the names of DecomP's sub-task handlers.
     machines: StateFlow's, by the names of the few-shot prompts (`Env.examples`); behind some a
-        variant (" 10 states").
+        variant ("-split").
 
     error_rules: what they find wrong is proposed in `errors/`.
     adapters: by the name of a model, the adapter (in data/adapters) that has taught it this one.

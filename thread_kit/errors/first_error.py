@@ -67,7 +67,8 @@ def _rules_for(episode: Episode) -> ErrorRules:
 def measure_action_runs(episode: Episode) -> list[tuple[int, bool]]:
     """For each action, how many its thread has taken in a row, and whether it misreads feedback.
 
-    A row ends where a child returns: what it says is no observation (THREAD paper, Figure 5).
+    THREAD paper, Figure 5. A row ends where a child returns, since what it says is no observation;
+    the paper does not say where its rows end.
     """
     misread = {
         error.event for error in find_errors(episode) if error.type is ErrorType.MISREAD_OBSERVATION

@@ -59,11 +59,12 @@ def adapt(
 
     planner: the planner's prompt. max_depth: d_max; the paper's is 4 on TextCraft, 3 elsewhere.
     iterations, start: as in `react`, for each executor.
-    look: an action that shows the planner where it is, with the sub-tasks that executors have
-        failed at (appendix A and G, WebShop: the page, and "information from previous run").
+    look: an action that shows the planner where the last success has left the environment, with
+        the sub-tasks that executors have failed at (appendix A and G, WebShop: the current page,
+        and "information from previous run").
     carry: each executor begins where the last one that succeeded has left the environment, and the
-        last action of that one is the first thing that it reads (appendix A, ALFWorld): what failed
-        is undone. progress: of those before, from above.
+        last action of that one is the first thing that it reads (appendix A, ALFWorld); what failed
+        is undone, as in the released code. progress: of those before, from above.
     task, k: the sub-task and the level of this thread.
     """
     # completed = executor(T)

@@ -116,9 +116,9 @@ class State:
 class Machine:
     """S, s0, F, delta and the outputs of a StateFlow model.
 
-    final: of these, the first is where the end of the task leads, whatever the state: the
-    environment has said that it is over, or a model has written the same `repeats` times in a row
-    (StateFlow paper, appendix B.1; None: it may). rerouted: states that are left out.
+    final: of these, the first is where the end of the task leads: the environment has said that it
+    is over, or a model has written the same `repeats` times in a row (StateFlow paper, appendix
+    B.1, of two states; here of any. None: it may). rerouted: states that are left out.
     Raises ValueError if the start is no state.
     """
 

@@ -67,8 +67,9 @@ class Session:
         `MontySandbox`.
     calls, new_tokens, tokens, depth, seconds: budgets. Calls of the model an episode; new tokens a
         call; new tokens an episode; levels below the main thread; seconds an episode. None is no
-        limit. The defaults are the papers' (200 calls, 1000 tokens a call). Threads that run at the
-        same time share them; where `tokens` does not cover new_tokens for each, they take turns.
+        limit. The defaults are those of THREAD's released code (200 calls, 1000 tokens a call).
+        Threads that run at the same time share them; where `tokens` does not cover new_tokens
+        for each, they take turns.
     temperature, seed: 0 is greedy.
     path: where the trace is written while it happens (JSONL).
     logprobs: tell for each token what the model weighed: the chances of the dialect's marks, and

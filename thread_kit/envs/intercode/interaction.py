@@ -143,7 +143,7 @@ class InterCodeEnv(Env):
     def measures(self) -> dict[str, Any]:
         """See Env, of the last trial: `turns`; `error_rate`, the share of commands that failed."""
         # Each episode is submitted once, by the model or at its end; the submission is a command,
-        # too, as in the paper's tables.
+        # too (docs/fidelity/intercode.md).
         commands = self._taken - (self._submitted and not self.show_reward)
         rate = self._errors / max(commands + (not self.show_reward), 1)
         return {"turns": self._taken, "error_rate": round(rate, 4)}

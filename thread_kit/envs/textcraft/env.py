@@ -40,7 +40,7 @@ class Task:
     split: "test" (the official 200; number is the official seed), "dev" or "train".
     number: counts from 0 within the split.
     goal: the item to craft, in words ("dark oak sign").
-    depth: the least number of crafting levels to the goal, 1 to 4 (ADaPT, section 4.1).
+    depth: the least number of crafting levels to the goal, 1 to 4 (ADaPT, section 4.1: 2 to 4).
     commands: the crafting commands, in the order in which they are printed.
     """
 

@@ -42,8 +42,8 @@ class WebShop(Env):
     """One purchase.
 
     split, number: the goal, counted from 0; "test" has the first 500 goals, "dev" the next 1,000.
-    products: how many results of a page are shown. The papers' pages show 3, and no further page
-        can be opened (ADaPT paper, appendix D); with 10 the shop is as its authors made it.
+    products: how many results of a page are shown. The papers' pages show 3 (ADaPT paper, appendix
+        D), and then no further page can be opened; with 10 the shop is as its authors made it.
     by_people: goals from the instructions that people wrote, as in the papers' runs, and not the
         generated ones. The synthetic shop has both.
     attributes: pages of products have a button for what is true of them, as in the THREAD paper's
