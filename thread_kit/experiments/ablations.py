@@ -11,7 +11,7 @@ variables" gives each thread an interpreter of its own, and all that passes betw
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from thread_kit.envs.benchmark import Benchmark
@@ -90,7 +90,8 @@ def make_taught_ablation(name: str, benchmark: Benchmark) -> SessionMethod:
     ablation = _find(name)
     if name == SEPARATE:
         raise ValueError(f"{name!r} changes the few-shot prompts, and a taught model reads none")
-    return SessionMethod(name, EMPTY, _fix(ablation, benchmark))
+    prompt = replace(EMPTY, dialect=benchmark.dialect)
+    return SessionMethod(name, prompt, _fix(ablation, benchmark))
 
 
 def split_prompt(prompt: Prompt) -> tuple[Prompt, Prompt]:

@@ -87,6 +87,11 @@ def make_thread(benchmark: Benchmark, examples: str) -> SessionMethod:
     return SessionMethod("thread", benchmark.load_prompt(examples))
 
 
+def make_taught_thread(benchmark: Benchmark) -> SessionMethod:
+    """Of a model that needs no examples, with the marks of the benchmark."""
+    return SessionMethod("thread", replace(EMPTY, dialect=benchmark.dialect))
+
+
 def make_thread_general(benchmark: Benchmark, examples: str) -> SessionMethod:
     """Task-general prompting (THREAD paper, appendix D): the same examples for tasks of all types.
 

@@ -43,6 +43,7 @@ from thread_kit.experiments.method_builders import (
     make_reflexion,
     make_reflexion_by_gold_answer,
     make_taught_react,
+    make_taught_thread,
     make_tdag,
     make_thread,
     make_thread_async,
@@ -119,7 +120,7 @@ programs (section 4.4), and trials that are told whether they are right."""
 
 
 TAUGHT: dict[str, Callable[[Benchmark], SessionMethod]] = {
-    "thread": lambda benchmark: SessionMethod("thread"),
+    "thread": make_taught_thread,
     "react": make_taught_react,
     **{name: partial(make_taught_ablation, name) for name in ABLATIONS if name != SEPARATE},
 }
