@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from helpers.fake_server import Fake, streams, written
 
 from thread_kit.__main__ import main
 from thread_kit.analysis.published import by_type
@@ -22,6 +23,7 @@ from thread_kit.experiments.method_registry import (
 )
 from thread_kit.experiments.results import Results
 from thread_kit.paths import resource
+from thread_kit.prompts import load_prompt
 from thread_kit.session.progress import Progress
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
@@ -394,3 +396,24 @@ def test_an_error_of_suite_is_not_hidden_below_a_list_of_methods(capsys):
         main(["suite", "--tasks", "many", "--out", "x.jsonl"])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("thread_kit: argument --tasks: invalid int value: 'many'; see ")
+
+
+@pytest.mark.parametrize("command", ["run --model", "suite --tasks 1 --models"])
+@pytest.mark.parametrize("model", ["llama3:8b", "smollm2-135m"])
+def test_a_server_is_asked_for_its_own_name_of_a_model_with_examples(tmp_path, command, model):
+    server = Fake(model)
+    server.replies.append(streams(written("print('Nothing.')\n#END#")))
+    words = f"{command} {model} --server {server.url} --split dev --out {tmp_path / 'out.jsonl'}"
+    try:
+        assert main(words.split()) == 0
+    finally:
+        server.close()
+    (asked,) = server.asked
+    assert asked["model"] == model
+    assert asked["prompt"].startswith(load_prompt("textcraft").text)
+
+
+def test_no_adapter_goes_to_a_server(capsys):
+    command = "run --model a-model --server http://127.0.0.1:9 --adapter thread-135m"
+    assert main(command.split()) == 2
+    assert "not for a-model on a server" in capsys.readouterr().err

@@ -515,10 +515,13 @@ def test_copying_wants_a_name_of_each_length(capsys):
     assert "give 4 or more" in capsys.readouterr().err
 
 
-def test_a_benchmark_that_no_adapter_teaches_wants_one(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(BENCHMARKS, "textcraft", replace(BENCHMARKS["textcraft"], adapters={}))
-    assert main(["evaluate", "thread", "--out", str(tmp_path)]) == 2
-    assert "no adapter here teaches textcraft; give --adapter" in capsys.readouterr().err
+@pytest.mark.parametrize("method", ["thread", "react"])
+def test_what_no_adapter_teaches_wants_one(tmp_path, capsys, monkeypatch, method):
+    if method == "thread":  # which of all benchmarks this kit's adapters teach
+        monkeypatch.setitem(BENCHMARKS, "textcraft", replace(BENCHMARKS["textcraft"], adapters={}))
+    assert main(["evaluate", method, "--out", str(tmp_path)]) == 2
+    wanted = f"no adapter here teaches {method} on textcraft unless it is named; give --adapter"
+    assert wanted in capsys.readouterr().err
 
 
 def test_episodes_at_a_time_have_each_the_room_that_one_has_alone(tmp_path, monkeypatch):

@@ -395,7 +395,10 @@ def test_evaluating_wants_an_adapter_and_the_games(tmp_path, capsys, monkeypatch
     monkeypatch.setitem(BENCHMARKS, "alfworld", replace(BENCHMARKS["alfworld"], adapters={}))
     asked = ["evaluate", "thread", "--env", "alfworld", "--out", str(tmp_path)]
     assert command.main(asked) == 2
-    assert "no adapter here teaches alfworld; give --adapter" in capsys.readouterr().err
+    assert (
+        "no adapter here teaches thread on alfworld unless it is named; give --adapter"
+        in capsys.readouterr().err
+    )
     assert command.main([*asked, "--adapter", "mine.gguf"]) == 2
     assert "alfworld-download" in capsys.readouterr().err
 

@@ -168,6 +168,7 @@ def test_every_model_of_the_registry_names_its_file_hash_and_licence():
         ({EMBEDDED: "of-house"}, {"adapter": "mine.gguf"}, "mine.gguf", "none"),
         ({EMBEDDED: "of-house"}, {"prompt": "none"}, None, "none"),
         ({EMBEDDED: "of-house"}, {"prompt": "textcraft"}, None, "textcraft"),
+        ({EMBEDDED: "of-house"}, {"served": True}, None, None),  # a server has no adapter of ours
     ],
 )
 def test_what_teaches_a_model_is_an_adapter_by_benchmark_or_a_prompt(

@@ -24,7 +24,7 @@ from thread_kit.bench.exactness import drift
 from thread_kit.bench.rates import rate, rate_beside_cells
 from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Measurement, Weights, Workload, workload
-from thread_kit.cli.arguments import choose_teaching
+from thread_kit.cli.arguments import DefaultsFormatter, choose_teaching
 from thread_kit.engines.core_share import own_cores
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.llama import LlamaEngine
@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m thread_kit.bench",
         description="Play an episode, then give its calls to KV-true threads and to what people "
         "use instead of them; compare the kit's speed with llama.cpp's own.",
+        formatter_class=DefaultsFormatter,
     )
     parser.add_argument("trace", nargs="?", help="a recorded episode, instead of playing one")
     parser.add_argument("--model", default=EMBEDDED, help="a name, or a GGUF file")
@@ -69,7 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--gpu-layers", type=int, default=-1, metavar="N", help="-1: all")
     parser.add_argument("--rounds", type=int, default=3, help="of all contenders, in random order")
     parser.add_argument("--cpu-threads", type=int, metavar="N", help="default: all cores")
-    parser.add_argument("--quantize", help=f"weights as another kind: {', '.join(KINDS)}")
+    parser.add_argument(
+        "--quantize",
+        help=f"weights as another kind: {', '.join(KINDS)} (default: as the file is, and not the "
+        "embedded model's quickest kind)",
+    )
     parser.add_argument("--server", help="a llama-server of your own, with its path")
     parser.add_argument(
         "--at-once", type=int, nargs="+", default=[1, 2], metavar="N", help="episodes at once"
@@ -80,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         default=[*PARTS],
         choices=[*PARTS],
         metavar="PART",
-        help=" ".join(PARTS),
+        help=f"(default: all) {' '.join(PARTS)}",
     )
     parser.add_argument("--out", type=Path, help="keep the numbers in this file (JSON)")
     return parser

@@ -34,8 +34,10 @@ class DefaultsFormatter(argparse.ArgumentDefaultsHelpFormatter):
     """Help that says what an option is when it is not given, where its text does not say it."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.default is None or action.default is False or "default:" in (action.help or ""):
+        if action.default in (None, False, []) or "default:" in (action.help or ""):
             return action.help
+        if isinstance(action.default, list):
+            return f"{action.help} (default: {' '.join(map(str, action.default))})"
         return super()._get_help_string(action)
 
 
@@ -237,20 +239,21 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
     adapter: as in `load_model`; not for an engine of one's own. Raises what `load_model` and
     `import_object` raise, and ValueError for what makes no engine.
     """
+    if adapter and (options.server or is_own(model)):
+        raise ValueError(
+            f"--adapter {adapter} is for a model that is loaded here, and not for {model}"
+            f"{' on a server' if options.server else ''}"
+        )
+    if options.server:  # it may call its models as it likes, "llama3:8b", say
+        from thread_kit.engines.server import ServerEngine  # with an HTTP client
+
+        return ServerEngine(options.server, model)
     if is_own(model):
-        if adapter:
-            raise ValueError(
-                f"--adapter {adapter} is for a model of llama.cpp, and not for {model}"
-            )
         make = import_object(model)
         engine = make() if callable(make) else None
         if not isinstance(engine, Engine):
             raise ValueError(f"{model} makes no engine; give a function that returns one")
         return engine
-    if options.server:
-        from thread_kit.engines.server import ServerEngine  # with an HTTP client
-
-        return ServerEngine(options.server, model)
     drafts = {"draft": options.draft} if "draft" in options else {}
     return load_model(
         model,
@@ -264,20 +267,26 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
 
 
 def is_own(model: str) -> bool:
-    """Whether a model is "module:name" and no file."""
+    """Whether a model that no server has is "module:name" and no file."""
     return ":" in model and not model.endswith(".gguf") and not os.path.exists(model)
 
 
 def choose_teaching(
-    model: str, benchmark: Benchmark, *, adapter: str | None, prompt: str | None
+    model: str,
+    benchmark: Benchmark,
+    *,
+    adapter: str | None,
+    prompt: str | None,
+    served: bool = False,
 ) -> tuple[str | None, Prompt | None]:
     """What teaches a model the language of threads: an adapter or a few-shot prompt, never both.
 
     A model has been taught some benchmarks by an adapter each; for all else it is shown examples,
     and the prompt is None: those that fit the task (`Env.examples`). adapter, prompt: a choice of
-    one's own, by name or by path; "none" is a choice, too. Raises what `load_prompt` raises.
+    one's own, by name or by path; "none" is a choice, too. served: a server has the model, and no
+    adapter. Raises what `load_prompt` raises.
     """
-    own = None if prompt else benchmark.adapters.get(model)
+    own = None if prompt or served else benchmark.adapters.get(model)
     chosen = None if adapter == "none" else adapter or own
     if prompt and prompt != "none":
         return chosen, benchmark.load_prompt(prompt)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thread_kit.cli.arguments import (
+    DefaultsFormatter,
     add_loading,
     add_places,
     add_rules,
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 def add_command(commands: Any) -> None:
     """Add `reproduce` to the subparsers of the command line."""
     parser = commands.add_parser(
-        "reproduce", help="list the papers' tables and figures; play one and write its page"
+        "reproduce",
+        help="list the papers' tables and figures; play one and write its page",
+        formatter_class=DefaultsFormatter,
     )
     parser.set_defaults(do=run)
     parser.add_argument(
@@ -161,7 +164,7 @@ def _play_all(options: argparse.Namespace, folder: Path) -> None:
 
     Raises ModelError, and what playing raises beside a benchmark's or a method's absence.
     """
-    for name in filter(is_own, options.model):
+    for name in () if options.server else filter(is_own, options.model):
         import_object(name)  # no reason to leave every item out
     from thread_kit.experiments.reproduce import find_names
 

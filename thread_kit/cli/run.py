@@ -58,7 +58,11 @@ def run(options: argparse.Namespace) -> None:
     rules = read_rules(options, benchmark)
     env = benchmark.environment(split=split, **benchmark.choose(options.task), **rules)
     adapter, prompt = choose_teaching(
-        options.model, benchmark, adapter=options.adapter, prompt=options.prompt
+        options.model,
+        benchmark,
+        adapter=options.adapter,
+        prompt=options.prompt,
+        served=options.server is not None,
     )
     (method,) = build_methods(
         [options.method],

@@ -90,7 +90,11 @@ def run(options: argparse.Namespace) -> None:
     rows = []
     for model in options.models:
         adapter, prompt = choose_teaching(
-            model, benchmark, adapter=options.adapter, prompt=options.prompt
+            model,
+            benchmark,
+            adapter=options.adapter,
+            prompt=options.prompt,
+            served=options.server is not None,
         )
         suite = Suite(
             out,

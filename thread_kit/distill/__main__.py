@@ -11,10 +11,11 @@ import argparse
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from thread_kit.cli.arguments import add_benchmark, read_benchmark
+from thread_kit.cli.arguments import DefaultsFormatter, add_benchmark, read_benchmark
 from thread_kit.distill.alfworld_tasks import training_games
 from thread_kit.distill.copying import NAMES, copy_names, count_exact, draw_names
 from thread_kit.distill.examples import METHODS, Example, ExampleFile, TrainingTask, examples
@@ -71,24 +72,27 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m thread_kit.distill", description=about)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    train = commands.add_parser("train", help="train an adapter; goes on where it was interrupted")
+    add = partial(commands.add_parser, formatter_class=DefaultsFormatter)
+    train = add("train", help="train an adapter; goes on where it was interrupted")
     train.set_defaults(do=_train)
     train.add_argument("method", choices=METHODS, help="react: the control, one line of context")
-    train.add_argument("--env", choices=LESSONS, help="one benchmark (default: all that there are)")
+    together = "textcraft, alfworld and questions together; react: textcraft"
+    train.add_argument("--env", choices=LESSONS, help=f"one (default: of thread {together})")
     train.add_argument("--tokens", type=int, default=2_050_000, help="training tokens")
     train.add_argument("--seed", type=int, default=0, help="of the tasks and of the training")
     train.add_argument("--out", type=Path, required=True, metavar="FOLDER")
 
-    copy = commands.add_parser("copy", help="how exactly names that no lesson has are copied")
+    copy = add("copy", help="how exactly names that no lesson has are copied")
     copy.set_defaults(do=_copy)
     copy.add_argument("--adapter", help="a name or a GGUF file (default: the project's own)")
     copy.add_argument("--names", type=int, default=NAMES, help="how many")
 
-    play = commands.add_parser("evaluate", help="play the tasks of a split")
+    play = add("evaluate", help="play the tasks of a split")
     play.set_defaults(do=_evaluate)
     play.add_argument("method", choices=METHODS)
     add_benchmark(play)
-    play.add_argument("--adapter", help="a name or a GGUF file (default: the project's own)")
+    own = "(default: the project's own of THREAD)"
+    play.add_argument("--adapter", help=f"a name or a GGUF file {own}")
     play.add_argument("--parallel", type=int, default=1, metavar="N", help="episodes at a time")
     play.add_argument(
         "--renamed", action="store_true", help="TextCraft, every item by words that no lesson has"
@@ -161,9 +165,13 @@ def _evaluate(options: argparse.Namespace) -> None:
     from thread_kit.distill.evaluate import by_group, evaluate
 
     benchmark, split = read_benchmark(options)
-    adapter = options.adapter or benchmark.adapters.get(EMBEDDED)
+    own = benchmark.adapters.get(EMBEDDED) if options.method == "thread" else None
+    adapter = options.adapter or own
     if adapter is None:
-        raise ValueError(f"no adapter here teaches {options.env}; give --adapter FILE.gguf")
+        raise ValueError(
+            f"no adapter here teaches {options.method} on {options.env} unless it is named; give "
+            "--adapter NAME or FILE.gguf"
+        )
     for option in ("every", "parallel"):
         if getattr(options, option) < 1:
             raise ValueError(f"--{option} {getattr(options, option)}: give 1 or more")

@@ -36,7 +36,7 @@ from thread_kit.trace.episode import Episode
 
 CALLS = {"thread": 200, "react": 60}
 """Calls of the model an episode, at most: THREAD's own limit, and as many as the ADaPT paper
-(appendix A) gives its ReAct baseline iterations on TextCraft, the one benchmark that ReAct is taught."""
+(appendix A) gives iterations to ReAct on TextCraft, the one benchmark that it is taught here."""
 
 NEW_TOKENS = 300
 """A call, at most; the longest that a teacher writes has 195."""

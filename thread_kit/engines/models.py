@@ -89,7 +89,7 @@ def load_model(
 
     adapter: a name in data/adapters, or a LoRA adapter's GGUF file; None for the bare model. By
         default the embedded model comes with the adapter that taught it the language of threads on
-        TextCraft (distilled: it needs no few-shot prompt), any other model with none.
+        four benchmarks (distilled: it needs no few-shot prompt there), any other model with none.
     quantize: the weights as another of llama.cpp's kinds ("Q8_0", say: `quantize.KINDS`), made once
         in the cache folder; None is the file as it is. By default the embedded model takes the
         quickest kind for this machine that plays alike (`quickest_kind`), and any other model is

@@ -53,7 +53,7 @@ class Method(Protocol):
 class SessionMethod:
     """A method that is one `Session`: THREAD, and its ablations by what is fixed of a session.
 
-    fixed: parameters of `Session` that belong to the method (phi, variables, scope ...); they come
+    fixed: parameters of `Session` that belong to the method (phi, scope, dialect ...); they come
         before the options of a suite.
     keep_cells: "episode" where threads begin with the tokens of ones that are over (`Session`).
     """

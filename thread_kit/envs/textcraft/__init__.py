@@ -1,1 +1,1 @@
-"""TextCraft (ADaPT paper, 4.1 and appendix E): crafting by Minecraft's recipes, 200 official tasks."""
+"""TextCraft (ADaPT paper, 4.1 and appendix E): crafting by Minecraft's recipes, 200 tasks."""
