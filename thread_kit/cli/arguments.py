@@ -34,7 +34,8 @@ class DefaultsFormatter(argparse.ArgumentDefaultsHelpFormatter):
     """Help that says what an option is when it is not given, where its text does not say it."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.default in (None, False, []) or "default:" in (action.help or ""):
+        nothing = action.default is False or action.default in (None, [])
+        if nothing or "default:" in (action.help or ""):
             return action.help
         if isinstance(action.default, list):
             return f"{action.help} (default: {' '.join(map(str, action.default))})"
