@@ -71,7 +71,7 @@ def test_states_follow_the_rows():
     item = find_item("thread-v2", "table-3")
     state = find_state(item, stored_rows())
     assert state.state == State.STAND_IN
-    assert state.rows == len(select_rows(item, stored_rows())) == 595
+    assert state.rows == len(select_rows(item, stored_rows())) == 603
     assert any("another model" in reason for reason in state.reasons)
     nothing = find_state(item, stored_rows().query("environment != 'textcraft'"))
     assert (nothing.state, nothing.rows) == (State.NOT_YET, 0)

@@ -28,7 +28,7 @@ OF_A_PROCESS = ("seconds", "trace", "reused", "evaluated")
 
 def test_without_a_model_nothing_is_played(tmp_path):
     page = tk.reproduce("thread-v2", "table-3", folder=tmp_path)
-    assert page.state.rows == 595
+    assert page.state.rows == 603
     assert list(tmp_path.iterdir()) == []
 
 
