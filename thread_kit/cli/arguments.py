@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import Any, NoReturn
 
 from thread_kit.engines.by_prompt import EngineByPrompt
@@ -20,7 +19,7 @@ from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS, register_benchmark
 from thread_kit.experiments.executors import ADDRESSES, open_executor
 from thread_kit.experiments.method_builders import load_planners
-from thread_kit.prompts import EMPTY, Prompt
+from thread_kit.prompts import Prompt
 
 
 class ShortParser(argparse.ArgumentParser):
@@ -291,4 +290,4 @@ def choose_teaching(
     chosen = None if adapter == "none" else adapter or own
     if prompt and prompt != "none":
         return chosen, benchmark.load_prompt(prompt)
-    return chosen, replace(EMPTY, dialect=benchmark.dialect) if prompt or chosen else None
+    return chosen, benchmark.no_examples if prompt or chosen else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -31,7 +31,6 @@ from thread_kit.envs.webshop.env import WebShop
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.results_file import canonical
 from thread_kit.experiments.suite import Suite
-from thread_kit.prompts import EMPTY
 from thread_kit.trace.episode import Episode
 
 CALLS = {"thread": 200, "react": 60}
@@ -94,11 +93,14 @@ def evaluate(
     """
     teacher_for(method, tasks[0])  # what is missing is said before anything is played
     benchmark = BENCHMARKS[_benchmark(tasks[0])]
-    prompt = replace(EMPTY, dialect=benchmark.dialect)
     suite = Suite(
         folder / "episodes.jsonl",
         methods=[
-            SessionMethod(method, prompt, {"scope": "exported" if method == "thread" else "none"})
+            SessionMethod(
+                method,
+                benchmark.no_examples,
+                {"scope": "exported" if method == "thread" else "none"},
+            )
         ],
         models={engine.name: engine},
         environment=make_renamed if renamed else benchmark.environment,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from thread_kit.dialect import AGENT, Dialect
 from thread_kit.envs.env import Env
 from thread_kit.errors.rules import ErrorRules
 from thread_kit.prompts import (
+    EMPTY,
     Prompt,
     load_instructions,
     load_prompt,
@@ -119,6 +120,11 @@ class Benchmark:
         if own is None:
             return load_prompt(name, dialect, self._folder)
         return parse_prompt(own, name, dialect)
+
+    @property
+    def no_examples(self) -> Prompt:
+        """The few-shot prompt of a model that was taught: the benchmark's marks alone."""
+        return replace(EMPTY, dialect=self.dialect)
 
     def load_instructions(self, name: str, dialect: Dialect | None = None) -> dict[str, Prompt]:
         """The prompts of several agents by the names of their sections: "stateflow/hanoi".

@@ -11,13 +11,13 @@ variables" gives each thread an interpreter of its own, and all that passes betw
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.exchange import as_observed, phi_full_sequence
 from thread_kit.experiments.method import SessionMethod
-from thread_kit.prompts import EMPTY, Prompt, load_prompt
+from thread_kit.prompts import Prompt, load_prompt
 from thread_kit.trace.episode import Episode
 
 
@@ -90,8 +90,7 @@ def make_taught_ablation(name: str, benchmark: Benchmark) -> SessionMethod:
     ablation = _find(name)
     if name == SEPARATE:
         raise ValueError(f"{name!r} changes the few-shot prompts, and a taught model reads none")
-    prompt = replace(EMPTY, dialect=benchmark.dialect)
-    return SessionMethod(name, prompt, _fix(ablation, benchmark))
+    return SessionMethod(name, benchmark.no_examples, _fix(ablation, benchmark))
 
 
 def split_prompt(prompt: Prompt) -> tuple[Prompt, Prompt]:

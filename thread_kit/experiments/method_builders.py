@@ -89,7 +89,7 @@ def make_thread(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 def make_taught_thread(benchmark: Benchmark) -> SessionMethod:
     """Of a model that needs no examples, with the marks of the benchmark."""
-    return SessionMethod("thread", replace(EMPTY, dialect=benchmark.dialect))
+    return SessionMethod("thread", benchmark.no_examples)
 
 
 def make_thread_general(benchmark: Benchmark, examples: str) -> SessionMethod:
