@@ -24,10 +24,14 @@ PLAYED = [
     ("sql", "try again, visible reward", (0, 2)),
     ("sql", "plan-and-solve", (0, 2)),
     ("sql", "thread", (2, 5)),
+    ("sql", "thread, no variables", (2, 5)),
+    ("sql", "thread, whole sequence", (2, 5)),
     ("bash", "react", (0, 1, 3)),
     ("bash", "try again, visible reward", (0, 3)),
     ("bash", "plan-and-solve", (0, 3)),
     ("bash", "thread", (0, 3)),
+    ("bash", "thread, no variables", (0, 3)),
+    ("bash", "thread, whole sequence", (0, 3)),
 ]
 MAKE = {"sql": InterCodeSql, "bash": InterCodeBash}
 RECORDS = {"sql": SQL, "bash": BASH}
@@ -61,12 +65,20 @@ class Asked(Env):
         self.env.close()
 
 
+@pytest.mark.parametrize("name", ["thread", "thread, no variables", "thread, whole sequence"])
 @pytest.mark.parametrize("benchmark", RECORDS)
-def test_the_prompt_of_thread_is_proved(benchmark):
+def test_the_prompt_of_thread_is_proved(benchmark, name):
+    method = load_method(name, benchmark)
     env = MAKE[benchmark]("train", 0, turns=1000)
     env.reset()
-    assert check_prompt(RECORDS[benchmark].load_prompt(benchmark), env) == []
+    assert check_prompt(method.prompt, env, **method.fixed) == []
     env.close()
+
+
+@pytest.mark.parametrize("benchmark", RECORDS)
+def test_without_variables_no_name_is_bound_or_used(benchmark):
+    prompt = load_method("thread, no variables", benchmark).prompt
+    assert not re.search(r"^\w+ = |\{\w+\}", prompt.text, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("benchmark", "name", "numbers"), PLAYED)
