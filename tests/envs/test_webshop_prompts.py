@@ -54,6 +54,20 @@ def test_ablations_have_the_threads_and_actions_of_thread(method):
         assert not any(thread.variables for thread in episodes[1].threads.values())
 
 
+@pytest.mark.parametrize("method", ["thread", *ABLATED])
+def test_threads_that_count_judge_by_the_page_alone(method):
+    """THREAD paper, G.4: buttons and title, and no [Features]."""
+    prompt = load_method(method, "webshop").prompt
+    counting = [one for one in prompt.examples if "print('It has " in one.response]
+    assert len(counting) == 3
+    for example in counting:
+        acts = [act for act, _ in ACT.findall(example.response)]
+        assert acts[1:] == ["click[< Prev]"]
+        assert re.search(
+            r"ha\w+ it\.\nI go back to the results\.\n> click\[< Prev\]", example.response
+        )
+
+
 @pytest.mark.parametrize("env", SHOWN, ids=["generated", "of people"])
 @pytest.mark.parametrize("method", ["react", "decomp"])
 def test_examples_buy_the_right_thing(method, env):
@@ -95,6 +109,28 @@ def test_plans_name_the_executors_modules_and_products_that_are_there():
                 assert module in modules
                 named = re.findall(r"\bB0\w{8}\b", arguments)
                 assert all(f"[{product}]" in example.context for product in named)
+
+
+def test_the_second_plan_narrows_down_by_price_and_searches_again_at_last():
+    """ADaPT paper, appendix G: two products in detail, or a search with another query."""
+    first, second = WEBSHOP.load_prompt("adapt/webshop-planner").examples
+    steps = re.findall(r"^Step \d+: (\w+)\[(.+)\]", second.response, re.MULTILINE)
+    assert [module for module, _ in steps] == ["DetailMatch", "DetailMatch", "Search"]
+    assert f"Search[{steps[2][1]}]" not in first.response
+    assert "(Step 1 OR Step 2 OR Step 3)" in second.response
+
+
+def test_the_handlers_of_decomp_play_all_that_their_prompts_show():
+    """The handlers that THREAD's authors released for the shop."""
+    method = load_method("decomp", "webshop")
+    prompts = [method.prompt, *method.fixed["prompts"]]
+    played = {
+        thread.sequence.text + "#END#" * (not thread.sequence.text.endswith("#END#"))
+        for env in SHOWN
+        for thread in play("decomp", env).threads.values()
+    }
+    assert len(WEBSHOP.handlers) == 4
+    assert played == {example.response for prompt in prompts for example in prompt.examples}
 
 
 @pytest.mark.parametrize("name", ["reflexion/webshop", "lats/webshop-value"])

@@ -7,8 +7,8 @@
         else if Y performs an action then              Y = Y + E(action)
         else if Y ends then                            return the last line of Y
 
-The decomposer writes `[get] 8 planks =>`: the name of a handler, which is one of a fixed set, and
-what it has to do; the answer follows. A handler may act, and may call handlers itself, also its own
+A line `[fetch] 8 planks =>` calls a handler, one of a fixed set, by its name and with what it has
+to do; the answer follows. A handler may act, and may call handlers itself, also its own
 kind (recursion, section 3.2 there). What a handler reads is the task's world and its own sub-task,
 nothing of its caller.
 
