@@ -13,7 +13,7 @@ from helpers.weights import quick_weights
 from thread_kit.engines import models, quantize
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.models import EMBEDDED, MODELS, find_file, load_model
-from thread_kit.engines.quantize import quantize_file, quickest_kind
+from thread_kit.engines.quantize import QUICKEST, quantize_file, quickest_kind
 from thread_kit.file_hash import sha256_of
 from thread_kit.paths import cache_folder
 
@@ -55,7 +55,7 @@ def system(*instructions: str) -> bytes:
     [
         (("SSE3", "AVX2", "AVX512", "AVX512_BF16"), ("BF16", 4)),
         (("SSE3", "AVX2", "AVX512", "AVX512_VNNI"), ("Q8_0", 0)),
-        (("SSE3", "AVX", "AVX2"), ("Q8_0", 0)),
+        (("SSE3", "AVX", "AVX2"), ("Q8_0", 4)),
         (("SSE3", "AVX"), None),
         (("NEON", "ARM_FMA"), None),
     ],
@@ -68,7 +68,7 @@ def test_the_quickest_kind_follows_what_the_build_uses(instructions, way, monkey
     assert quickest_kind() is None, "nobody has measured a GPU"
 
 
-@pytest.mark.parametrize("way", [("Q8_0", 0), ("BF16", 4)])
+@pytest.mark.parametrize("way", QUICKEST.values())
 def test_the_embedded_model_is_loaded_so_unless_told_otherwise(way, file, monkeypatch):
     kind, draft = way
     monkeypatch.setattr(models, "quickest_kind", lambda: way)

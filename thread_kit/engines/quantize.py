@@ -30,7 +30,7 @@ KINDS = {
 """Kinds of weights by llama.cpp's names."""
 
 AUTO = "auto"
-QUICKEST = {"AVX512_BF16": ("BF16", 4), "AVX2": ("Q8_0", 0)}
+QUICKEST = {"AVX512_BF16": ("BF16", 4), "AVX512": ("Q8_0", 0), "AVX2": ("Q8_0", 4)}
 """By the instructions that llama.cpp uses, the best first: the kind of weights, and the length of
 drafts, with which the embedded model plays quickest without a task lost. Measured by
 `python -m thread_kit.bench --parts kinds` (data/LOG.md, "the quickest kind")."""
