@@ -32,7 +32,7 @@ KINDS = {
 AUTO = "auto"
 QUICKEST = {"AVX512_BF16": ("BF16", 4), "AVX512": ("Q8_0", 0), "AVX2": ("Q8_0", 4)}
 """By the instructions that llama.cpp uses, the best first: the kind of weights, and the length of
-drafts, with which the embedded model plays quickest without a task lost. Measured by
+drafts, with which the embedded model plays quickest and solves as much (paired test). Measured by
 `python -m thread_kit.bench --parts kinds` (data/LOG.md, "the quickest kind")."""
 
 ABANDONED = 3600  # seconds after which a half-written file is written by nobody any more
