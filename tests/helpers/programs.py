@@ -83,7 +83,9 @@ YES, NO = "Task completed!\n#END#", "Task failed!\n#END#"
 
 
 def world(goal: str = "note block") -> TextCraft:
-    return TextCraft.custom(goal, GOALS[goal])
+    """The game of whatever these worlds have a command for."""
+    commands = next(those for those in GOALS.values() if f" {goal} using " in "\n".join(those))
+    return TextCraft.custom(goal, commands)
 
 
 def run(name: str, speak, goal: str = "note block") -> Episode:

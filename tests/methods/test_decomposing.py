@@ -10,8 +10,6 @@ from helpers.episodes import of_kind
 from helpers.programs import EXECUTOR, GOALS, NO, YES, play, run, titles
 
 from thread_kit.dialect import AGENT, Stop
-from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.decomp import decomp
 from thread_kit.methods.react import NO_ACTION
@@ -94,16 +92,8 @@ def test_a_decomposer_has_only_so_many_calls():
 def test_the_examples_of_all_handlers_craft_the_goals_together():
     method = load_method("decomp", "textcraft")
     prompts = [method.prompt, *method.fixed["prompts"]]
-    worlds = {**GOALS, "white dye": GOALS["bone block"]}
-    episodes = [
-        method(
-            ScriptedEngine(speak_examples(prompts)),
-            TextCraft.custom(goal, commands),
-            seed=0,
-            path=None,
-        ).run(progress=False)
-        for goal, commands in worlds.items()
-    ]
+    goals = [*GOALS, "white dye"]
+    episodes = [run("decomp", speak_examples(prompts), goal) for goal in goals]
     assert [episode.reward for episode in episodes] == [1, 1, 1]
     shown = {example.response for prompt in prompts for example in prompt.examples}
     played = [one.sequence.text for episode in episodes for one in episode.threads.values()]

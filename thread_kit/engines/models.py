@@ -35,7 +35,7 @@ class Model:
     adapter: the one (in data/adapters) that it is loaded with unless told otherwise; which of them
     taught it which benchmark is in `Benchmark.adapters`.
     is_slow: its file is of a kind that is slow on processors; unless told otherwise it is loaded as
-    the quickest of those that play alike (`quickest_kind`).
+    the quickest of those that solve as much (`quickest_kind`).
     """
 
     name: str
@@ -92,7 +92,7 @@ def load_model(
         four benchmarks (distilled: it needs no few-shot prompt there), any other model with none.
     quantize: the weights as another of llama.cpp's kinds ("Q8_0", say: `quantize.KINDS`), made once
         in the cache folder; None is the file as it is. By default the embedded model takes the
-        quickest kind for this machine that plays alike (`quickest_kind`), and any other model is
+        quickest kind for this machine that solves as much (`quickest_kind`); any other model is
         taken as it is.
     options: those of `LlamaEngine` (context in tokens, gpu_layers, cpu_threads, draft, ...). Drafts
         are by default as long as pays (`draft=None`) where layers are offloaded to a GPU; elsewhere
