@@ -22,6 +22,7 @@ from thread_kit.envs.icu.rules import IcuScript
 from thread_kit.envs.icu.stays import write_synthetic_stays
 from thread_kit.envs.qa.env import QuestionEnv
 from thread_kit.envs.qa.kinds import MEASURES, Kind, measure_code
+from thread_kit.envs.registry import find_benchmark
 from thread_kit.exchange import phi_full_sequence
 from thread_kit.methods.decomp import decomp
 from thread_kit.methods.nlep import nlep
@@ -254,83 +255,85 @@ def write_program_prompt(questions: list[QuestionEnv], looks: bool) -> str:
 # DecomP
 
 
-def write_handler(env: QuestionEnv, context: str) -> list[str]:
-    """The segments of a handler, from its sub-task."""
-    show = "# > print({}) =>".format
-    task = context.removeprefix("Question: ").removesuffix(".")
-    if match := re.fullmatch(r"get (.+) from (\d+) to (\d+) in (.+)", task):
-        variable, first, last, places = match.groups()
-        names = places.split(" and in ")
-        IDs = {env.source.places[ID]: ID for ID, _ in env.question.needs}
-        return [
-            f"variable = {variable!r}\nplaces = {names!r}\nfirst, last = {first}, {last}\n"
-            + show("find_variables(variable)"),
-            f"\nvariable_ID = {env.question.needs[0][1]!r}\n"
-            + show("[find_places(place) for place in places]"),
-            f"\nplace_IDs = {[IDs[name] for name in names]!r}\ncolumns = {{}}\n"
-            "for place, place_ID in zip(places, place_IDs):\n"
-            "    rows = [row for row in observations(place_ID, variable_ID) if first <= "
-            "int(row['date']) <= last]\n"
-            "    columns[place] = pd.Series({int(row['date']): row['value'] for row in rows})\n"
-            "table_path = save(pd.DataFrame(columns).rename_axis('date').reset_index())\n"
-            "print(table_path)\n#END#",
-        ]
-    if match := re.fullmatch(r"compute in (\S+) the (.+) of (.+)", task):
-        path, measure, place = match.groups()
-        names = place.split(" and ") if measure == "correlation" else [place]
-        keys = ["place", "other"][: len(names)]
-        bound = "".join(f"{k} = {n!r}\n" for k, n in zip(keys, names, strict=True))
-        if measure == "correlation":
-            code = "rows = table[[place, other]].dropna()\n"
-            figure = "stats.pearsonr(rows[place], rows[other]).statistic"
-        else:
-            before, figure = measure_code(measure, "rows['date']")
-            code = "rows = table[['date', place]].dropna()\nvalues = rows[place]\n" + before
-        return [
-            f"table_path = {path!r}\n{bound}table = pd.read_csv(table_path)\n"
-            + show("table.head(3)"),
-            f"\n{code}print(round(float({figure}), 6))\n#END#",
-        ]
-    if match := re.fullmatch(
-        r"measure the (.+) of the (.+?) from hour (\d+) to hour (\d+) of patient (\d+)", task
-    ):
-        measure, variable, first, last, patient = match.groups()
-        before, figure = measure_code(measure, "table['hour']")
-        return [
-            f"patient = {patient!r}\nvariable = {variable!r}\nfirst, last = {first}, {last}\n"
-            f"{write_read(env, 'patient', '')}{show('table.head(3)')}",
-            f"\nvalues = table['value']\n{before}print(round(float({figure}), 6))\n#END#",
-        ]
-    variable, group = re.fullmatch(
-        r"group mean of the (.+) of all patients who (.+)", task
-    ).groups()
-    return [
-        f"variable = {variable!r}\ngroup = {group!r}\nmeans = group_means(group, variable)\n"
-        + show("len(means)"),
-        "\nprint(round(float(np.mean(means)), 6))\n#END#",
+CALCULATIONS = {
+    "minimum": "calc_min",
+    "maximum": "calc_max",
+    "average": "calc_avg",
+    "median": "calc_median",
+    "value": "calc_value",
+    "slope": "calc_slope",
+    "value expected": "calc_expected_value",
+    "correlation": "calc_corr",
+    "hour of the highest": "calc_timepoint_max",
+    "hour of the lowest": "calc_timepoint_min",
+    "hour of the largest increase": "calc_timepoint_incr",
+    "hour of the largest decrease": "calc_timepoint_decr",
+}
+"""The handler of each measure: the released names, and others like them."""
+
+
+def write_handler(env: QuestionEnv, context: str, written: str) -> list[str]:
+    """The segments of a handler, from its sub-task: the code is that of THREAD's threads."""
+    handler, _, task = context.removeprefix("Question: ").removesuffix(".").partition(" ")
+    if handler == "create_table":
+        return write_create_table(env, written)
+    if handler == "get_variable":
+        *segments, _ = make_rules(env).write(f"Series 1, the values of {task}, is", "")
+        segments = [text.replace("series_1", "series") for text in segments]
+        return [*segments, "\nprint(save(pd.DataFrame(series)))\n#END#"]
+    *segments, end = make_rules(env).write(f"{task[0].upper()}{task[1:]} is", "")
+    return [*segments, f"{end}#END#"]
+
+
+def write_create_table(env: QuestionEnv, written: str) -> list[str]:
+    """The segments of the handler that has the values of each subject got: text alone passes."""
+    _, _, names, variable, *_ = describe_question(env)
+    one = "place" if env.name == "datacommons" else "patient"
+    bound = {f"{one}_{number}": name for number, name in enumerate(names, 1)}
+    head = "".join(f"{key} = {value!r}\n" for key, value in {"variable": variable, **bound}.items())
+    calls = [f"[get_variable] {describe_values(env, [name])} =>" for name in names]
+    paths = re.findall(r"=>(/\S+?)<=", written) + [""] * len(names)
+    tables = [
+        f"pd.read_csv({path!r}).rename(columns={{'value': {key}}})"
+        for path, key in zip(paths, bound, strict=False)
     ]
+    join = "table.merge({}, on='date', how='outer')" if one == "place" else "pd.concat([table, {}])"
+    code = f"\ntable = {tables[0]}\n"
+    code += "".join(f"table = {join.format(table)}\n" for table in tables[1:])
+    return [
+        head + calls[0],
+        *(f"\n{call}" for call in calls[1:]),
+        f"{code}print(save(table))\n#END#",
+    ]
+
+
+def describe_values(env: QuestionEnv, names: list[str]) -> str:
+    """The values of a question's variable, of these places or patients, in words."""
+    _, _, _, variable, first, last = describe_question(env)
+    if env.name == "datacommons":
+        return f"{variable} from {first} to {last} in {' and in '.join(names)}"
+    patients = " and ".join(f"of patient {name}" for name in names)
+    return f"the {variable} from hour {first} to hour {last} {patients}"
 
 
 def write_decomposer(env: QuestionEnv, written: str) -> str:
     """What the decomposer writes next."""
-    kind, fields, names, variable, first, last = describe_question(env)
-    measure = kind.measure.format(later=fields.get("later"))
+    kind, fields, names, variable, *_ = describe_question(env)
     returned = re.findall(r"=>(\S+)<=", written)
-    if env.name == "icu":
-        hours = f"from hour {first} to hour {last}"
-        calls = [f"[measure] the {measure} of the {variable} {hours} of patient {n}" for n in names]
-        if kind.group:
-            calls.append(f"[group] mean of the {variable} of all patients who {kind.group}")
-        figures = [float(figure) for figure in returned]
-    else:
-        calls = [f"[get] {variable} from {first} to {last} in {' and in '.join(names)}"]
-        path = "".join(returned[:1])
-        whom = [" and ".join(names)] if kind.measure == "correlation" else names
-        calls += [f"[compute] in {path} the {measure} of {name}" for name in whom]
-        figures = [float(figure) for figure in returned[1:]]
+    # 1. A table, the measures of its columns, and that of a group.
+    measure = kind.measure.format(later=fields.get("later"))
+    handler = CALCULATIONS[re.sub(r"value expected .*", "value expected", measure)]
+    what = variable if env.name == "datacommons" else f"the {variable}"
+    of = "in" if env.name == "datacommons" else "of patient"
+    whom = [" and ".join(names)] if measure == "correlation" else names
+    start = f"[{handler}] by the data in {''.join(returned[:1])} the {measure} of {what} {of}"
+    calls = [f"[create_table] {describe_values(env, names)}", *(f"{start} {one}" for one in whom)]
+    if env.name == "icu" and kind.group:
+        calls.append(f"[calc_avg] the mean of the {variable} of all patients who {kind.group}")
+    # 2. The conclusion, from what all of them returned.
     if len(returned) < len(calls):
         return "\n" * bool(returned) + f"{calls[len(returned)]} =>"
-    return write_end(env, figures)
+    return write_end(env, [float(figure) for figure in returned[1:]])
 
 
 def play_decomp(env: QuestionEnv) -> Episode:
@@ -339,9 +342,9 @@ def play_decomp(env: QuestionEnv) -> Episode:
         context = QA.asked(f"{head}#START#\n")
         if context == env.again().reset():
             return write_decomposer(env, written)
-        return write_handler(env, context)[written.count("=>")]
+        return write_handler(env, context, written)[written.count("=>")]
 
-    handlers = dict.fromkeys(("get", "compute", "measure", "group"), EMPTY_QA)
+    handlers = dict.fromkeys(find_benchmark(env.name).handlers, EMPTY_QA)
     program = partial(decomp, handlers=handlers)
     session = Session(
         ScriptedEngine(speak), env.again(), dialect=QA, program=program, prompts=[EMPTY_QA]
@@ -350,9 +353,9 @@ def play_decomp(env: QuestionEnv) -> Episode:
 
 
 def write_decomp_prompts(questions: list[QuestionEnv]) -> dict[str, str]:
-    """The prompts of the decomposer ("") and of the handlers: one example of each measure."""
+    """The prompts of the decomposer ("") and of the handlers: one example or two of each."""
     examples: dict[str, list[tuple[str, str]]] = {}
-    shown: set[tuple[str, ...]] = set()
+    shown: set[tuple[str, str | int | None]] = set()
     for env in questions:
         episode = play_decomp(env)
         assert episode.reward == 1, (env, episode)
@@ -360,8 +363,9 @@ def write_decomp_prompts(questions: list[QuestionEnv]) -> dict[str, str]:
         for thread in episode.threads.values():
             context = QA.asked(thread.context.text)
             name = "" if thread.id == 0 else context.removeprefix("Question: ").split(" ")[0]
-            what = {"get": str(len(names)), "group": str(kind.group)}.get(name, kind.measure)
-            if not name or (name, what) not in shown:
+            of_all = kind.group if " of all " in context else None
+            what = {"": context, "create_table": len(names)}.get(name, of_all)
+            if (name, what) not in shown:
                 examples.setdefault(name, []).append((context, thread.sequence.text))
             shown.add((name, what))
     return {name: format_examples(some) for name, some in examples.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import pytest
 from helpers.question_prompts import TRIALS, make_questions, make_rules, play_decomp
@@ -159,15 +160,15 @@ def test_observations_of_questions_keep_their_words_so_that_is_no_ablation():
 
 def test_a_handler_returns_what_it_prints_and_its_errors(question):
     replies = [
-        "[get] x =>",
+        "[get_variable] x =>",
         "print(1 / 0)\n#END#",
-        "\n[get] y =>",
+        "\n[get_variable] y =>",
         "print(7)\nso 7\n#END#",
         "#END#",
     ]
     episode = play("decomp", "datacommons", replies, question)
     assert episode.threads[0].sequence.text == (
-        "[get] x =>ZeroDivisionError: division by zero<=\n[get] y =>7<=#END#"
+        "[get_variable] x =>ZeroDivisionError: division by zero<=\n[get_variable] y =>7<=#END#"
     )
 
 
@@ -186,6 +187,30 @@ def test_the_examples_of_all_handlers_answer_the_questions_together(examples, be
         assert episode.reward == 1
         played |= {QA.asked(t.context.text): t.sequence.text for t in episode.threads.values()}
     assert shown.items() <= played.items()
+
+
+RELEASED = {
+    "datacommons": {"calc_min", "calc_slope", "calc_corr", "calc_expected_value"},
+    "icu": {"calc_max", "calc_avg", "calc_timepoint_decr"},
+}
+"""Computations of the prompts that THREAD's authors released (docs/fidelity/questions.md)."""
+
+
+@pytest.mark.parametrize("benchmark", BOTH)
+def test_the_handlers_of_decomp_are_the_released_ones(benchmark):
+    method = load_method("decomp", benchmark)
+    handlers = dict(zip(BENCHMARKS[benchmark].handlers, method.fixed["prompts"], strict=True))
+    assert RELEASED[benchmark] | {"create_table", "get_variable"} <= set(handlers)
+    assert all(re.match(r"create_table|get_variable|calc_", name) for name in handlers)
+    for example in method.prompt.examples:
+        called = re.findall(r"^\[(\w+)\]", example.response, re.MULTILINE)
+        assert called[0] == "create_table"
+        assert all(name.startswith("calc_") for name in called[1:])
+    for example in handlers["create_table"].examples:
+        assert set(re.findall(r"^\[(\w+)\]", example.response, re.MULTILINE)) == {"get_variable"}
+    for name, prompt in handlers.items():
+        assert 1 <= len(prompt.examples) <= 3
+        assert all(example.context.startswith(f"Question: {name} ") for example in prompt.examples)
 
 
 def speak_or_play(prompts, env, **form):

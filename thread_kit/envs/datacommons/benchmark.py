@@ -62,7 +62,10 @@ DATACOMMONS = Benchmark(
     choose=choose_question,
     dialect=QA,
     methods=("thread, async", "thread, lines", "nlep", "nlep+react", "reflexion, gold answer"),
-    handlers=("get", "compute"),
+    handlers=(
+        *("create_table", "get_variable", "calc_min", "calc_max", "calc_avg", "calc_median"),
+        *("calc_value", "calc_slope", "calc_expected_value", "calc_corr"),
+    ),
     error_rules=QuestionRules,
     adapters={"smollm2-135m": "thread-135m"},
     published="DataCommons QA",

@@ -41,7 +41,11 @@ ICU = Benchmark(
     arguments=attrgetter("arguments"),
     dialect=QA,
     methods=("thread, async", "thread, lines", "nlep", "nlep+react", "reflexion, gold answer"),
-    handlers=("measure", "group"),
+    handlers=(
+        *("create_table", "get_variable", "calc_min", "calc_max", "calc_avg", "calc_slope"),
+        *("calc_timepoint_max", "calc_timepoint_min", "calc_timepoint_incr"),
+        *("calc_timepoint_decr", "calc_expected_value"),
+    ),
     error_rules=QuestionRules,
     adapters={"smollm2-135m": "thread-135m"},
     published="MIMIC-III ICU QA",
