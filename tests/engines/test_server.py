@@ -23,6 +23,7 @@ from thread_kit.engines.replay import ReplayEngine
 from thread_kit.engines.server import ServerEngine
 from thread_kit.engines.tokenizers import PieceTokenizer
 from thread_kit.requests import Status
+from thread_kit.session.run_together import run_together
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 
@@ -175,6 +176,20 @@ def test_threads_generate_at_the_same_time(fake, connect):
         ask(engine, thread)
     calls, _ = finish(engine, 0, 1, 2)
     assert [call.text for call in calls.values()] == ["x =>"] * 3
+
+
+def test_sessions_side_by_side_ask_at_the_same_time(fake, connect):
+    """None waits with its request until another's is answered."""
+    engine, waiting = connect(fake), threading.Barrier(4, timeout=30)
+
+    def together(handler):
+        waiting.wait()
+        says("done #END#")(handler)
+
+    fake.replies += [together] * 4
+    sessions = [Session(engine, context=f"Do {n}. =>") for n in range(4)]
+    for session in run_together(sessions, 4):
+        assert session.episode.status is Status.ENDED
 
 
 def test_a_session_runs_on_a_server(fake, connect):
@@ -569,6 +584,22 @@ def test_an_error_belongs_to_its_call(fake, connect):
     assert news[-1].text == "a =>"
     with pytest.raises(EngineError, match="418"):
         engine.advance(0)
+
+
+def test_a_call_that_fails_takes_nothing_of_one_that_is_over(fake, connect):
+    """Of one scheduler, which is told of both in one step."""
+    engine = connect(fake)
+    fake.replies += [says("done =>"), refuses(400)]
+    ask(engine, 0)
+    while engine._running[0].completion.stop is None:
+        engine.advance(0)
+    ask(engine, 1)
+    while not engine._running[1].has_failed:
+        time.sleep(0.01)
+    with pytest.raises(EngineError, match="400"):
+        engine.advance(0, 1)
+    (call,) = engine.advance(0)
+    assert call.text == "done =>"
 
 
 def test_a_call_that_is_cancelled_keeps_what_was_handed_out_and_hangs_up(fake, connect):

@@ -274,6 +274,47 @@ def test_what_broke_down_is_played_again_only_when_asked(tmp_path):
     assert again.rows[:3] == [row for row in first if not row["error"]]
 
 
+def test_only_what_broke_down_of_this_suite_is_played_again(tmp_path):
+    path = tmp_path / "r.jsonl"
+    others = moody(path, seeds=[1], tasks=KINDS[:3]).run(progress=False).rows
+    moody(path, tasks=KINDS[:3]).run(progress=False)
+    moody(path, tasks=KINDS[:3]).run(retry=True, progress=False)
+    assert [row for row in read_results(path) if row["seed"] == 1] == others
+    moody(path, tasks=KINDS[:1]).run(retry=True, progress=False)
+    assert len(read_results(path)) == 6
+
+
+def test_a_finished_episode_stays_where_it_cannot_be_started_again(tmp_path, monkeypatch):
+    path = tmp_path / "r.jsonl"
+    first = moody(path, tasks=KINDS[:1]).run(progress=False)
+    monkeypatch.setattr(Moody, "__init__", fail)
+    with pytest.warns(match="stays as it was: OSError: gone"):
+        again = moody(path, tasks=KINDS[:1]).run(progress=False)
+    assert again.rows == first.rows
+    assert read_results(path) == first.rows
+
+
+def test_an_episode_that_starts_at_last_takes_the_place_of_the_row_that_said_why_not(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "r.jsonl"
+    with monkeypatch.context() as patched:
+        patched.setattr(Moody, "__init__", fail)
+        (row,) = moody(path, tasks=KINDS[:1]).run(progress=False)
+    assert row["status"] == "not started"
+    (row,) = moody(path, tasks=KINDS[:1]).run(retry=True, progress=False)
+    assert row["solved"]
+    assert read_results(path) == [row]
+    with ResultsFile(path) as file:  # as an earlier version may have left it
+        file.append({**row, "settings": "", "prompt": "", "solved": False, "error": "OSError"})
+    assert moody(path, tasks=KINDS[:1]).run(progress=False).rows == [row]
+    assert read_results(path) == [row]
+
+
+def fail(self, kind):
+    raise OSError("gone")
+
+
 def test_a_model_that_cannot_be_loaded_is_the_end_and_no_row(tmp_path):
     with pytest.raises(OSError, match="the model's file is gone"):
         suite(tmp_path / "r.jsonl", models={"gone": suites.unloadable}).run(progress=False)

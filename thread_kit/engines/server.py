@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import zlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -37,8 +37,9 @@ from thread_kit.engines.server_events import Costs, End, Written, finish_reason,
 from thread_kit.engines.tokenizers import PieceTokenizer, ServerTokenizer, Tokenizer
 from thread_kit.sequence import Span
 
-POLL = 0.1
-"""Seconds that `advance` waits at most, so that a scheduler can look whether to stop."""
+POLL, MOMENT = 0.1, 0.001
+"""Seconds that `advance` waits at most, so that a scheduler can look whether to stop; and where
+there is news for another one."""
 
 UNKNOWN_CONTEXT = 4096
 """Tokens: what is assumed where a server does not say how much a model sees."""
@@ -312,14 +313,13 @@ class ServerEngine(Engine):
                 lambda: not self._running or any(call.ready for call in self._running.values())
             )
         with self.lock:
-            ready = [thread for thread, call in self._running.items() if call.ready]
-            failed = [thread for thread in ready if self._running[thread].has_failed]
-            return [self._next_news(thread) for thread in (failed or ready)]
+            return self._ready_news(self._running)
 
     def advance(self, *threads: ThreadKey) -> list[Prefilled | Sampled | Completion]:
         """What is new for these threads; [] after a moment, so that its scheduler can look around.
 
-        Requests run by themselves: no scheduler takes steps for another, or sees another's error.
+        Requests run by themselves: no scheduler takes steps for another, or sees another's error;
+        where another's news is there, its turn is not held up.
         """
         self._must_be_open()
 
@@ -327,13 +327,24 @@ class ServerEngine(Engine):
             calls = [self._running.get(thread) for thread in threads]
             return any(call is None or call.ready for call in calls)
 
+        def anything() -> bool:
+            return ready() or any(call.ready for call in self._running.values())
+
         with self._arrived:
-            self._arrived.wait_for(ready, timeout=POLL)
+            self._arrived.wait_for(anything, timeout=POLL)
+            self._arrived.wait_for(ready, timeout=MOMENT)
         with self.lock:
-            calls = {thread: self._running.get(thread) for thread in threads}
-            return [
-                self._next_news(thread) for thread, call in calls.items() if call and call.ready
-            ]
+            return self._ready_news(threads)
+
+    def _ready_news(self, threads: Iterable[ThreadKey]) -> list[Prefilled | Sampled | Completion]:
+        """The next piece of news of each of these threads that has some.
+
+        Raises what a request failed with before anything is taken, so that no other call's is lost.
+        """
+        calls = {thread: self._running.get(thread) for thread in threads}
+        ready = {thread: call for thread, call in calls.items() if call and call.ready}
+        failed = [thread for thread, call in ready.items() if call.has_failed]
+        return [self._next_news(thread) for thread in failed or ready]
 
     def _next_news(self, thread: ThreadKey) -> Prefilled | Sampled | Completion:
         """The next piece of news of a call that has some."""

@@ -64,7 +64,10 @@ def hand_over_trace(earlier: Mapping[str, Any], trace: Path) -> None:
 
 
 def find_replaced(rows: Iterable[dict[str, Any]]) -> set[EpisodeKey]:
-    """The keys of the rows whose place others have taken."""
-    return {
+    """The keys of the rows whose place others have taken: smaller budgets, or no start at all."""
+    rows = list(rows)
+    extended = {
         EpisodeKey.of(row)._replace(settings=row["extends"]) for row in rows if "extends" in row
     }
+    started = {EpisodeKey.of(row).without_settings for row in rows if row["settings"]}
+    return extended | started

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -85,7 +86,11 @@ class RunningJob:
             self._open()
         except Exception as error:
             self.error = _describe_error(error)
+            # What it would have been is not known; what is finished stays the result.
+            self.key = max(job.done, key=lambda key: bool(key.settings), default=self.key)
             self.is_done = self.key in job.done
+            if self.key.settings:
+                warnings.warn(f"{_episode(job)} stays as it was: {self.error}", stacklevel=2)
             self.close()
 
     def _open(self) -> None:
@@ -227,6 +232,11 @@ class RunningJob:
             "k_max": k_max(episode),
             **self._extends,
         }
+
+
+def _episode(job: Job) -> str:
+    """An episode in words."""
+    return f"{job.method.name}, {job.model}, {canonical(job.task)}, seed {job.seed}"
 
 
 def _is_out_of_actions(episode: Episode) -> bool:

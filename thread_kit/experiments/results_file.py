@@ -41,6 +41,11 @@ class EpisodeKey(NamedTuple):
         task = canonical(row["task"])
         return cls(row["method"], row["model"], row["prompt"], row["settings"], task, row["seed"])
 
+    @property
+    def without_settings(self) -> EpisodeKey:
+        """The key of the same episode if it could not be started."""
+        return self._replace(prompt="", settings="")
+
 
 def canonical(value: Any) -> str:
     """A value as JSON text that does not depend on the order in which its parts were given."""

@@ -106,7 +106,8 @@ class Suite:
         executor: plays the episodes instead, each worker process with an engine of its own (threads
             of one process share it): a ProcessPoolExecutor that spawns, or a Dask client's
             `get_executor()`. The suite has to be picklable then.
-        retry: play again what broke down with an error. (Otherwise it counts as not solved.)
+        retry: play again what of this suite broke down with an error. (Otherwise it counts as not
+            solved.)
         extend: take over what the file has of the same episodes with smaller budgets (calls,
             tokens, seconds, actions): those that no budget ended as they are, the others go on from
             their traces, or begin anew where there is none. The new rows take the old ones' place.
@@ -119,11 +120,20 @@ class Suite:
             self._must_be_picklable(at_once)
         with ResultsFile(self.path) as file:
             if retry:
-                file.drop(lambda row: bool(row["error"]))
+                file.drop(lambda row: bool(row["error"]) and self._has(EpisodeKey.of(row)))
             earlier = [*file.rows] if extend else []
             mine = self._play_all(file, earlier, at_once, executor, progress)
             self._drop_replaced(file)
             return Results([row for row in file.rows if EpisodeKey.of(row) in mine])
+
+    def _has(self, key: EpisodeKey) -> bool:
+        """Whether this suite plays the episode, with whatever prompts and settings."""
+        return (
+            key.method in {method.name for method in self.methods}
+            and key.model in self.models
+            and key.task in map(canonical, self.tasks)
+            and key.seed in self.seeds
+        )
 
     def _drop_replaced(self, file: ResultsFile) -> None:
         """Take out the rows whose place others have taken, and their traces."""

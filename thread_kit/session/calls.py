@@ -20,7 +20,7 @@ from thread_kit.requests import Generate, Generated, Status
 from thread_kit.session.limits import EpisodeOver, Limits
 from thread_kit.session.live_thread import LiveThread, RunningCall, generated_span
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import UNKNOWN, Edited, Event, Prefilling, Prompted, Token
+from thread_kit.trace.events import UNKNOWN, Edited, Event, Idle, Prefilling, Prompted, Token
 
 
 class Calls:
@@ -107,6 +107,8 @@ class Calls:
         for item in news:  # first of all: whoever closes the session now must not lose a call
             if isinstance(item, Completion) and (call := self._running[item.thread].call):
                 call.over = item
+        if not news:
+            yield Idle()
         for item in news:
             match item:
                 case Prefilled(key, done, total):

@@ -1,8 +1,8 @@
 """What happens in an episode, one frozen dataclass an event; and each event as a line of JSON.
 
 An episode is its events: the tree, the spans, the costs and every picture are derived from them
-(`trace/episode.py`). Two kinds are passing and are never written to disk, since a later event holds
-all that they say: `Token` and `Prefilling`.
+(`trace/episode.py`). Three kinds are passing and are never written to disk, since a later event
+holds all that they say: `Token`, `Prefilling` and `Idle`.
 """
 
 from __future__ import annotations
@@ -89,6 +89,13 @@ class Prefilling(Event):
     thread: int | None
     done: int
     total: int
+    passing: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Idle(Event):
+    """The model has brought nothing for a moment: the turn of sessions side by side."""
+
     passing: ClassVar[bool] = True
 
 

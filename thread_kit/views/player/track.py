@@ -10,7 +10,7 @@ from thread_kit.engines.human import HumanEngine
 from thread_kit.session.session import Session
 from thread_kit.session.worker import Worker
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Ended, Event, Prefilling, Spawned, Token
+from thread_kit.trace.events import Ended, Event, Idle, Prefilling, Spawned, Token
 from thread_kit.views.formatting import sanitize
 from thread_kit.views.player.frames import FrameRecorder
 from thread_kit.views.player.throttle import Throttle
@@ -109,6 +109,8 @@ class Track:
 
     def _on_event(self, event: Event | None) -> None:
         """What the worker has done; it waits, so the episode stands still."""
+        if isinstance(event, Idle):
+            return
         with self._throttle.lock:
             if isinstance(event, Prefilling):
                 done, total = event.done, event.total
