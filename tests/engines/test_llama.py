@@ -29,6 +29,7 @@ from thread_kit.engines.engine import Completion, EngineBusyError, EngineError, 
 from thread_kit.engines.models import load_model
 from thread_kit.prompts import load_prompt, parse_prompt
 from thread_kit.requests import Status
+from thread_kit.session.run_together import run_together
 from thread_kit.session.session import Session
 from thread_kit.session.worker import Worker
 from thread_kit.trace.episode import Episode
@@ -511,6 +512,15 @@ def test_threads_that_outgrow_the_cache_together_end_one_by_one():
     stops = sorted(str(call.stop) for call in calls.values())
     assert stops in (["context", "length"], ["context", "end of stream"])
     engine.close()
+
+
+def test_a_thread_says_whether_its_context_was_full_or_the_cells_that_all_share():
+    with load(context=256) as engine:
+        together = [Session(engine, context=text * 9, scope="none") for text in (POEM, LETTER)]
+        details = [session.episode.detail for session in run_together(together, 2)]
+        assert any(re.match(r"at \d+ tokens no cell of the cache was left", d) for d in details)
+        alone = Session(engine, context=POEM * 9, scope="none", new_tokens=200)
+        assert alone.run(progress=False).detail == "a thread sees at most 256 tokens"
 
 
 # Many at once

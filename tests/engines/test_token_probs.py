@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import softmax
 
 import thread_kit as tk
-from thread_kit.engines.engine import EngineError
+from thread_kit.dialect import ASYNC
+from thread_kit.engines.engine import EngineError, Sampled
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.engines.token_probs import MarkTokens, top_k
 from thread_kit.trace.episode import Episode
@@ -46,6 +49,36 @@ def test_an_engine_that_cannot_tell_says_so():
     session.run(progress=False)
     assert isinstance(session.error, EngineError)
     assert "does not tell what it weighed" in session.episode.detail
+
+
+class Telling(ScriptedEngine):
+    """Tells a chance with each token."""
+
+    def _refuse_logprobs(self, marks):
+        pass
+
+    def _write_token(self, thread):
+        news = super()._write_token(thread)
+        if isinstance(news, Sampled):
+            news = replace(news, logprobs=TokenProbs(0.5, {}, ()))
+        return news
+
+
+def test_tokens_that_nobody_was_told_of_leave_a_trace_that_can_be_read(tmp_path):
+    """Closed between the tokens of two threads that were sampled in one step."""
+    path = tmp_path / "t.jsonl"
+    replies = ["a ~>", "longer text\n#END#", "of a child\n#END#"]
+    engine = Telling(replies)
+    session = tk.Session(engine, context="do", dialect=ASYNC, logprobs=True, path=path)
+    told = 0
+    for event in session:
+        told += isinstance(event, Token) and len(session.episode.threads) == 2 and not event.thread
+        if told == 5:
+            break
+    session.close()
+    calls = [e for e in Episode.load(path).events if isinstance(e, GeneratedSpan)]
+    assert {call.logprobs[-1].chance for call in calls} == {0.5, 0.0}
+    assert all(len(call.logprobs) == len(call.span) for call in calls)
 
 
 @pytest.mark.model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from functools import partial
 
 import pytest
@@ -150,6 +151,29 @@ def test_what_a_step_did_before_it_broke_off_is_not_done_twice():
     body = "seen = []\nfor n in range(2):\n    seen.append(n)\n    act(str(seen))\nact(str(total))"
     episode = plan_and_run([plan("total = []", f"total.append(1)\n{body}")], executions=1)
     assert acts(episode) == ["[0]", "[0, 1]", "[1]"]
+
+
+def test_long_variables_are_given_back_and_long_answers_told():
+    """A line of code has 4,000 characters at most; some take four of them, or ten."""
+    body = "seen.append(1)\nact('push')\ntold = ask('Which?')\nact(f'{len(seen)} {len(told)}')"
+    episode = plan_and_run([plan("seen = ['y' * 600] * 9", body)], ["\x01" * 999 + "#END#"])
+    assert acts(episode) == ["push", "10 999"]
+
+
+def test_what_stands_before_the_first_step_is_parsed_within_limits():
+    threads = [
+        threading.Thread(target=parse_steps, args=(f"{'-' * length}\n# [Step 1] a\nx = 1",))
+        for length in (3_900, 9_000)
+    ]
+    before = threading.stack_size(512 * 1024)  # as on macOS, where 9,000 signs overflow it
+    try:
+        for thread in threads:
+            thread.start()
+    finally:
+        threading.stack_size(before)
+    for thread in threads:
+        thread.join()
+    assert parse_steps(f"{'-' * 3_900}\n# [Step 1] a\nx = 1") == {0: "", 1: "x = 1"}
 
 
 def test_steps_are_told_by_their_marks():

@@ -300,6 +300,55 @@ def test_a_spent_budget_can_be_raised():
     )
 
 
+@pytest.mark.parametrize(
+    ("replies", "first", "then"),
+    [
+        (["one =>", "x" * 50, "#END#"], {"new_tokens": 30}, {"new_tokens": 60}),
+        (["one =>", "two =>", "#END#", "#END#"], {"depth": 1}, {"depth": 3}),
+        (["one =>", "two =>", "#END#", "#END#"], {"depth": 1}, {"depth": 0}),
+    ],
+)
+def test_limits_that_cut_a_child_can_change_behind_it(replies, first, then):
+    session = Session(ScriptedEngine(replies), context="go", **first)
+    whole = session.run(progress=False)
+    assert whole.status is Status.ENDED
+    at = max(n for n, event in enumerate(whole.events) if isinstance(event, GeneratedSpan))
+    episode = fork(session, at, ["#END#"], **then)
+    assert episode.status is Status.ENDED
+    statuses = [thread.status for thread in episode.threads.values()]
+    assert statuses == [thread.status for thread in whole.threads.values()]
+
+
+def test_a_child_that_another_context_cut_is_repeated():
+    engine = ScriptedEngine(["one =>", "x" * 100, "#END#"], context=120)
+    session = Session(engine, context="go")
+    whole = session.run(progress=False)
+    assert whole.threads[1].status is Status.OUT_OF_CONTEXT
+    at = max(n for n, event in enumerate(whole.events) if isinstance(event, GeneratedSpan))
+    larger = ScriptedEngine(["#END#"], context=200)
+    episode = tk.fork(whole, at, engine=larger).run(progress=False)
+    assert episode.status is Status.ENDED
+
+
+def test_seconds_that_the_past_took_are_spent():
+    replies = ["one =>", "#END#", "two =>", "#END#", "#END#"]
+    session = Session(ScriptedEngine(replies), context="go")
+    past, calls = Episode(session.episode.header), 0
+    for event in session:
+        if isinstance(event, GeneratedSpan):
+            event, calls = replace(event, seconds=10.0), calls + 1
+        if not event.passing:
+            past.add(event)
+        if calls == 3:
+            break
+    session.close()
+    for seconds, status, asked in ((29, Status.OUT_OF_TIME, 0), (600, Status.ENDED, 2)):
+        engine = ScriptedEngine(["#END#"] * 3)
+        episode = tk.fork(past, engine=engine, seconds=seconds).run(progress=False)
+        assert (episode.status, len(engine.seen)) == (status, asked)
+        assert episode.seconds > 30
+
+
 def test_a_cut_call_goes_on_behind_what_it_wrote():
     session = Session(ScriptedEngine(["abcdef#END#"]), context="go", tokens=3)
     assert session.run(progress=False).threads[0].sequence.text == "abc"

@@ -15,6 +15,8 @@ from thread_kit.engines.human import HumanEngine
 from thread_kit.engines.models import load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.exchange import phi_full_sequence, psi_print
+from thread_kit.program import thread_program
 from thread_kit.prompt_check import check_prompt
 from thread_kit.prompts import EMPTY, Example, Prompt, PromptError, parse_prompt
 from thread_kit.requests import Status
@@ -27,6 +29,11 @@ from thread_kit.trace.events import Acted, Closed, Ended, GeneratedSpan, Token
 def run(*replies, **options):
     options.setdefault("context", "go")
     return Session(ScriptedEngine(replies), **options).run(progress=False)
+
+
+def test_functions_that_a_program_would_not_use_are_refused():
+    with pytest.raises(ValueError, match="phi, psi would not be used: a program exchanges"):
+        run(program=thread_program, phi=phi_full_sequence, psi=psi_print)
 
 
 # What models write

@@ -95,6 +95,7 @@ class LlamaEngine(Engine):
         draft: int | None = 0,
     ) -> None:
         super().__init__()
+        # 1. The model.
         self.path = Path(path)
         self.name = name or self.path.stem
         self.adapter = Path(adapter) if adapter else None
@@ -103,11 +104,13 @@ class LlamaEngine(Engine):
         self.offloaded = self._model.offloaded
         self.cells, self.context_size = self._model.cells, self._model.context_size
         self._vocabulary = self._model.vocabulary
+        # 2. Its KV cache, and the calls over it.
         self._cells = Cells(self._model.context)
         self._cache = KVCache(self._cells, self._model.sequences)
         self._prompts = PromptCache() if keep_prompts else None
         self._running: dict[ThreadKey, LlamaCall] = {}
         self._completions = CompletionCache()
+        # 3. Drafts, as long as they pay here.
         self.costs: dict[int, float] = {}  # seconds of a pass by its tokens, where they decide
         if draft is None:
             self._model.take_cores()

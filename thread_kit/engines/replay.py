@@ -104,6 +104,9 @@ class ReplayEngine(Engine):
         self._owed: dict[str, Sequence[int]] = {}  # few-shot prompts that nobody has evaluated
         self._prefilling: Iterator[Event] | None = None
 
+    def context_of(self, prompt: str) -> int:
+        return self.engine.context_of(prompt) if self.engine else self.context_size
+
     # Few-shot prompts
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:

@@ -192,8 +192,10 @@ class RunningJob:
         claimed: what a method with executors finds of its own success; None for others. k_max: the
         levels that ADaPT has used (ADaPT paper, sections 6.3 and F).
         """
+        # 1. An earlier row, where no budget had ended the episode.
         if self._row:
             return self._row
+        # 2. What came of it, what it cost, and what it was allowed.
         job, episode = self.job, self._run.episode if self._run else Episode()
         used, header = episode.usage, episode.header
         went_on = self._interrupted is not None and self._interrupted.went_on

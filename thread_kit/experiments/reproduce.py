@@ -71,6 +71,7 @@ def reproduce(
     Raises ValueError for an unknown item or one that nobody can play here, and what playing raises.
     """
     wanted = find_item(paper, item)
+    # 1. With a model, what is missing is played, each file with the command that made it.
     if model is not None:
         models = _name_models(model, server)
         planners = _name_models(planner, server) if planner is not None else {}
@@ -91,6 +92,7 @@ def reproduce(
         ):
             record_command(suite.path, command)
             suite.run(at_once=at_once, executor=executor, progress=progress)
+    # 2. The page of all rows that there are.
     return make_page(wanted, load_stored_rows([folder]))
 
 

@@ -186,6 +186,7 @@ class Suite:
         executor: Executor | None,
     ) -> Iterator[Played]:
         """The key of each episode when it is over, and its row unless it was there before."""
+        # 1. What the file has of each job: the keys that are done, and rows to go on from.
         by_job = defaultdict(set)
         for key in done:
             by_job[key.method, key.model, key.task, key.seed].add(key)
@@ -193,6 +194,7 @@ class Suite:
         for row in earlier:
             key = EpisodeKey.of(row)
             earlier_by_job[key.method, key.model, key.task, key.seed].append(row)
+        # 2. One model after the other; of its jobs, all methods on a task before the next one.
         for model, source in self.models.items():
             jobs = [
                 Job(

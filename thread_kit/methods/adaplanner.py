@@ -19,13 +19,12 @@ An episode costs a call for the plan, one for each question, and two for each re
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from thread_kit.code_lines import LINE_CHARACTERS, is_variable_name
+from thread_kit.code_lines import LINE_CHARACTERS, is_python, is_variable_name
 from thread_kit.exchange import INSTANTIATED_CHARACTERS
 from thread_kit.methods.common import Answer, ask, own_text, verdict, with_break, write_reply
 from thread_kit.prompts import Prompt
@@ -71,6 +70,9 @@ AROUND = re.compile(
 )
 DIFFER = "From which step on do these two plans differ? Answer with its number alone."
 UNSOLVED = "All steps are done, and the task is not solved."
+READY = "_at[0] = 0; wanted = None"
+"""How a step begins: with none of its answers taken."""
+
 REPORTED = 3
 """So many of the last actions are told with an error."""
 
@@ -83,19 +85,12 @@ def parse_steps(plan: str) -> dict[int, str]:
     sentence before the first step; nor is the import of what a plan has already.
     """
     first, *parts = STEP.split(AROUND.sub("", plan).replace("ast.literal_eval(", "literal_eval("))
-    steps = {0: "" if parts and not _is_code(first) else first}
+    is_prose = len(first) <= LINE_CHARACTERS and not is_python(first)
+    steps = {0: "" if parts and is_prose else first}
     for number, body in zip(parts[::2], parts[1::2], strict=True):
         code = body.partition("\n")[2]
         steps[int(number)] = f"{steps.get(int(number), '')}{code}"
     return dict(sorted(steps.items()))
-
-
-def _is_code(text: str) -> bool:
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
 
 
 @dataclass(slots=True)
@@ -218,8 +213,7 @@ def run_step(running: Running, code: str) -> Generator[Request, Any, str | None]
         return None
     if len(store) > LINE_CHARACTERS:
         return f"it is longer than {LINE_CHARACTERS:,} characters"
-    ready = "_answers.clear(); _at[0] = 0; wanted = None"
-    before: Executed = yield Execute((store, ready))
+    before: Executed = yield Execute((store, f"_answers.clear(); {READY}"))
     if before.error:
         return before.error
     while True:
@@ -232,14 +226,26 @@ def run_step(running: Running, code: str) -> Generator[Request, Any, str | None]
                 return executed.error
         if running.is_over:
             return None
-        known = repr(answer[: LINE_CHARACTERS // 4])
-        ready = f"_answers.append({known}); _at[0] = 0; wanted = None"
+        known = answer[: LINE_CHARACTERS // 4]
+        tell = [f"_answers.append({known!r}); {READY}"]
+        if len(tell[0]) > LINE_CHARACTERS:
+            tell = [*_bind("_answer", known), f"_answers.append(_answer); {READY}"]
         # What the step has changed before it broke off is undone.
-        yield Execute((*_undo(before.variables, executed.variables), ready))
+        yield Execute((*_undo(before.variables, executed.variables), *tell))
 
 
-def _undo(before: Any, now: Any) -> list[str]:
+def _undo(before: Any, now: Any) -> Iterator[str]:
     """The lines that give variables the values from before."""
-    changed = {name: value for name, value in before.items() if now.get(name) != value}
-    lines = [f"{name} = {value!r}" for name, value in changed.items() if is_variable_name(name)]
-    return [line for line in lines if not line.startswith("wanted ")]
+    for name, value in before.items():
+        if now.get(name) != value and is_variable_name(name) and name != "wanted":
+            yield from _bind(name, value)
+
+
+def _bind(name: str, value: Any) -> list[str]:
+    """The lines that give a variable a value, none of them longer than a line may be."""
+    line, text, part = f"{name} = {value!r}", repr(value), LINE_CHARACTERS // 4
+    if len(line) <= LINE_CHARACTERS:
+        return [line]
+    parts = [text[start : start + part] for start in range(0, len(text), part)]
+    added = [f"_text += {part!r}" for part in parts]
+    return ["_text = ''", *added, f"{name} = literal_eval(_text)"]

@@ -38,14 +38,25 @@ def check_parts(
         )
 
 
-def check_program(program: Any, main_prompt: Any, prompts: Iterable[Any]) -> None:
-    """Prompts are THREAD's or a program's, not both; raises ValueError with the remedy."""
+def check_program(
+    program: Any, main_prompt: Any, prompts: Iterable[Any], exchange: Mapping[str, Any]
+) -> None:
+    """Prompts and functions are THREAD's or a program's, not both.
+
+    Raises ValueError with the remedy.
+    """
     if program is not None and not callable(program):
         raise ValueError(f"program={program!r} is no program; see thread_kit.methods")
     if program is not None and main_prompt is not None:
         raise ValueError(
             "main_prompt is for THREAD alone; a program has `prompt` for its main thread, and "
             "names the prompts of the others itself"
+        )
+    given = [name for name, function in exchange.items() if function is not None]
+    if program is not None and given:
+        raise ValueError(
+            f"{', '.join(given)} would not be used: a program exchanges what it wants to; for "
+            "THREAD's own leave program= out"
         )
     if program is None and list(prompts):
         raise ValueError("prompts are those of a program, and there is none; give program=...")

@@ -95,10 +95,14 @@ def plan_fork(
 def until_broken_off(episode: Episode, engine: Engine) -> Replay:
     """All of an episode's past, for a session with the same settings, which goes on behind it.
 
-    Of an episode that came to its end, all but the end itself is repeated.
+    Of an episode that came to its end, all but the end itself is repeated; and where its limit of
+    actions ended it, all before the last action, which may be answered otherwise now.
     """
     is_whole = not episode.status.is_live and episode.status not in _BROKEN_OFF
     at, starts = (len(episode.events) - 1, {}) if is_whole else _broken_off(episode)
+    last = next((event for event in reversed(episode.events) if isinstance(event, Acted)), None)
+    if is_whole and last and last.truncated:
+        at = next(n for n, event in enumerate(episode.events) if event is last)
     same_tokens = _same_tokens(episode, engine)
     return Replay(episode, at, starts=starts, same_tokens=same_tokens)
 
@@ -215,6 +219,7 @@ def _cut(
     same_tokens: bool,
 ) -> tuple[Place, CallStart, list[Edited]]:
     """The call that event `at` is: how it begins now, and what is changed in it."""
+    # 1. The call, and a token of it.
     event = _event(episode, at)
     if not isinstance(event, GeneratedSpan):
         raise ValueError(
@@ -229,6 +234,7 @@ def _cut(
             f"token={token}: this trace does not say what text each token adds; fork at the start "
             f"of the call (token=0) or behind it (token={len(span)})"
         )
+    # 2. What is kept: whole characters. What is written behind it: up to a stop string.
     lengths = lengths or spread(len(span.text), len(span))
     while 0 < token < len(span) and not lengths[token - 1]:  # in the middle of a character
         token -= 1
@@ -242,12 +248,14 @@ def _cut(
                 "keep fewer tokens"
             )
         text = written[: stop[0]].decode("utf-8", "replace")[len(kept) :]
+    # 3. Both in tokens of the engine that goes on.
     tokenize = engine.tokenizer(episode.threads[event.thread].prompt)
     tokens = span.tokens[:token] if same_tokens else tokenize(kept)
     new = tokenize(text)
     if len(tokens) != token:
         lengths = spread(len(kept), len(tokens))
     given = Span(Provenance.GENERATED, kept + text, tokens + new)
+    # 4. The changes, as events.
     thread, number = event.thread, _before(episode, at, event.thread, GeneratedSpan)
     edits = [Edited(thread, "text", number, span.text[len(kept) :], text)] if text else []
     if forbid_spawn:
@@ -267,6 +275,7 @@ def _edits(
     """The changes at an event that are not in a call of the model."""
     edits = []
     event = _event(episode, at)
+    # 1. What a child sees, what an environment says, what a child returns.
     if context is not None:
         if not isinstance(event, Spawned) or event.parent is None:
             raise ValueError(
@@ -282,6 +291,7 @@ def _edits(
         taken = next(e for e in episode.events[at:] if isinstance(e, Returned | Resolved))
         was = taken.span.text if isinstance(taken, Returned) else taken.text
         edits.append(Edited(taken.thread, "returned", taken.child, was, returned))
+    # 2. The variables of the thread whose event it is.
     if variables:
         thread = getattr(event, "parent", None)
         thread = getattr(event, "thread", None) if thread is None else thread
@@ -329,6 +339,7 @@ def _settings(
     header = episode.header
     stored = header.get("prompts", {}).items()
     prompts = [_prompt(sha256, facts, episode.dialect) for sha256, facts in stored]
+    exchanged = {} if "program" in header else header.get("exchange", {})
     settings = {
         **_roles(header, prompts, recorded),
         "dialect": episode.dialect,
@@ -336,9 +347,9 @@ def _settings(
         **header.get("limits", {}),
         **header.get("sampling", {}),
         **({"logprobs": True} if header.get("logprobs") else {}),
-        **{name: value for name, value in options.items() if name not in header["exchange"]},
+        **{name: value for name, value in options.items() if name not in exchanged},
     }
-    for name, written in header.get("exchange", {}).items():
+    for name, written in exchanged.items():
         before = recorded.get(name) or getattr(exchange, written, None)
         if before is None:
             raise ValueError(

@@ -11,7 +11,7 @@ from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, Generate, Program, Request, Status
 from thread_kit.sandbox.namespace import Namespace
 from thread_kit.sequence import Provenance, Span
-from thread_kit.trace.events import GeneratedSpan, TokenProbs
+from thread_kit.trace.events import UNKNOWN, GeneratedSpan, TokenProbs
 
 
 @dataclass(slots=True)
@@ -75,6 +75,8 @@ def generated_span(thread: LiveThread, completion: Completion) -> GeneratedSpan:
     if lengths is None:
         lengths = _fit(thread.lengths, span)
     logprobs = completion.logprobs or tuple(thread.logprobs[: len(span)])
+    if logprobs:  # of tokens that nobody was told of, or that were spelled anew, none are known
+        logprobs += (UNKNOWN,) * (len(span) - len(logprobs))
     return GeneratedSpan(
         *(thread.id, span, completion.stop),
         *(completion.reused, completion.evaluated, completion.seconds),

@@ -20,6 +20,7 @@ from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import (
     OF_CHILD,
     Edited,
+    Ended,
     Event,
     ExecutedLine,
     GeneratedSpan,
@@ -71,8 +72,8 @@ class Replay:
     starts: the calls that the fork has cut.
     same_tokens: the recorded tokens are this model's; else they are spelled anew from their texts.
     origin: what the header says about where the fork parts from its original.
-    limits_count: what is repeated counts; else limits count from the fork on, since what was
-        recorded happened within limits of its own.
+    limits_count: limits are those of what is repeated; else they hold from the fork on, since what
+        was recorded happened within limits of its own. What it has spent counts in either case.
     """
 
     episode: Episode = field(default_factory=Episode)
@@ -112,6 +113,21 @@ class Replay:
     def is_over(self) -> bool:
         """The next event is the first one behind the fork."""
         return self.edits.happened >= len(self._recorded)
+
+    @property
+    def seconds(self) -> float:
+        """What the repeated calls of the model took when they were recorded, once all are."""
+        if not self.is_over:
+            return 0.0
+        return sum(call.seconds for call in self._recorded if isinstance(call, GeneratedSpan))
+
+    @property
+    def refused_depth(self) -> str:
+        """Why the thread that was spawned last did not live, by the record; "" where it did."""
+        following = self._recorded[self.edits.happened]
+        if isinstance(following, Ended) and following.status is Status.OUT_OF_DEPTH:
+            return following.detail
+        return ""
 
     def engine(self, engine: Engine) -> Engine:
         """An engine that repeats the recorded calls and goes on with this one."""
@@ -154,6 +170,8 @@ class Replay:
         data = to_json(event)
         data.pop("traceback", None)  # whoever mends a function moves its lines
         data.pop("restored", None)  # says why, which older traces do not
+        if isinstance(event, Ended):
+            data.pop("detail")  # names limits, which may be others now
         if isinstance(event, ExecutedLine) and event.line == OF_CHILD and event.error:
             data["error"] = event.error.rpartition("\n")[2]
         if not self.same_tokens:
@@ -184,6 +202,11 @@ class _LimitsBehind(Limits):
         if self.replay.holds_calls:
             return self.new_tokens, Status.TRUNCATED
         return Limits.room(self, used, running)
+
+    def refuse_depth(self, depth: int) -> str:
+        if self.replay.is_over:
+            return Limits.refuse_depth(self, depth)
+        return self.replay.refused_depth
 
 
 def _short(event: Event) -> str:

@@ -344,15 +344,25 @@ class Scheduler:
         details = {
             Status.END_OF_STREAM: "the model ended its text without the end mark",
             Status.TRUNCATED: f"cut after {self.limits.new_tokens} new tokens in one call",
-            Status.OUT_OF_CONTEXT: (
-                f"a thread sees at most {self.engine.context_of(thread.prompt.sha256)} tokens"
-            ),
+            Status.OUT_OF_CONTEXT: self._describe_context(thread, finished.sequence),
             Status.OUT_OF_CALLS: "the thread's own calls of the model are used up",
             Status.FAILED: finished.error or "",
         }
         detail, traceback = details.get(finished.status, ""), self._failures.tracebacks
         yield Ended(thread.id, finished.status, detail, traceback.get(thread.id, ""))
         self._hand_over(thread, finished)
+
+    def _describe_context(self, thread: LiveThread, sequence: Sequence) -> str:
+        """Why there was no room: of its own, or in the cells that all threads share."""
+        header, sha256 = self.episode.header, thread.prompt.sha256
+        most = self.engine.context_of(sha256)
+        seen = len(header["prompts"][sha256]["tokens"]) + len(thread.context) + len(sequence)
+        if seen < most and "cells" in header["model"]:
+            return (
+                f"at {seen} tokens no cell of the cache was left, since others that write at the "
+                "same time have them; give context= more, or play fewer at once"
+            )
+        return f"a thread sees at most {most} tokens"
 
     def _hand_over(self, thread: LiveThread, finished: Finished) -> None:
         """To the parent that listens; or to whoever waits for the future, now or later."""

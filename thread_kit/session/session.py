@@ -120,7 +120,8 @@ class Session:
         limits = Limits(calls, new_tokens, tokens, depth, seconds)
         sampling = {"temperature": temperature, "seed": seed}
         check_parts(engine, env, context, [prompt, main_prompt, *prompts], dialect)
-        check_program(program, main_prompt, prompts)
+        own = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
+        check_program(program, main_prompt, prompts, own)
         check_numbers({**limits.facts, **sampling})
         self._dialect = dialect or prompt.dialect
         check_futures(self._dialect, scope)
@@ -130,7 +131,6 @@ class Session:
         self.engine, self.env = unwrap(engine), env
         self.keep_cells: KeepCells = False
         self._seconds = seconds
-        own = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
         self._functions: dict[str, Any] = exchange.exchange_of(
             self._dialect, taught=not prompt.examples, **own
         )
@@ -213,13 +213,17 @@ class Session:
         try:
             return next(self._events)
         finally:
-            self._spent, self._entered = self._seconds_spent(), 0.0
+            self._spent, self._entered = self._worked(), 0.0
 
     def _must_not_run_elsewhere(self) -> None:
         if inspect.getgeneratorstate(self._events) == inspect.GEN_RUNNING:
             raise RuntimeError("this session is running in a worker thread; use stop() or wait()")
 
     def _seconds_spent(self) -> float:
+        """Of work: this session's, and what was repeated had taken."""
+        return self._worked() + self._replay.seconds
+
+    def _worked(self) -> float:
         now = time.perf_counter() - self._entered if self._entered else 0.0
         return self._spent + now
 

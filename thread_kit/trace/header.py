@@ -48,6 +48,7 @@ def make_header(
     packages: whose versions matter to the environment. others: of a prompt's hash the model that
         reads it, where that is another one.
     """
+    # 1. What every episode has.
     marks = {name: getattr(dialect, name) for name in Dialect.__slots__}
     header: dict[str, Any] = {
         "thread_kit": VERSION,
@@ -73,6 +74,7 @@ def make_header(
         "sampling": sampling,
         "versions": versions(packages),
     }
+    # 2. What some have.
     if program:
         header["program"] = describe_program(program)
     if fork:
