@@ -101,7 +101,7 @@ class Postponed:
 
 
 News = Prefilled | Sampled | Completion | Postponed | Event
-"""What a step brings; events are what a replay says itself."""
+"""What a step brings; events are what a replay says itself, and a server that has nothing yet."""
 
 
 @dataclass(frozen=True, slots=True)

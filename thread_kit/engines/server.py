@@ -28,6 +28,7 @@ from thread_kit.engines.engine import (
     Engine,
     EngineError,
     GenerateRequest,
+    News,
     Prefilled,
     Sampled,
     ThreadKey,
@@ -36,6 +37,7 @@ from thread_kit.engines.http_client import HttpClient
 from thread_kit.engines.server_events import Costs, End, Written, finish_reason, read_tokens
 from thread_kit.engines.tokenizers import PieceTokenizer, ServerTokenizer, Tokenizer
 from thread_kit.sequence import Span
+from thread_kit.trace.events import Idle
 
 POLL, MOMENT = 0.1, 0.001
 """Seconds that `advance` waits at most, so that a scheduler can look whether to stop; and where
@@ -315,8 +317,8 @@ class ServerEngine(Engine):
         with self.lock:
             return self._ready_news(self._running)
 
-    def advance(self, *threads: ThreadKey) -> list[Prefilled | Sampled | Completion]:
-        """What is new for these threads; [] after a moment, so that its scheduler can look around.
+    def advance(self, *threads: ThreadKey) -> list[News]:
+        """What is new for these threads; `Idle` after a moment, so that its scheduler looks around.
 
         Requests run by themselves: no scheduler takes steps for another, or sees another's error;
         where another's news is there, its turn is not held up.
@@ -334,7 +336,7 @@ class ServerEngine(Engine):
             self._arrived.wait_for(anything, timeout=POLL)
             self._arrived.wait_for(ready, timeout=MOMENT)
         with self.lock:
-            return self._ready_news(threads)
+            return list(self._ready_news(threads)) or [Idle()]
 
     def _ready_news(self, threads: Iterable[ThreadKey]) -> list[Prefilled | Sampled | Completion]:
         """The next piece of news of each of these threads that has some.

@@ -107,8 +107,6 @@ class Calls:
         for item in news:  # first of all: whoever closes the session now must not lose a call
             if isinstance(item, Completion) and (call := self._running[item.thread].call):
                 call.over = item
-        if not news:
-            yield Idle()
         for item in news:
             match item:
                 case Prefilled(key, done, total):
@@ -126,7 +124,7 @@ class Calls:
                         thread.request, thread.call = thread.call.request, None
                 case Completion(key):
                     yield from self._finish(self._running.pop(key), item)
-                case Prefilling() | Prompted() | Edited():  # of a replay
+                case Idle() | Prefilling() | Prompted() | Edited():  # a server's; a replay's
                     yield item
 
     def _finish(self, thread: LiveThread, completion: Completion) -> Iterator[Event]:

@@ -94,7 +94,7 @@ class Prefilling(Event):
 
 @dataclass(frozen=True, slots=True)
 class Idle(Event):
-    """The model has brought nothing for a moment: the turn of sessions side by side."""
+    """A server has brought nothing for a moment: the turn of sessions side by side."""
 
     passing: ClassVar[bool] = True
 
