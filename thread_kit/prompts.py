@@ -144,10 +144,15 @@ def parse_prompt(text: str, name: str = "prompt", dialect: Dialect = AGENT) -> P
     if not text.strip():
         raise PromptError(f"the prompt {name} is empty; write at least one example into it")
     examples = []
-    _, *parts = re.split(r"^Prompt:[ \t]*\n", text.replace("\r\n", "\n"), flags=re.MULTILINE)
+    first, *parts = re.split(r"^Prompt:[ \t]*\n", text.replace("\r\n", "\n"), flags=re.MULTILINE)
     if not parts:
         raise PromptError(
             f"the prompt {name} has no example; an example starts with a line 'Prompt:'"
+        )
+    if first.strip():
+        raise PromptError(
+            f"the prompt {name} has a text before its first 'Prompt:', which no thread would read: "
+            f"{first.strip()[:60]!r}; take it out, or give Prompt(..., instructions=...)"
         )
     for number, part in enumerate(parts, 1):
         context, mark, response = part.partition(f"\nResponse:\n{dialect.start}\n")

@@ -26,6 +26,7 @@ from thread_kit.requests import Status
 from thread_kit.session.run_together import run_together
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Idle
 
 STOPS = AGENT.stops
 KEY = "sk-secret-0123456789"
@@ -620,7 +621,7 @@ def test_a_call_that_is_cancelled_keeps_what_was_handed_out_and_hangs_up(fake, c
     call = engine.cancel(0)
     assert call.tokens == tuple(one.token for one in sampled)
     assert engine.cancel(0) is None
-    assert engine.step() == engine.advance(0) == []
+    assert (engine.step(), engine.advance(0)) == ([], [Idle()])
     assert gone.wait(60), "the server was left to write on"
 
 

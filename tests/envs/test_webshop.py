@@ -238,7 +238,8 @@ def test_rewards_are_those_of_webshops_own_function(shop):
     # Nouns are words here (see `find_nouns`): one purchase of another kind of product differs.
     assert len(differ) <= 1
     assert all(
-        row["product"] != make_goals(shop).goals[row["goal"]].product.id for row, _ in differ
+        row["product"] != make_goals(shop, by_people=False).goals[row["goal"]].product.id
+        for row, _ in differ
     )
 
 
@@ -304,11 +305,11 @@ def test_a_price_above_the_limit_never_gains(chosen, price, limit):
 
 
 def test_goals_ask_for_what_their_product_has(shop):
-    for goal in make_goals(shop).goals:
+    for goal in make_goals(shop, by_people=False).goals:
         assert set(goal.attributes) <= set(goal.product.attributes)
         chosen = choose_options(goal)
         assert {f"{name} {value}" for name, value in chosen.items()} == set(goal.options)
-        assert goal.price_limit >= make_goals(shop).prices[goal.product.id]
+        assert goal.price_limit >= make_goals(shop, by_people=False).prices[goal.product.id]
 
 
 @pytest.mark.parametrize("by_people", [False, True])
@@ -399,7 +400,7 @@ def test_the_official_file_is_read_as_webshop_reads_it(tmp_path):
 @needs_official
 def test_the_official_thousand_products_give_the_official_goals():
     shop = load_catalogue(SHARED)
-    goals = make_goals(shop).goals
+    goals = make_goals(shop, by_people=False).goals
     assert (len(shop.products), len(goals)) == (1000, 6910)
     assert shop.products[0].document.startswith(shop.products[0].title.lower())
 
@@ -407,7 +408,7 @@ def test_the_official_thousand_products_give_the_official_goals():
 @needs_official
 def test_gold_purchases_in_the_official_shop():
     shop = load_catalogue(SHARED)
-    made = make_goals(shop)
+    made = make_goals(shop, by_people=False)
     rewards = [
         reward_purchase(goal, goal.product, choose_options(goal), made.prices[goal.product.id])
         for goal in made.goals[:300]
@@ -423,7 +424,7 @@ def test_search_finds_products_of_the_official_shop():
     search = make_search(shop)
     ranks = [
         search.find(g.instruction).index(g.product)
-        for g in make_goals(shop).goals[:200]
+        for g in make_goals(shop, by_people=False).goals[:200]
         if g.product in search.find(g.instruction)
     ]
     assert sum(rank == 0 for rank in ranks) >= 90

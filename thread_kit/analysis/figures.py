@@ -13,7 +13,8 @@ from thread_kit.views.palette import NEUTRAL, SERIES, tint
 from thread_kit.views.plot import dress, log_axis
 
 PATTERNS = ("", "/", "x", ".", "\\", "+", "-")
-"""Of bars, in the order of `SERIES`: they say what the colour says."""
+"""Of bars, in the order of `SERIES`: they say what the colour says, and tell apart those of more
+series than there are colours."""
 
 
 def add_bars(
@@ -22,7 +23,7 @@ def add_bars(
     """Bars of one colour and pattern, the `place`-th of a figure's; look: as of `go.Bar`."""
     marker = {
         "color": SERIES[place % len(SERIES)][0],
-        "pattern": {"shape": PATTERNS[place % len(PATTERNS)]},
+        "pattern": {"shape": PATTERNS[(place + place // len(SERIES)) % len(PATTERNS)]},
         "line": {"width": 0},
     }
     figure.add_trace(go.Bar(x=x, y=y, name=name, marker=marker, **look))

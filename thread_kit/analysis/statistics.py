@@ -189,11 +189,11 @@ def compare(frame: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0) -
     rows = []
     for model, group, both in pair_methods(frame, "solved"):
         first, second = both.columns
-        once = group.groupby(["method", "task"]).size().max() == 1
+        paired = group[group["method"].isin(both.columns) & group["task"].isin(both.index)]
+        once = paired.groupby(["method", "task"]).size().max() == 1
         a, b = both[first].to_numpy(float), both[second].to_numpy(float)
         gap = paired_bootstrap(a, b, resamples=resamples, seed=seed)
         test = mcnemar(a, b) if once else None
-        paired = group[group["task"].isin(both.index)]
         rows.append(
             {
                 "model": model,

@@ -83,7 +83,12 @@ def _load_suite(path: Path) -> pd.DataFrame:
     results = Results.load(path)
     if not len(results):
         return pd.DataFrame()
-    frame = results.frame.drop_duplicates([*EPISODE, "environment"], keep="last")
+    frame = results.frame
+    if frame["environment"].nunique() == 1:  # some may not have been started
+        frame = frame.assign(environment=frame["environment"].ffill().bfill())
+    frame = frame[frame["environment"].notna()]
+    own = [name for name in (*EPISODE, "environment", "temperature") if name in frame]
+    frame = frame.drop_duplicates(own, keep="last")
     engines = [row["engine"] or {} for row in results]
     names = [engine.get("file") or engine.get("name") for engine in engines]  # a server has no file
     sampled = is_sampled(frame)  # other runs than the greedy ones: a name of their own

@@ -26,16 +26,16 @@ from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Measurement, Weights, Workload, workload
 from thread_kit.cli.arguments import DefaultsFormatter, choose_teaching
 from thread_kit.engines.core_share import own_cores
-from thread_kit.engines.engine import EngineError
 from thread_kit.engines.llama import LlamaEngine
-from thread_kit.engines.models import EMBEDDED, ModelError
+from thread_kit.engines.models import EMBEDDED
 from thread_kit.engines.quantize import KINDS
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.prompts import Prompt, load_prompt
+from thread_kit.replace_file import replace_text
 from thread_kit.session.run_together import run_together
 from thread_kit.session.session import Session
-from thread_kit.trace.episode import Episode, TraceError
+from thread_kit.trace.episode import Episode
 
 AT_ONCE = (1, 2, 4, 8)
 KEPT_CELLS = (1000, 2000, 4000)
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         _measure(options)
-    except (EngineError, ModelError, TraceError, ValueError, OSError) as error:
+    except (RuntimeError, ValueError, OSError) as error:
         print(f"thread_kit.bench: {error}", file=sys.stderr)
         return 2
     return 0
@@ -138,11 +138,11 @@ def _measure(options: argparse.Namespace) -> None:
         result |= PARTS[part](weights, works, options)
         if part in SHOWN:
             print(f"{SHOWN[part](result).to_string(index=False)}\n")
+        if options.out:  # what is measured stays, should the next part fail
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            replace_text(options.out, json.dumps(result, indent=1) + "\n")
     for cells, share in result.get("keeping", {}).items():
         print(f"beside {cells} kept cells of ended threads: {share:.1%} of the rate without")
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 def _works(

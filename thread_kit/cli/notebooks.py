@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from thread_kit.paths import resource
+from thread_kit.replace_file import replace_file
 
 
 def add_command(commands: Any) -> None:
@@ -32,8 +33,11 @@ def run(options: argparse.Namespace) -> None:
 def list_notebooks(folder: Path) -> list[Path]:
     """All notebooks below a folder, less what JupyterLab and their own runs have left there."""
     hidden = (".ipynb_checkpoints", "runs")
-    paths = (path for path in folder.rglob("*.ipynb") if not set(path.parts) & set(hidden))
-    return sorted(paths)
+    return sorted(
+        path
+        for path in folder.rglob("*.ipynb")
+        if not set(path.relative_to(folder).parts) & set(hidden)
+    )
 
 
 def _copy(path: Path, source: Path, folder: Path) -> bool:
@@ -41,5 +45,6 @@ def _copy(path: Path, source: Path, folder: Path) -> bool:
     if target.exists():
         return False
     target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, target)
+    with replace_file(target) as part:  # a torn one would stay as it is
+        shutil.copyfile(path, part)
     return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -119,12 +119,22 @@ def _check(options: argparse.Namespace) -> None:
 
 def _refuse_what_plays(options: argparse.Namespace) -> None:
     """Raises ValueError for options that would do nothing."""
-    names = ("only", "tasks", "split", "temperature", "planner_model", "server", "executor")
-    idle = [f"--{name.replace('_', '-')}" for name in names if getattr(options, name)]
-    if idle and not options.model:
-        raise ValueError(f"{', '.join(idle)} is for what is played; give --model NAME, too")
+    rules = [rule for benchmark in BENCHMARKS.values() for rule in benchmark.rules]
+    names = ["only", "tasks", "split", "temperature", "planner_model", "server", "executor", *rules]
+    given = [name for name in dict.fromkeys(names) if getattr(options, name)]
+    given += ["at_once"] if options.at_once != 1 else []
+    if options.plan and (idle := [*(["model"] if options.model else []), *given]):
+        raise ValueError(f"{_flags(idle)} is for what is played; --plan plays nothing")
+    if given and not options.model:
+        raise ValueError(f"{_flags(given)} is for what is played; give --model NAME, too")
+    if not options.plan and (idle := [n for n in ("prices", "throughput") if getattr(options, n)]):
+        raise ValueError(f"{_flags(idle)} is for --plan")
     if options.out and not options.item:
         raise ValueError("--out is for the page of one item; name it, or give --results FOLDER")
+
+
+def _flags(names: Iterable[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def _reproduce(
@@ -168,14 +178,19 @@ def _play_all(options: argparse.Namespace, folder: Path) -> None:
         import_object(name)  # no reason to leave every item out
     from thread_kit.experiments.reproduce import find_names
 
+    items, benchmarks = _list_items(options), {*options.only} & {*BENCHMARKS}
+    for name in {*options.only} - benchmarks:
+        if not any(find_names(item, [name])[0] in item.methods for item in items):
+            raise ValueError(f"--only {name}: no item has such a benchmark or method")
     with open_place(options) as executor:
-        for item in _list_items(options):
+        for item in items:
             for benchmark in item.find_benchmarks() if item.study else ():
-                known = (*item.methods, benchmark.name)
-                chosen = [name for name in find_names(item, options.only) if name in known]
-                only = [benchmark.name, *chosen]
-                if options.only and not chosen:
+                methods = [n for n in find_names(item, options.only) if n in item.methods]
+                if benchmarks and benchmark.name not in benchmarks:
                     continue
+                if {*options.only} - benchmarks and not methods:
+                    continue
+                only = [benchmark.name, *methods]
                 print(f"{item.label} on {benchmark.name}", flush=True)
                 try:
                     page = _reproduce(options, folder, executor, item.paper, item.item, only)

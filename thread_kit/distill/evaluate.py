@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
 import pandas as pd
 
-from thread_kit.analysis.spent_budget import BUDGETS
+from thread_kit.analysis.spent_budget import find_budget
 from thread_kit.analysis.statistics import wilson
 from thread_kit.distill.deviations import cause_of, first_deviation
 from thread_kit.distill.examples import Method, Teacher, teacher_of
@@ -55,6 +55,7 @@ class TaskResult:
     if it was interrupted. cause: of a failure; said and expected: the first line that differs from
     the teacher's, and the teacher's.
     reward: of a purchase, which can be right in part; else None, and `solved` says it.
+    out_of_actions: the environment had taken its last one; None in rows that do not say.
     """
 
     environment: str
@@ -72,6 +73,7 @@ class TaskResult:
     said: str = ""
     expected: str = ""
     reward: float | None = None
+    out_of_actions: bool | None = None
 
 
 def evaluate(
@@ -114,7 +116,8 @@ def evaluate(
         row = played[canonical(benchmark.arguments(task))]
         if row["trace"] is None:
             raise RuntimeError(f"{task} could not be started: {row['error']}")
-        results.append(evaluate_episode(method, task, Episode.load(folder / row["trace"])))
+        result = evaluate_episode(method, task, Episode.load(folder / row["trace"]))
+        results.append(replace(result, out_of_actions=row["out_of_actions"]))
     lines = "".join(json.dumps(asdict(result)) + "\n" for result in results)
     (folder / "results.jsonl").write_text(lines, encoding="utf-8")
     return results
@@ -202,7 +205,7 @@ def _row(name: str, group: Sequence[TaskResult]) -> dict[str, Any]:
         "tasks": name,
         "n": len(group),
         "solved": solved,
-        "cut": sum(not result.solved and result.status in BUDGETS for result in group),
+        "cut": sum(not result.solved and bool(find_budget(asdict(result))) for result in group),
         "rate": round(solved / len(group), 3),
         "low": round(low, 3),
         "high": round(high, 3),

@@ -37,7 +37,7 @@ def training_purchases(seed: int) -> Iterator[WebShop]:
     for number in itertools.count(seed * 1_000_000):
         draw = random.Random(f"shop {number}")
         shop = Catalogue(f"lessons {number}", tuple(_products(draw)))
-        goals = make_goals(shop).goals[SPLITS["test"]]
+        goals = make_goals(shop, by_people=False).goals[SPLITS["test"]]
         # One goal of a product: those with many options would have most of them.
         of_product = {goal.product.id: n for n, goal in enumerate(goals)}
         for n in draw.sample(sorted(of_product.values()), min(GOALS, len(of_product))):

@@ -12,6 +12,7 @@ until somebody answers it: `say`, or `pass_on`.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,19 +49,35 @@ class _Call:
         return self.completion.stop is None and not self.is_passed_on
 
 
+class Listeners:
+    """Methods to call together, each as long as its object lives."""
+
+    def __init__(self) -> None:
+        self._methods: list[weakref.WeakMethod[Callable[[], None]]] = []
+
+    def add(self, method: Callable[[], None]) -> None:
+        self._methods.append(weakref.WeakMethod(method))
+
+    def __call__(self) -> None:
+        for reference in self._methods:
+            if method := reference():
+                method()
+
+
 class HumanEngine(Engine):
     """A person in front of another engine.
 
     engine: tokenizes what the person writes, and writes what is passed on; closed with this one.
-    on_change: called, from any thread, whenever a call begins to wait or has been answered.
+    listeners: called, from any thread, whenever a call begins to wait or has been answered; those
+        methods whose objects are still there.
     """
 
-    def __init__(self, engine: Engine, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, engine: Engine) -> None:
         super().__init__()
         self.engine = engine
         self.name = f"a person and {engine.name}"
         self.context_size = engine.context_size
-        self.on_change = on_change
+        self.listeners = Listeners()
         self._calls: dict[ThreadKey, _Call] = {}
         self._passed_on: set[ThreadKey] = set()  # threads that are the model's from now on
         self._generating: set[ThreadKey] = set()  # whose calls the model writes
@@ -85,7 +102,7 @@ class HumanEngine(Engine):
             # The first token brings the text of all: it is only known what they say together.
             call.news += [Sampled(key, token, "" if n else added) for n, token in enumerate(tokens)]
             self._changed.notify_all()
-        self.on_change()
+        self.listeners()
 
     def pass_on(self, thread: ThreadKey | None = None, *, always: bool = False) -> None:
         """Let the model write this call; `always`: and whatever else this thread writes.
@@ -100,7 +117,7 @@ class HumanEngine(Engine):
                 self._passed_on.add(key)
             self._calls[key].is_passed_on = True
             self._changed.notify_all()
-        self.on_change()
+        self.listeners()
 
     def _choose(self, thread: ThreadKey | None) -> ThreadKey:
         """This thread if its call waits, or the first that does."""
@@ -145,7 +162,7 @@ class HumanEngine(Engine):
         completion = PartialCompletion(thread, request.stops, request.max_tokens, tokenize)
         with self._changed:
             self._calls[thread] = _Call(request, completion)
-        self.on_change()
+        self.listeners()
 
     def _let_write(self, thread: ThreadKey, request: GenerateRequest) -> None:
         self.engine.submit(thread, request)
@@ -185,7 +202,7 @@ class HumanEngine(Engine):
         with self._changed:
             call = self._calls.pop(thread, None)
         self._generating.discard(thread)
-        self.on_change()
+        self.listeners()
         return call.completion.finish(Stop.CANCELLED) if call else self.engine.cancel(thread)
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:

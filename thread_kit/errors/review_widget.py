@@ -25,6 +25,7 @@ from thread_kit.trace.events import (
     Event,
     ExecutedLine,
     GeneratedSpan,
+    Instructed,
     Observed,
 )
 from thread_kit.views.formatting import sanitize, shorten
@@ -156,6 +157,8 @@ def label_event(event: Event) -> str | None:
             text = f"thread {thread} acts: {event.action} => {event.observation.strip()}"
         case Observed(thread=thread, span=span):
             text = f"thread {thread} reads: {span.text.strip()}"
+        case Instructed(thread=thread, span=span):
+            text = f"thread {thread} is told: {span.text.strip()}"
         case ExecutedLine(thread=thread, error=str(error)):
             text = f"thread {thread} fails: {error} in {event.line.strip()}"
         case Ended(thread=thread):

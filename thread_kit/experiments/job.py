@@ -202,7 +202,7 @@ class RunningJob:
         return {
             **self.key._asdict(),
             "task": dict(job.task),
-            "environment": header.get("environment"),
+            "environment": header.get("environment") or (self._env.name if self._env else None),
             "solved": episode.reward == 1,
             "reward": episode.reward,
             "status": str(episode.status) if self._run else "not started",

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from thread_kit.analysis.item_page import ItemPage, make_page
 from thread_kit.analysis.item_tables import find_group
-from thread_kit.analysis.paper_items import PAIRED, PaperItem, find_item
+from thread_kit.analysis.paper_items import PAIRED, PLANNERS, PaperItem, find_item
 from thread_kit.analysis.stored_rows import OWN, load_kit_rows, load_stored_rows, record_command
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.engines.by_prompt import EngineByPrompt
@@ -68,7 +68,8 @@ def reproduce(
     episodes is taken over. server: the address where a model is found by its name (`ServerEngine`);
     else it is loaded. folder: of results, traces, and runs.csv: which command has made which file.
 
-    Raises ValueError for an unknown item or one that nobody can play here, and what playing raises.
+    Raises ValueError for an unknown item, one that nobody can play here, and what its page would
+    not show; and what playing raises.
     """
     wanted = find_item(paper, item)
     # 1. With a model, what is missing is played, each file with the command that made it.
@@ -76,6 +77,7 @@ def reproduce(
         models = _name_models(model, server)
         planners = _name_models(planner, server) if planner is not None else {}
         only = find_names(wanted, only)
+        _refuse_what_is_not_shown(wanted, temperature, bool(planners), split)
         command = _write_command(
             wanted, models, planners, only, tasks, split, temperature, rules, server
         )
@@ -94,6 +96,20 @@ def reproduce(
             suite.run(at_once=at_once, executor=executor, progress=progress)
     # 2. The page of all rows that there are.
     return make_page(wanted, load_stored_rows([folder]))
+
+
+def _refuse_what_is_not_shown(
+    item: PaperItem, temperature: float, has_planner: bool, split: str
+) -> None:
+    """Raises ValueError for rows that `select_rows` would leave out of the item's page."""
+    if temperature > 0 and item.runs == 1:
+        raise ValueError(f"{item.label} is of greedy runs; leave the temperature at 0")
+    if has_planner and PLANNERS not in item.needs:
+        raise ValueError(f"{item.label} has one model for all roles; leave the planner's out")
+    splits = [item.list_splits(own) for own in item.find_benchmarks() if split in own.splits]
+    if splits and not any(split in own for own in splits):
+        shown = ", ".join(dict.fromkeys(name for own in splits for name in own))
+        raise ValueError(f"{item.label} shows no tasks of {split!r}; it shows: {shown}")
 
 
 def _write_command(

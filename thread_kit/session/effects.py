@@ -113,10 +113,13 @@ class Effects:
         """Hand in the answer of the main thread, where the environment waits for one."""
         if not finished.status.is_end or self._env is None or self._done:
             return
-        texts = finished.printed or "", finished.sequence.text
+        texts = finished.printed or "", self._without_end(finished.sequence.text)
         answers = [answer for text in texts if (answer := self._env.answer(text)) is not None]
         if answers:
             yield from self._step(thread, self._env, answers[0])
+
+    def _without_end(self, text: str) -> str:
+        return text.strip().removesuffix(self._dialect.end)
 
     def restart(self, thread: LiveThread, text: str) -> Iterator[Event]:
         """Begin the task anew; the reply is the environment's first text.
@@ -124,6 +127,7 @@ class Effects:
         None where nothing is left to try: it is solved, or `text` answers it rightly. False where
         it was handed in for good.
         """
+        text = self._without_end(text)
         if self._env is None or self._episode.reward == 1 or self._env.judge(text):
             thread.reply = None
             return

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Literal
 
+from thread_kit.replace_file import replace_file
 from thread_kit.trace.episode import Episode
 from thread_kit.views.tree_nodes import draw_nodes
 from thread_kit.views.tree_rows import draw_rows
@@ -51,5 +52,7 @@ def save_picture(
         # Of a thousand threads, fewer pixels: what a page and a memory can hold.
         width, height = figure.get_size_inches()
         dpi = min(200.0, 60_000 / max(width, height), (PIXELS / (width * height)) ** 0.5)
-        figure.savefig(path, dpi=dpi, metadata=stamp.get(path.suffix.lower()))
+        kind = path.suffix.lower()
+        with replace_file(path) as part:
+            figure.savefig(part, dpi=dpi, format=kind[1:], metadata=stamp.get(kind))
     return path

@@ -98,6 +98,9 @@ class GameProcess:
                     f"the process of ALFWorld's engine died (exit code {code}); it said last: "
                     f"{last or 'nothing'}"
                 ) from None
+            except BaseException:  # what it would still send is not the answer to the next request
+                self.close()
+                raise
         if "error" in reply:
             raise GameError(f"ALFWorld's engine refuses: {reply['error']}")
         return reply

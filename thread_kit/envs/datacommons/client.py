@@ -18,17 +18,21 @@ from typing import Any, final
 import pandas as pd
 
 from thread_kit.envs.datacommons.statistics import Statistics
+from thread_kit.replace_file import replace_file, replace_text
 
 KEY = "DC_API_KEY"
+
+
+class MissingDataError(LookupError):
+    """What is not in the cache, and could not be fetched; the message says why."""
 
 
 @final
 class DataCommons(Statistics):
     """Series of Data Commons.
 
-    folder: the cache. url: another instance of Data Commons. missed: why something was not to be
-    had, if it was so. Raises ImportError without the package
-    datacommons-client. Without network or key, what the cache does not have is a LookupError.
+    folder: the cache. url: another instance of Data Commons. Raises ImportError without the package
+    datacommons-client. Without network or key, what the cache does not have is `MissingDataError`.
     """
 
     def __init__(self, folder: str | Path, *, url: str | None = None) -> None:
@@ -37,7 +41,6 @@ class DataCommons(Statistics):
         self.folder = Path(folder)
         self.url = url
         self._client: Any = None
-        self.missed: str | None = None
 
     def __repr__(self) -> str:
         return f"DataCommons({str(self.folder)!r})"
@@ -59,7 +62,8 @@ class DataCommons(Statistics):
         if not path.is_file():
             table = self._fetch(place_ID, variable_ID)
             path.parent.mkdir(parents=True, exist_ok=True)
-            table.to_parquet(path)
+            with replace_file(path) as part:  # others may read it
+                table.to_parquet(part)
         table = pd.read_parquet(path)
         if table.empty:
             raise LookupError(f"Data Commons has no values of {variable_ID} for {place_ID}.")
@@ -95,7 +99,7 @@ class DataCommons(Statistics):
                 for row in entity.get("candidates", [])
             ]
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(candidates), encoding="utf-8")
+            replace_text(path, json.dumps(candidates))
         return json.loads(path.read_text(encoding="utf-8"))
 
     def _ask(self, ask: Callable[[Any], Any]) -> Any:
@@ -103,16 +107,18 @@ class DataCommons(Statistics):
         from datacommons_client.utils.error_handling import DataCommonsError
 
         if self.url is None and not os.environ.get(KEY):
-            self.missed = f"This is not in the cache, and {KEY} is not set: no key, no values."
-            raise LookupError(self.missed)
+            raise MissingDataError(
+                f"This is not in the cache, and {KEY} is not set: no key, no values."
+            )
         try:
             if self._client is None:
                 self._client = DataCommonsClient(os.environ.get(KEY), url=self.url)
             return ask(self._client)
         except (DataCommonsError, OSError) as error:
             kind = type(error).__name__
-            self.missed = f"This is not in the cache, and Data Commons cannot be reached ({kind})."
-            raise LookupError(self.missed) from error
+            raise MissingDataError(
+                f"This is not in the cache, and Data Commons cannot be reached ({kind})."
+            ) from error
 
 
 def _file_name(*texts: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from thread_kit.envs.datacommons.client import KEY, DataCommons
+from thread_kit.envs.datacommons.client import KEY, DataCommons, MissingDataError
 from thread_kit.envs.datacommons.questions import generate
 from thread_kit.envs.datacommons.statistics import ListedStatistics, OpenStatistics, Statistics
 from thread_kit.envs.env import Step
@@ -93,6 +93,7 @@ class DataCommonsQA(QuestionEnv):
         weaker_sandbox: bool = False,
     ) -> None:
         super().__init__(weaker_sandbox=weaker_sandbox)
+        self._missed = ""
         if number < 0:
             raise ValueError(f"no question {number}; questions are counted from 0")
         self.split = split
@@ -125,23 +126,34 @@ class DataCommonsQA(QuestionEnv):
     def functions(self) -> Mapping[str, Callable[..., Any]]:
         """`find_places(words)`, `find_variables(words)`, `observations(place_ID, variable_ID)`."""
         return {
-            "find_places": self.source.find_places,
-            "find_variables": self.source.find_variables,
-            "observations": self._observations,
+            "find_places": self._note_missed(self.source.find_places),
+            "find_variables": self._note_missed(self.source.find_variables),
+            "observations": self._note_missed(self._observations),
         }
+
+    def _note_missed(self, look_up: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that keeps in mind whether data were missing in this episode."""
+
+        def noting(*arguments: Any) -> Any:
+            try:
+                return look_up(*arguments)
+            except MissingDataError as missed:
+                self._missed = str(missed)
+                raise
+
+        return noting
 
     def reset(self) -> str:
         """See QuestionEnv."""
-        if isinstance(self.source, DataCommons):
-            self.source.missed = None
+        self._missed = ""
         return super().reset()
 
     def step(self, action: str) -> Step:
         """See QuestionEnv. Raises ConnectionError where data were missing that nobody could fetch:
         such an episode says nothing of a method.
         """
-        if isinstance(self.source, DataCommons) and self.source.missed:
-            raise ConnectionError(f"{self.source.missed} Play the episode again when it can be.")
+        if self._missed:
+            raise ConnectionError(f"{self._missed} Play the episode again when it can be.")
         return super().step(action)
 
     def _observations(self, place_ID: Any, variable_ID: Any) -> list[dict[str, Any]]:

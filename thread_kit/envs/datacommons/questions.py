@@ -27,6 +27,9 @@ from thread_kit.envs.qa.kinds import (
 MIDDLE = 1988
 """Questions for training are about the years before, those of the test about these and later."""
 
+TRIES = 2_000
+"""Draws for a question; of the first 500 of either split none takes more than eight."""
+
 _FROM = "From {first} to {last}, "
 _DATA = "Going by the data from {first} to {last}, "
 _IN_EITHER = "in {subject} or in {other}?"
@@ -131,7 +134,8 @@ def generate(source: ListedStatistics, number: int, split: str = "test") -> Ques
     """The generated question of this number: the same number, the same question.
 
     The two splits have no place, variable or year in common: every other place and variable, the
-    earlier years for training and the later ones for the test. Raises ValueError for another split.
+    earlier years for training and the later ones for the test. Raises ValueError for another split,
+    and for a source that has too little to ask about.
     """
     check_split(split)
     draw = random.Random(f"{split} {number}")
@@ -139,7 +143,7 @@ def generate(source: ListedStatistics, number: int, split: str = "test") -> Ques
     half = SPLITS.index(split)
     variables = sorted(source.variables)[half::2]
     states = [place for place in sorted(source.places) if place != COUNTRY][half::2]
-    while True:
+    for _ in range(TRIES):
         variable = draw.choice(variables)
         places = draw.sample(states, kind.subjects)
         places += [kind.group] if kind.group else []
@@ -154,6 +158,7 @@ def generate(source: ListedStatistics, number: int, split: str = "test") -> Ques
             text, answer, figures = asked
             needs = tuple((place, variable) for place in places)
             return Question(text, answer, kind.name, needs, figures)
+    raise ValueError(f"{source!r} is too small for a question of the kind {kind.name!r}")
 
 
 def _load_series(source: ListedStatistics, place: str, variable: str) -> pd.Series:

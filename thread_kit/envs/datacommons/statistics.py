@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -87,11 +88,11 @@ class ListedStatistics(Statistics):
         """Years and values of a known place and variable, by year; empty where there are none."""
 
     def find_places(self, words: str) -> list[dict[str, str]]:
-        low = str(words).lower()
-        names = {ID: name for ID, name in self.places.items() if name.lower() in low}
-        # "West Virginia" holds the name of another state.
-        inner = {n for n in names.values() for more in names.values() if n != more and n in more}
-        exact = {ID: name for ID, name in names.items() if name not in inner}
+        # Whole names, the longest first: "West Virginia" and "Arkansas" hold those of other states.
+        names = sorted(self.places.values(), key=len, reverse=True)
+        known = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
+        found = {name.lower() for name in known.findall(str(words))}
+        exact = {ID: name for ID, name in self.places.items() if name.lower() in found}
         if not exact:
             near = difflib.get_close_matches(str(words).title(), self.places.values(), 3, 0.5)
             hint = f" Did you mean {' or '.join(near)}?" if near else " Name a US state."

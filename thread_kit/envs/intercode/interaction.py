@@ -127,7 +127,7 @@ class InterCodeEnv(Env):
 
     def answer(self, text: str) -> str | None:
         """See Env: `submit`, where that is the last word."""
-        last = text.strip().removesuffix("#END#").rstrip().rpartition("\n")[2]
+        last = text.strip().rpartition("\n")[2]
         return SUBMIT if last.strip() == SUBMIT else None
 
     def _make_step(self, text: str, *, failed: bool) -> Step:

@@ -15,6 +15,7 @@ InterCode runs them (`Container.run`). Differences:
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, final
@@ -98,6 +99,10 @@ class InterCodeBash(InterCodeEnv):
             self._container = None
 
 
+SPECIAL = ";&|<>()`$\"'\n*?[]{}~\\"
+"""What makes a `cd` lead where only Bash knows."""
+
+
 @cache  # methods and seeds ask for each task
 def run_gold(task: Task) -> tuple[str, Changes]:
     """What the gold command prints and changes, in a root of its own."""
@@ -110,12 +115,17 @@ def run_gold(task: Task) -> tuple[str, Changes]:
 
 
 def find_folder(command: str, current: str) -> str | None:
-    """The folder that a `cd` leads to; None for any other command."""
-    words = command.split(maxsplit=1)
-    if not words or words[0] != "cd" or any(mark in command for mark in ";&|<>()`$\"'\n"):
+    """The folder that a `cd` leads to; None for any other command, and where only Bash knows."""
+    words = re.sub(r"\s#.*", "", command).split(maxsplit=1)
+    if not words or words[0] != "cd":
+        return None
+    target = words[1].strip() if len(words) > 1 else "~"
+    if target == "~" or target.startswith("~/"):
+        target = f"/root{target[1:]}"
+    if any(mark in target for mark in SPECIAL):
         return None
     parts: list[str] = []
-    for part in PurePosixPath(current, words[1].strip() if len(words) > 1 else "/root").parts[1:]:
+    for part in PurePosixPath(current, target).parts[1:]:
         parts = parts[:-1] if part == ".." else [*parts, part]
     return "/" + "/".join(parts)
 

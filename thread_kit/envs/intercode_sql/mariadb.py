@@ -54,6 +54,11 @@ MISSING = (
 )
 NO_CLIENT = 'the client of MariaDB is not installed: pip install -c constraints.txt ".[mariadb]"'
 SKIPPED = re.compile(r"\s*(?:/\*!|(?:CREATE USER|GRANT|FLUSH|LOCK|UNLOCK)\b)", re.I)
+FIRST_WORD = re.compile(
+    r"(?: [\s(] | /\*(?!M?!).*?\*/ | (?:--\s|\#)[^\n]*\n )* (?P<word>\w*)", re.DOTALL | re.VERBOSE
+)
+"""Behind comments, but for those that the server executes."""
+
 READS = {"SELECT", "SHOW", "DESC", "DESCRIBE", "EXPLAIN", "WITH", "USE"}
 """First words of what is passed on: every user may change its own password and settings."""
 
@@ -76,7 +81,7 @@ class MariaDbEngine(SqlEngine):
     def execute(self, statement: str) -> Output:
         import pymysql
 
-        word = re.match(r"[\s(]*(\w*)", statement)
+        word = FIRST_WORD.match(statement)
         if not word or word[1].upper() not in READS:
             return Output(
                 None, f"{word[1] if word else ''} command denied; this user may only read"
@@ -91,7 +96,7 @@ class MariaDbEngine(SqlEngine):
                 return self._read(cursor)
         except pymysql.err.MySQLError as error:
             number, text = (*error.args, "", "")[:2]
-            if number in (2006, 2013):  # it is gone, or did not answer
+            if number in (0, 2006, 2013):  # it is gone, or did not answer
                 self._drop()
                 return Output(None, TOO_LONG)
             late = number in (1317, 1969, 3024)
@@ -99,6 +104,9 @@ class MariaDbEngine(SqlEngine):
         except (UnicodeError, ValueError, OverflowError) as error:  # what the client cannot say
             self._drop()
             return Output(None, str(error))
+        except BaseException:  # what it would still send is not the answer to the next statement
+            self._drop()
+            raise
 
     def _read(self, cursor: Any) -> Output:
         """The rows, one by one: as many as there may be."""

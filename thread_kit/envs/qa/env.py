@@ -67,7 +67,7 @@ class QuestionEnv(Env):
     def answer(self, text: str) -> str | None:
         """See Env: the last line with a final answer."""
         answers = _ANSWER.findall(text)
-        return f"{ANSWER_START} {answers[-1].removesuffix('#END#').strip()}" if answers else None
+        return f"{ANSWER_START} {answers[-1].strip()}" if answers else None
 
     def judge(self, text: str) -> bool:
         """See Env: whether the answer in a text is right. Nothing is handed in."""

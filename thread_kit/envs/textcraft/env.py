@@ -164,7 +164,12 @@ class TextCraft(Env):
         if HUGE_NUMBER.search(action):
             observation, reward = f"Could not execute {action}", 0.0
         else:
-            observation, reward, self._terminated, _, _ = self._game.step(action)
+            before = dict(self._game.inventory)
+            try:
+                observation, reward, self._terminated, _, _ = self._game.step(action)
+            except KeyError:  # a recipe of a kind and one of its members, with too few for both
+                self._game.inventory = before
+                observation, reward = f"Could not execute {action}", 0.0
         self._game.inventory = {item: n for item, n in self._game.inventory.items() if n > 0}
         self._truncated = self._actions == self.max_actions and not self._terminated
         return self._make_step(observation, float(reward))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import product as combinations
 
 from thread_kit.envs.webshop.catalogue import Catalogue
@@ -64,8 +64,8 @@ class Goals:
     prices: Mapping[str, float]
 
 
-@cache
-def make_goals(catalogue: Catalogue, by_people: bool = False) -> Goals:
+@lru_cache(maxsize=8)  # shops are invented without end to teach (`distill/webshop_tasks.py`)
+def make_goals(catalogue: Catalogue, *, by_people: bool) -> Goals:
     """The goals of a catalogue; by_people: from what people wrote, as in the papers' runs."""
     draw = random.Random(SEED)
     prices = {product.id: _draw_price(product, draw) for product in catalogue.products}

@@ -1,13 +1,15 @@
 """The shop's search: BM25 as WebShop has it (Lucene by way of pyserini, k1 = 0.9, b = 0.4).
 
-`bm25s` scores as Lucene does; what differs is that Lucene rounds the lengths of documents and cuts
-a possessive 's.
+`bm25s` scores as Lucene does, and equal scores stand in the catalogue's order as there; what
+differs is that Lucene rounds the lengths of documents and cuts a possessive 's.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from thread_kit.envs.webshop.catalogue import Catalogue
 from thread_kit.envs.webshop.product import Product
@@ -48,10 +50,10 @@ class Search:
         known = [word for word in words[0] if word in self._words]
         if not known:
             return []
-        n = min(FOUND, len(self._products))
-        numbers, scores = self._index.retrieve([known], k=n, show_progress=False)
-        ranked = zip(numbers[0], scores[0], strict=True)
-        return [self._products[number] for number, score in ranked if score > 0]
+        scores = self._index.get_scores(known)
+        # As Lucene, equal scores in the order of the catalogue; `retrieve` has the processor's.
+        ranked = np.argsort(-scores, kind="stable")[:FOUND]
+        return [self._products[number] for number in ranked if scores[number] > 0]
 
     def _split(self, texts: list[str]) -> Any:
         import bm25s
@@ -66,7 +68,7 @@ class Search:
         )
 
 
-@cache
+@lru_cache(maxsize=8)  # shops are invented without end to teach (`distill/webshop_tasks.py`)
 def make_search(catalogue: Catalogue) -> Search:
     """The index of a catalogue; made once."""
     return Search(catalogue)

@@ -243,12 +243,6 @@ def _make_product(kind: Kind, draw: random.Random) -> Product:
     )
 
 
-def _choose(values: tuple[str, ...], draw: random.Random) -> tuple[str, ...]:
-    """Two to four of the values, in their order."""
-    chosen = draw.sample(values, draw.randint(2, min(4, len(values))))
-    return tuple(sorted(chosen, key=values.index))
-
-
 def _make_syllables(draw: random.Random) -> Iterator[str]:
     for _ in range(draw.randint(2, 3)):
         yield draw.choice(_CONSONANTS) + draw.choice(_VOWELS)

@@ -55,12 +55,16 @@ class Forking extends Form {
 
   build(track, what, at, fixed, fields, thread) {
     const { choices } = this.view.store;
-    const { exchange, sampling } = this.view.store.tracks[track].recording.about;
+    const { exchange, sampling, engine } = this.view.store.tracks[track].recording.about;
     this.place = { track, at, fixed };
     this.asked = { thread };
+    // What the episode has, which need not be among the choices, and what a program has none of.
+    const now = { ...exchange, engine };
     const more = ["phi", "psi", "abstract", "engine"]
-      .filter((name) => choices[name]?.length > 1)
-      .map((name) => this.select(name, choices[name], exchange[name]));
+      .filter((name) => now[name])
+      .map((name) => [name, [...new Set([now[name], ...(choices[name] ?? [])])]])
+      .filter(([, names]) => names.length > 1)
+      .map(([name, names]) => this.select(name, names, now[name]));
     const temperature = make("input", {
       name: "temperature",
       type: "number",
@@ -68,7 +72,7 @@ class Forking extends Form {
       step: "any",
       value: String(sampling.temperature ?? 0),
     });
-    this.before = { temperature: temperature.value, ...exchange, engine: choices.engine?.[0] };
+    this.before = { temperature: temperature.value, ...now };
     this.open(
       "Fork",
       make("b", {}, `Fork ${what}`),

@@ -213,6 +213,7 @@ class View {
   }
 
   select(number) {
+    this.halt();
     this.selected = number;
     this.asked = "";
     this.problem = null;

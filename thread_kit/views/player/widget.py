@@ -123,15 +123,29 @@ class Player(anywidget.AnyWidget):
             }
             for kind, own in FUNCTIONS.items()
         }
-        self._tracks = [Track(0, source, self._throttle, over=self._write_static)]
+        self._tracks = [self._make_track(0, source)]
         self._static = f"tk-{uuid4()}"
         self._is_shown = False
         for engine in self._engines.values():
             if isinstance(engine, HumanEngine):
-                engine.on_change = self._on_waiting
+                engine.listeners.add(self._on_waiting)
         super().__init__()
         self.on_msg(self._on_message)
         _answer_beside_cells(self)
+
+    def _make_track(
+        self, number: int, source: Session | Episode, parent: int | None = None
+    ) -> Track:
+        """A track; a fork of it goes on with its own engine, or else with the first there is."""
+        engine = source.engine if isinstance(source, Session) else None
+        names = [name for name, own in self._engines.items() if engine in (None, own)]
+        name = names[0] if names else engine.name if engine else ""
+        return Track(
+            *(number, source, self._throttle),
+            over=self._write_static,
+            parent=parent,
+            engine=name,
+        )
 
     # From Python
 
@@ -190,9 +204,7 @@ class Player(anywidget.AnyWidget):
                 env = self._env.again() if self._env else None
                 session = fork(parent.episode, at, **{"env": env, **changes})
             session.keep_cells = True
-            track = Track(
-                len(self._tracks), session, self._throttle, parent=of, over=self._write_static
-            )
+            track = self._make_track(len(self._tracks), session, of)
             self._tracks.append(track)
             self._throttle.add(track.number, **track.snapshot())
             track.start()
