@@ -93,6 +93,10 @@ def test_a_prompt_can_be_written_in_another_dialect():
         (" \n\t\r\n", "is empty; write at least one example"),
         ("Do it. =>\n#END#\n", "has no example; an example starts with a line 'Prompt:'"),
         ("Prompt: Do it.\nResponse:\n#START#\n#END#", "has no example"),
+        (
+            "Be brief.\n\nPrompt:\nDo it.\n\nResponse:\n#START#\nx\n#END#",
+            "has a text before its first 'Prompt:', which no thread would read: 'Be brief.'",
+        ),
         ("Prompt:\nDo it. =>\n", "example 1 .* has no response; .* '#START#'"),
         ("Prompt:\nDo it. =>\n\nResponse:\nprint(1)\n#END#", "example 1 .* has no response"),
         (GOOD + "Prompt:\nDo it. =>\n", "example 2 .* has no response"),

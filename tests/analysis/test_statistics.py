@@ -215,6 +215,13 @@ def test_compare_takes_the_mean_of_repeats_and_makes_no_mcnemar_test_of_them():
     assert np.isnan(table["p_holm"][0])
 
 
+def test_repeats_of_another_method_take_no_test_from_a_pair():
+    alone = compare(frame(a="++++--", b="+---+-"))
+    beside = compare(frame(a="++++--", b="+---+-", c="+-|+-")).set_index(["first", "second"])
+    assert beside.loc["a", "b"]["p"] == alone["p"][0]
+    assert np.isnan(beside.loc["a", "c"]["p"])
+
+
 def test_compare_of_one_method_is_empty():
     assert compare(frame(a="+-")).empty
 

@@ -9,6 +9,7 @@ from helpers.fake_server import Fake, streams, written
 from thread_kit.__main__ import main
 from thread_kit.analysis.published import by_type
 from thread_kit.cli.methods import build_methods
+from thread_kit.cli.notebooks import list_notebooks
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import Task
 from thread_kit.envs.registry import find_benchmark
@@ -303,6 +304,13 @@ def test_progress_says_what_is_known_and_no_share_of_a_budget(capsys):
             bar.show(event)
     assert str(bar) == f"calls 3, tokens {session.episode.usage.generated}, threads 2"
     assert "%" not in capsys.readouterr().err
+
+
+def test_notebooks_are_found_wherever_the_project_lies(tmp_path):
+    for name in ("runs/kit/a.ipynb", "runs/kit/runs/b.ipynb", "runs/kit/x/c.ipynb"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    assert [path.name for path in list_notebooks(tmp_path / "runs/kit")] == ["a.ipynb", "c.ipynb"]
 
 
 def test_the_notebooks_are_copied_and_none_is_overwritten(tmp_path, capsys):

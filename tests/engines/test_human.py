@@ -78,6 +78,16 @@ def test_a_session_that_waits_for_a_person_can_be_stopped(player):
     assert now(player)["asks"] == []
 
 
+def test_each_of_two_players_asks_for_its_own_calls():
+    engine = HumanEngine(ScriptedEngine([]))
+    players = [tk.watch(tk.Session(engine, context=f"go {n}")).start() for n in range(2)]
+    until(lambda: len(engine.waiting) == 2)
+    until(lambda: [now(player)["asks"] for player in players] == [[0], [0]])
+    for player in players:
+        player.stop()
+        player.wait(60)
+
+
 def test_more_than_a_call_may_have_is_cut():
     engine = HumanEngine(ScriptedEngine([]))
     worker = tk.Worker(tk.Session(engine, context="go", new_tokens=4)).start()

@@ -532,6 +532,25 @@ def test_a_process_that_dies_is_an_error_that_says_so():
 
 
 @needs_engine
+def test_an_interrupted_step_leaves_no_reply_to_the_next_one(monkeypatch):
+    env = AlfWorld("generated", SMALL)
+    start = env.reset()
+    process = env._process
+
+    class Interrupted:
+        send_bytes = process._pipe.send_bytes
+
+        def poll(self, seconds):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(process, "_pipe", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        env.step("look")
+    assert not process.is_open
+    assert env.reset() == start
+
+
+@needs_engine
 def test_a_silent_process_is_ended_and_the_error_says_what_helps():
     with GameProcess(seconds=0.01) as engine:  # it cannot even start in that time
         with pytest.raises(TimeoutError, match=r"within 0\.01 seconds.*A larger `seconds`"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -93,6 +94,9 @@ def test_any_answer_can_be_graded_and_what_is_right_the_benchmarks_take(answer, 
 
 @open_data
 def test_a_place_is_found_by_its_name_and_not_by_a_part_of_it(env):
+    assert [place["name"] for place in env.source.find_places("Arkansas")] == ["Arkansas"]
+    both = env.source.find_places("Virginia and West Virginia")
+    assert [place["name"] for place in both] == ["Virginia", "West Virginia"]
     assert env.source.find_places("rate in West Virginia") == [
         {"name": "West Virginia", "ID": "geoId/54"}
     ]
@@ -387,6 +391,16 @@ def test_a_series_is_fetched_once_and_says_where_it_is_from(server, tmp_path):
 
 
 @open_data
+def test_the_cache_is_read_while_others_write_it(server, tmp_path):
+    with ThreadPoolExecutor(4) as readers:
+        for number in range(10):
+            folder = tmp_path / str(number)
+            sources = [DataCommons(folder, url=server) for _ in range(4)]
+            read = readers.map(lambda source: source.observations("geoId/39", "Rate"), sources)
+            assert [len(rows) for rows in read] == [2] * 4
+
+
+@open_data
 def test_no_values_and_no_place_are_feedback(server, tmp_path):
     source = DataCommons(tmp_path, url=server)
     with pytest.raises(LookupError, match="no place by the words 'Atlantis'"):
@@ -405,6 +419,11 @@ def test_an_episode_without_its_data_says_nothing_of_a_method(tmp_path, monkeypa
     env.reset()
     with pytest.raises(LookupError, match="cannot be reached"):
         env.functions["observations"]("geoId/39", "Rate")
+    with pytest.raises(ConnectionError, match="Play the episode again"):
+        env.step("Final Answer: Bel")
+    again = env.again()
+    again.reset()
+    assert again.step("Final Answer: Bel").reward == 1, "it was missing in the other episode"
     with pytest.raises(ConnectionError, match="Play the episode again"):
         env.step("Final Answer: Bel")
     env.reset()

@@ -126,6 +126,22 @@ def test_what_has_no_end_is_stopped(engine, monkeypatch):
     silent.close()
 
 
+def test_what_stands_in_comments_is_no_statement(engine):
+    for statement in ("/* all */ SELECT 1", "-- all\nSELECT 1", "# all\n(SELECT 1)"):
+        assert engine.execute(statement).rows == ["(1,)"]
+
+
+def test_an_interrupted_statement_leaves_no_rows_to_the_next_one(engine, monkeypatch):
+    def interrupt(self, cursor):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MariaDbEngine, "_read", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            engine.execute("SELECT name FROM ship")
+    assert engine.execute("SELECT 1").rows == ["(1,)"]
+
+
 def test_an_episode_is_played_and_is_another_task_than_in_sqlite(monkeypatch):
     monkeypatch.delenv(URL_VARIABLE, raising=False)
     env = InterCodeSql("train", 2, mariadb=True)

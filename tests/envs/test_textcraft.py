@@ -465,6 +465,18 @@ def test_a_line_that_is_no_command_is_named(line):
         Recipe.parse(line)
 
 
+def test_a_recipe_of_a_kind_and_one_of_its_members_raises_nothing():
+    commands = ["craft 1 chest using 1 planks, 1 oak planks", "craft 4 oak planks using 1 oak logs"]
+    env = TextCraft.custom("chest", commands)
+    env.reset()
+    for action in ("get 1 oak logs", "craft 4 oak planks using 1 oak logs"):
+        env.step(action)
+    env._game.inventory["minecraft:oak_planks"] = 1
+    step = env.step("craft 1 chest using 1 oak planks, 1 oak planks")
+    assert step.observation.startswith("Could not")
+    assert step.info["inventory"] == {"oak planks": 1}
+
+
 def test_a_task_of_ones_own_keeps_its_limit_of_actions():
     own = TextCraft.custom("stick", ["craft 4 stick using 2 planks"], max_actions=2)
     assert own.max_actions == own.again().max_actions == 2

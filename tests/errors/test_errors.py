@@ -32,8 +32,10 @@ from thread_kit.errors.review import (
 from thread_kit.errors.review_widget import Reviewer, label_event
 from thread_kit.methods.react import react
 from thread_kit.paths import resource
+from thread_kit.sequence import Provenance, Span
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Instructed
 
 GET_LOGS = ["> get 2 oak logs =>", "> craft 4 oak planks using 1 oak logs =>"]
 
@@ -372,6 +374,8 @@ def test_every_proposal_is_a_line_that_can_be_chosen():
     for episode in EPISODES.values():
         if error := find_first_error(episode):
             assert label_event(episode.events[error.event])
+    told = Instructed(0, Span(Provenance.INSTRUCTION, " =>No action.<=\n", (1,)))
+    assert label_event(told) == "thread 0 is told: =>No action.<="
 
 
 # What is committed

@@ -124,6 +124,48 @@ def test_what_the_kit_has_of_the_same_episodes_is_taken_over_and_not_played(tmp_
     assert len(both[both["model"] == "o"]) == 2  # taken over, they are there once
 
 
+@pytest.mark.parametrize(
+    ("item", "options", "message"),
+    [
+        (("thread-v2", "table-3"), {"temperature": 0.7}, "is of greedy runs"),
+        (("adapt", "table-2"), {"planner": {"other": tk.ScriptedEngine([])}}, "one model for all"),
+        (("thread-v2", "table-3"), {"split": "dev"}, "shows no tasks of 'dev'; it shows: test"),
+    ],
+)
+def test_what_a_page_would_not_show_is_not_played(tmp_path, item, options, message):
+    with pytest.raises(ValueError, match=message):
+        tk.reproduce(*item, {"m": tk.ScriptedEngine([])}, folder=tmp_path, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("thread-v2 --model x --only texcraft", "--only texcraft: no item has such"),
+        ("--plan --tasks 3", "--tasks is for what is played; --plan plays nothing"),
+        ("--plan --model x", "--model is for what is played; --plan plays nothing"),
+        ("adapt --nearest --at-once 8", "--nearest, --at-once is for what is played; give --model"),
+        ("--prices prices.csv", "--prices is for --plan"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(capsys, words, message):
+    assert main(["reproduce", *words.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_benchmark_that_is_named_is_the_only_one(monkeypatch, capsys):
+    played = []
+
+    def reproduce(paper, item, models, *, only, **options):
+        played.append(only)
+        raise ValueError("enough")
+
+    monkeypatch.setattr("thread_kit.experiments.reproduce.reproduce", reproduce)
+    assert main(["reproduce", "thread-v2", "--model", "x", "--only", "textcraft", "thread"]) == 0
+    assert played
+    assert all(only == ["textcraft", "thread"] for only in played)
+
+
 def test_another_split_and_methods_by_their_slugs(tmp_path, capsys):
     command = ["reproduce", "adapt", "figure-5", "--model", "helpers.suites:shown_oracle"]
     command += ["--split", "generated", "--tasks", "1", "--results", str(tmp_path)]

@@ -22,7 +22,8 @@ def call_module(page: Page, function: str, *arguments: Any) -> Any:
 
 
 def show_player(page: Page, state: str) -> None:
-    """Put a player into the page, whose messages from the kernel are `hear(message)` there.
+    """Put a player into the page, whose messages from the kernel are `hear(message)` there,
+    and those to it `sent`.
 
     state: its snapshot, as JSON.
     """
@@ -30,7 +31,9 @@ def show_player(page: Page, state: str) -> None:
         page,
         """({ default: make }, state) => {
             const heard = {};
-            const model = { get: () => state, on: (name, f) => (heard[name] = f), send: () => {} };
+            window.sent = [];
+            const send = (message) => window.sent.push(message);
+            const model = { get: () => state, on: (name, f) => (heard[name] = f), send };
             const widget = make();
             widget.initialize({ model });
             widget.render({ model, el: document.body });

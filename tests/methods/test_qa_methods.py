@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 
 import pytest
 from helpers.question_prompts import TRIALS, make_questions, make_rules, play_decomp
@@ -273,6 +274,13 @@ def test_the_trials_to_learn_from_went_like_this_and_failed(examples, benchmark)
         assert episode.status is Status.ENDED
         rewards.add(episode.reward)
     assert rewards == {0.0, None}  # one was wrong, one had no answer
+
+
+def test_the_end_mark_of_a_dialect_is_no_part_of_an_answer(examples):
+    env = next(env for env in examples["icu"] if env.question.answer == "9.8")
+    dialect = replace(QA, end="[END]")
+    engine = ScriptedEngine(["Final Answer: 9.8[END]"])
+    assert Session(engine, env.again(), dialect=dialect).run(progress=False).reward == 1
 
 
 # Names

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from helpers.bare_page import call_module, show_player
 from helpers.frames import strip_details, view_as_json
@@ -10,6 +12,7 @@ from playwright.sync_api import expect
 
 from thread_kit.dialect import ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.methods.react import react
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.trace.events import Token, Waiting
@@ -270,6 +273,57 @@ def test_the_page_folds_frames_as_python_does(browser):
     )
     page.close()
     assert strip_details(after) == view_as_json(episode)
+
+
+def own_phi(Y, variables, dialect):
+    return "x"
+
+
+@pytest.mark.parametrize("options", [{}, {"program": react}, {"phi": own_phi}])
+def test_a_fork_that_nobody_changed_asks_for_no_change(browser, options):
+    """Another method has no phi to exchange, and a phi of one's own is none of the choices."""
+    small, large = (ScriptedEngine(["a =>", "#END#", "#END#"]) for _ in range(2))
+    player = watch(Session(large, context="go", **options), engines={"small": small})
+    player.wait(60)
+    player.fork(1, engine=small)
+    player.wait(60, of=1)
+    page = browser.new_page()
+    show_player(page, player.snapshot_json())
+    page.get_by_role("tab", name="Fork 1").click()
+    page.get_by_label("timeline").fill("1")
+    page.get_by_role("button", name="Fork here").click()
+    form = page.get_by_role("form", name="fork")
+    form.locator("summary").click()
+    expect(form.locator("select[name=phi]")).to_have_count(0 if "program" in options else 1)
+    expect(form.locator("select[name=engine]")).to_have_value("small")
+    form.get_by_role("button", name="Fork", exact=True).click()
+    (fork,) = [sent for sent in page.evaluate("window.sent") if sent.get("do") == "fork"]
+    page.close()
+    assert fork["changes"] == {}
+
+
+def test_who_changes_tabs_halts_the_replay_and_resumes_nothing(browser):
+    """A paused fork at its end would go on as soon as a replay came there."""
+    session = Session(ScriptedEngine(["a =>", "b" * 300 + "#END#", "#END#"]), context="go")
+    player = watch(session)
+    player.wait(60)
+    player.fork(1)
+    player.wait(60, of=1)
+    state = json.loads(player.snapshot_json())
+    state["tracks"][1]["now"]["phase"] = "paused"
+    page = browser.new_page()
+    show_player(page, json.dumps(state))
+    page.get_by_role("tab", name="Original").click()
+    page.get_by_label("timeline").fill("3")
+    page.get_by_role("button", name="Replay").click()
+    badge = page.locator(".tk-bar .tk-badge")
+    expect(badge).to_have_text("replaying")
+    page.get_by_role("tab", name="Fork 1").click()
+    page.get_by_role("tab", name="Original").click()
+    expect(badge).to_have_text("rewound")
+    sent = page.evaluate("window.sent")
+    page.close()
+    assert [message["do"] for message in sent if message.get("do") == "resume"] == []
 
 
 def test_two_children_grow_at_once_and_the_pane_stays_with_the_one_that_it_follows(browser):

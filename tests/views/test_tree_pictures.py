@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from helpers.episodes import chain, session, span
+from matplotlib.figure import Figure
 
 import thread_kit as tk
 from thread_kit import exchange
@@ -15,7 +16,7 @@ from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Spawned
 from thread_kit.views.tree_edge import draw_edge, save_edge
-from thread_kit.views.tree_image import save_picture
+from thread_kit.views.tree_image import FORMS, save_picture
 from thread_kit.views.tree_layout import layout_boxes
 from thread_kit.views.tree_nodes import SMALL, list_actions, radius
 from thread_kit.views.view_model import view_episode
@@ -47,6 +48,26 @@ def test_a_drawing_names_threads_actions_and_what_its_signs_mean(tmp_path):
     for sign in ("ended by itself", "phi: what a child is given", "psi: what comes back", "area:"):
         assert sign in text
     assert "cut by a limit" not in text, "no legend for what is not there"
+
+
+def test_a_picture_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    path = save_picture(gate(), tmp_path / "a.png", form="nodes")
+    before = path.read_bytes()
+
+    def draw(episode):
+        figure = Figure()
+        monkeypatch.setattr(figure, "savefig", write_half)
+        return figure
+
+    def write_half(part, **options):
+        part.write_bytes(before[:100])
+        raise OSError("no space left on device")
+
+    monkeypatch.setitem(FORMS, "nodes", draw)
+    with pytest.raises(OSError, match="no space left"):
+        save_picture(gate(), path, form="nodes")
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.slow

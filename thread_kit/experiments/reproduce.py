@@ -77,7 +77,7 @@ def reproduce(
         models = _name_models(model, server)
         planners = _name_models(planner, server) if planner is not None else {}
         only = find_names(wanted, only)
-        _refuse_what_is_not_shown(wanted, temperature, bool(planners), split)
+        _refuse_what_is_not_shown(wanted, only, temperature, bool(planners), split)
         command = _write_command(
             wanted, models, planners, only, tasks, split, temperature, rules, server
         )
@@ -99,14 +99,15 @@ def reproduce(
 
 
 def _refuse_what_is_not_shown(
-    item: PaperItem, temperature: float, has_planner: bool, split: str
+    item: PaperItem, only: Sequence[str], temperature: float, has_planner: bool, split: str
 ) -> None:
     """Raises ValueError for rows that `select_rows` would leave out of the item's page."""
     if temperature > 0 and item.runs == 1:
         raise ValueError(f"{item.label} is of greedy runs; leave the temperature at 0")
     if has_planner and PLANNERS not in item.needs:
         raise ValueError(f"{item.label} has one model for all roles; leave the planner's out")
-    splits = [item.list_splits(own) for own in item.find_benchmarks() if split in own.splits]
+    chosen = [own for own in _choose_benchmarks(item, only) if split in own.splits]
+    splits = [item.list_splits(own) for own in chosen]
     if splits and not any(split in own for own in splits):
         shown = ", ".join(dict.fromkeys(name for own in splits for name in own))
         raise ValueError(f"{item.label} shows no tasks of {split!r}; it shows: {shown}")
