@@ -8,6 +8,7 @@ import json
 import lzma
 import os
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -419,6 +420,19 @@ def test_gold_purchases_in_the_official_shop():
 
 
 @needs_official
+def test_equal_scores_stand_in_the_catalogues_order():
+    """Not in that of the processor, whose vector instructions sort and part an array otherwise."""
+    shop = load_catalogue()
+    search, places = make_search(shop), {p.id: n for n, p in enumerate(shop.products)}
+    pairs = []
+    for query in ("shoes", "running shoes", "shampoo", "bar snack", "blue"):
+        scores = search._index.get_scores(search._split([query])[0])
+        found = [places[product.id] for product in search.find(query)]
+        pairs += [(scores[a], a, scores[b], b) for a, b in pairwise(found)]
+    assert all((-one, a) < (-other, b) for one, a, other, b in pairs)
+    assert sum(one == other for one, _, other, _ in pairs) > 20
+
+
 def test_search_finds_products_of_the_official_shop():
     shop = load_catalogue(SHARED)
     search = make_search(shop)

@@ -11,7 +11,13 @@ import pandas as pd
 
 from thread_kit.analysis.paper_items import MADE_HERE, PaperItem
 from thread_kit.analysis.published import find_type
-from thread_kit.analysis.records import TASK, list_records, read_setting
+from thread_kit.analysis.records import (
+    DEFAULTS,
+    TASK,
+    list_other_settings,
+    list_records,
+    read_setting,
+)
 from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.benchmark import Benchmark
@@ -100,8 +106,11 @@ def _compare_tasks(item: PaperItem, rows: pd.DataFrame) -> list[str]:
 
 
 def _compare_settings(item: PaperItem, rows: pd.DataFrame) -> list[str]:
-    """Whether each method was played in all of the item's settings."""
-    differences = []
+    """Whether each method was played in all of the item's settings, and in no others."""
+    known = {name for setting in item.settings for name in setting}
+    records = list_records(rows, *DEFAULTS)
+    others = dict.fromkeys(one for row in records for one in list_other_settings(row, known))
+    differences = [f"played with {other}" for other in others]
     for name, value in (pair for setting in item.settings for pair in setting.items()):
         records = list_records(rows, "method", name)
         played = {row["method"] for row in records if read_setting(row, name) == value}

@@ -156,7 +156,8 @@ def _list_notes(item: PaperItem, rows: pd.DataFrame, ours: pd.DataFrame) -> tupl
     notes = [f"Make it again: `{item.command}`"]
     if len(rows):
         notes.append(
-            "Ours: n episodes; cut: ended by a budget, unsolved; low, high: Wilson's interval, 95%."
+            "Ours: n episodes; cut: ended by a budget, unsolved; low, high: Wilson's interval, "
+            "95%, where each task was played once."
         )
         if "cost" in ours:
             notes.append(

@@ -13,7 +13,7 @@ import pandas as pd
 
 from thread_kit.analysis.item_tables import name_benchmarks
 from thread_kit.analysis.paper_items import PaperItem
-from thread_kit.analysis.records import DEFAULTS, list_records, read_setting
+from thread_kit.analysis.records import DEFAULTS, list_other_settings, list_records
 from thread_kit.analysis.statistics import count_cut_of, holm, mcnemar
 from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.experiments.method_registry import find_base, method_slug
@@ -47,9 +47,7 @@ def compare_with_own(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
 
 def _name_settings(benchmark: str, row: Mapping[Any, Any]) -> str:
     """With what was played in other than the usual settings: "WebShop, products=10"."""
-    played = {name: read_setting(row, name) for name in DEFAULTS}
-    others = [f"{name}={value:g}" for name, value in played.items() if value != DEFAULTS[name]]
-    return ", ".join([benchmark, *others])
+    return ", ".join([benchmark, *list_other_settings(row)])
 
 
 def _compare(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,15 @@ from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.paper_items import MADE_HERE, PAIRED, PLANNERS, PaperItem
 from thread_kit.analysis.prices import add_dollars
 from thread_kit.analysis.published import find_type
-from thread_kit.analysis.records import TASK, is_sampled, list_records, read_rewards, read_setting
+from thread_kit.analysis.records import (
+    DEFAULTS,
+    TASK,
+    is_sampled,
+    list_other_settings,
+    list_records,
+    read_rewards,
+    read_setting,
+)
 from thread_kit.analysis.statistics import wilson
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.registry import find_benchmark
@@ -142,7 +150,7 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
         paper_tasks=rows["environment"].map(
             {n: count_tasks(item, own) for n, own in benchmarks.items()}
         ),
-        shown=name_benchmarks(rows),
+        shown=_name_settings(item, rows),
         group=_find_groups(rows),
     )
     by = ["shown", "method", "model"]
@@ -180,6 +188,14 @@ def note_groups(item: PaperItem, rows: pd.DataFrame) -> tuple[str, ...]:
         for few, many in [(counts[name].min(), counts[name].max())]
     ]
     return (f"Episodes behind a number, by group: {', '.join(shown)}.",) if shown else ()
+
+
+def _name_settings(item: PaperItem, rows: pd.DataFrame) -> list[str]:
+    """The benchmark of each episode, with settings that are none of the item's."""
+    own = {name for setting in item.settings for name in setting}
+    others = (list_other_settings(row, own) for row in list_records(rows, *DEFAULTS))
+    named = zip(name_benchmarks(rows), others, strict=True)
+    return [", ".join([benchmark, *settings]) for benchmark, settings in named]
 
 
 def name_benchmarks(rows: pd.DataFrame) -> list[str]:
@@ -232,7 +248,9 @@ def _measure(rows: pd.DataFrame, column: Column) -> float:
 
 def _count(rows: pd.DataFrame) -> dict[str, Any]:
     solved, n = int(rows["solved"].sum()), len(rows)
-    low, high = wilson(solved, n)
+    # Episodes of one task are no independent ones, as Wilson's interval would have them.
+    repeated = rows.duplicated(["environment", "task"]).any()
+    low, high = (float("nan"), float("nan")) if repeated else wilson(solved, n)
     cut = count_cut(rows) if "status" in rows else {}
     return {"n": n, "solved": solved, **cut, "low": 100 * low, "high": 100 * high}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pandas as pd
@@ -25,6 +25,12 @@ def read_setting(row: Mapping[Any, Any], name: str) -> Any:
     """The setting in which an episode was played."""
     value = row.get(name)
     return DEFAULTS[name] if value is None or pd.isna(value) else value
+
+
+def list_other_settings(row: Mapping[Any, Any], known: Collection[str] = ()) -> list[str]:
+    """Settings of an episode, beside `known`, that are not the usual ones: "products=10"."""
+    played = {name: read_setting(row, name) for name in DEFAULTS if name not in known}
+    return [f"{name}={value:g}" for name, value in played.items() if value != DEFAULTS[name]]
 
 
 def list_records(frame: pd.DataFrame, *columns: str) -> list[dict[Any, Any]]:

@@ -19,7 +19,7 @@ import pandas as pd
 from thread_kit.analysis.records import list_records
 from thread_kit.analysis.stored_rows import ACTION_RUNS, ERRORS
 from thread_kit.errors.figures import action_runs
-from thread_kit.errors.review import RULES, read_reviews, review_by_rules, reviews_to_frame
+from thread_kit.errors.review import RULES, Review, read_reviews, review_by_rules, reviews_to_frame
 from thread_kit.experiments.results import Results
 from thread_kit.paths import resource
 from thread_kit.trace.episode import Episode
@@ -46,9 +46,29 @@ def have_traces(rows: pd.DataFrame) -> pd.Series:
 
 
 def are_reviewed(rows: pd.DataFrame) -> pd.Series:
-    """Which rows' failures were reviewed by the rules, or can be, since the trace is kept."""
-    beside = rows["path"].map(lambda path: _beside(path, ERRORS).exists())
-    return beside | have_traces(rows)
+    """Of which rows the rules' reviews are known, or can be made of traces that are kept.
+
+    Of a method's in a file all or none: with the solved alone there would seem to be no failures.
+    """
+    reviews = {path: _find_reviews(path) for path in rows["path"].unique()}
+    suites = {path: {Path(one).parent for one in known} for path, known in reviews.items()}
+
+    def is_known(row: dict[Any, Any]) -> bool:
+        trace, path = row["trace"], row["path"]
+        if not isinstance(trace, str):
+            return False
+        return Path(trace).parent in suites[path] if row["solved"] else trace in reviews[path]
+
+    known = [is_known(row) for row in list_records(rows, "solved", *TRACE)]
+    reviewed = pd.Series(known, rows.index, dtype=bool) | have_traces(rows)
+    return reviewed.groupby([rows["path"], rows["method"]]).transform("all")
+
+
+def _find_reviews(path: str) -> dict[str, Review]:
+    """The rules' reviews by trace: those beside a file, and the kit's, whose rows it may have."""
+    files = [*resource("data/results").glob(f"*{ERRORS}.jsonl"), _beside(path, ERRORS)]
+    found = (one for file in files for one in read_reviews(file))
+    return {one.episode: one for one in found if one.reviewer == RULES}
 
 
 def have_action_runs(rows: pd.DataFrame) -> pd.Series:
@@ -59,12 +79,12 @@ def have_action_runs(rows: pd.DataFrame) -> pd.Series:
 
 
 def load_reviews(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rules' reviews of the failures of one file: those beside it, else made of its traces."""
+    """The rules' reviews of the failures of one file: those that there are, else of its traces."""
     (path,) = rows["path"].unique()
-    if (beside := _beside(path, ERRORS)).exists():
-        return reviews_to_frame(one for one in read_reviews(beside) if one.reviewer == RULES)
+    known = _find_reviews(path)
     failed = rows[~rows["solved"].astype(bool)]
-    return reviews_to_frame(review_by_rules(_load_traces(failed)))
+    made = review_by_rules(_load_traces(failed[~failed["trace"].isin(known)]))
+    return reviews_to_frame([*(known[t] for t in failed["trace"] if t in known), *made])
 
 
 def load_action_runs(rows: pd.DataFrame) -> pd.DataFrame:
