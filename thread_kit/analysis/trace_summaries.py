@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +67,17 @@ def are_reviewed(rows: pd.DataFrame) -> pd.Series:
 
 def _find_reviews(path: str) -> dict[str, Review]:
     """The rules' reviews by trace: those beside a file, and the kit's, whose rows it may have."""
-    files = [*resource("data/results").glob(f"*{ERRORS}.jsonl"), _beside(path, ERRORS)]
-    found = (one for file in files for one in read_reviews(file))
-    return {one.episode: one for one in found if one.reviewer == RULES}
+    return _read_reviews_of_kit() | _read_by_trace(_beside(path, ERRORS))
+
+
+@cache
+def _read_reviews_of_kit() -> dict[str, Review]:
+    files = resource("data/results").glob(f"*{ERRORS}.jsonl")
+    return {trace: one for file in files for trace, one in _read_by_trace(file).items()}
+
+
+def _read_by_trace(path: Path) -> dict[str, Review]:
+    return {one.episode: one for one in read_reviews(path) if one.reviewer == RULES}
 
 
 def have_action_runs(rows: pd.DataFrame) -> pd.Series:

@@ -85,11 +85,14 @@ class Replay:
     limits_count: bool = False
     edits: Edits = field(init=False)
     _recorded: list[Event] = field(init=False)
+    _seconds: float = field(init=False)
 
     def __post_init__(self) -> None:
         events = self.episode.events[: self.at]
         # What prompts cost is said by whoever pays it, at any moment: it is not compared.
         self._recorded = [event for event in events if not isinstance(event, Prompted)]
+        calls = [event for event in events if isinstance(event, GeneratedSpan)]
+        self._seconds = sum(call.seconds for call in calls)
         placed = [(n, event) for n, event in enumerate(self._recorded) if isinstance(event, Edited)]
         self.edits = Edits([*placed, *((len(self._recorded), edit) for edit in self.changes)])
 
@@ -117,9 +120,7 @@ class Replay:
     @property
     def seconds(self) -> float:
         """What the repeated calls of the model took when they were recorded, once all are."""
-        if not self.is_over:
-            return 0.0
-        return sum(call.seconds for call in self._recorded if isinstance(call, GeneratedSpan))
+        return self._seconds if self.is_over else 0.0
 
     @property
     def refused_depth(self) -> str:
