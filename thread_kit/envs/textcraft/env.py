@@ -107,7 +107,8 @@ class TextCraft(Env):
         """A task of your own, whose recipes are these commands and no others.
 
         TextCraft.custom("torch", ["craft 4 torch using 1 coal, 1 stick"]): what no command makes,
-        coal and sticks here, can be fetched. "planks" and "wool" are kinds, as in the package.
+        coal and sticks here, can be fetched. "planks" and "wool" are kinds, as in the package:
+        of one that is used a command has to make a member.
         Raises ValueError for what is no crafting command, or for a goal that none of them makes.
         """
         own = cls(max_actions=max_actions)

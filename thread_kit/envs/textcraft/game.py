@@ -57,7 +57,7 @@ def make_tree(commands: Iterable[str]) -> Any:
     """Recipes that are these commands and no others.
 
     What no command makes can be fetched. "planks" and "wool" are kinds, as in the package: their
-    members are the items named so ("oak planks"), but not white wool.
+    members are the items named so ("oak planks") that a command makes, but not white wool.
     Raises ValueError for what is no crafting command.
     """
     _, tree_module = _modules()
