@@ -95,7 +95,8 @@ def test_a_closed_script_says_so(engine_of):
 
 def test_a_session_does_not_wait_for_a_person_whose_engine_is_closed():
     asked = threading.Event()
-    engine = HumanEngine(ScriptedEngine([]), asked.set)
+    engine = HumanEngine(ScriptedEngine([]))
+    engine.listeners.add(asked.set)
     worker = tk.Worker(tk.Session(engine, context="go")).start()
     assert asked.wait(60)
     engine.close()

@@ -285,7 +285,7 @@ def test_a_lookup_is_kept_once(env):
 
 @open_data
 def test_the_last_final_answer_of_a_text_counts(env):
-    text = "Final Answer: a\nNo.\nFinal Answer: b #END#"
+    text = "Final Answer: a\nNo.\nFinal Answer: b "
     assert env.answer(text) == "Final Answer: b"
     assert env.answer("b") is None
 

@@ -227,7 +227,7 @@ def test_a_task_begins_anew_with_the_database_as_it_was(env):
     ("text", "action"),
     [
         ("submit", "submit"),
-        ("Right.\nsubmit\n#END#", "submit"),
+        ("Right.\nsubmit\n", "submit"),
         ("I submit", None),
         ("", None),
     ],

@@ -46,14 +46,15 @@ def build_methods(
     names = [name if ":" in name else find_method(name) for name in names]
     if trials is not None and not any(map(has_trials, names)):
         raise ValueError("--trials is for Reflexion and Try Again; none of these methods is one")
-    if prompt is not None and not any(name == "thread" or ":" in name for name in names):
-        raise ValueError(f"--prompt is THREAD's own; {', '.join(names)} have theirs")
     others = [name for name in names if ":" not in name and not name.startswith("thread")]
     if adapter and (not is_chosen or len(names) > 1) and others:
         raise ValueError(
             f"the adapter {adapter} does not teach the model {others[0]!r} as well; give --adapter "
             "none for few-shot prompts, or play it by itself with an adapter that teaches it"
         )
+    reads_prompt = any(name == "thread" or ":" in name for name in names)
+    if prompt is not None and not adapter and not reads_prompt:
+        raise ValueError(f"--prompt is THREAD's own; {', '.join(names)} have theirs")
     methods: list[Method] = []
     for name in names:
         if ":" in name:
