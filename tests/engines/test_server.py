@@ -181,7 +181,7 @@ def test_threads_generate_at_the_same_time(fake, connect):
 
 def test_sessions_side_by_side_ask_at_the_same_time(fake, connect):
     """None waits with its request until another's is answered."""
-    engine, waiting = connect(fake), threading.Barrier(4, timeout=30)
+    engine, waiting = connect(fake), threading.Barrier(4, timeout=600)
 
     def together(handler):
         waiting.wait()
