@@ -7,10 +7,9 @@ import re
 from itertools import count
 
 import pytest
-from helpers.suites import THREAD, speak, suite, tasks
+from helpers.suites import THREAD, Yard, speak, suite, tasks
 
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.envs.env import Env, Step
 from thread_kit.envs.registry import BENCHMARKS, OWN, find_benchmark
 from thread_kit.experiments import memory_builders, method_builders, stateflow_builders
 from thread_kit.experiments.budgets import (
@@ -27,29 +26,6 @@ from thread_kit.paths import resource
 
 with resource("data/budgets.csv").open(encoding="utf-8", newline="") as file:
     ROWS = list(csv.DictReader(file))
-
-
-class Yard(Env):
-    """One may look around, so often."""
-
-    name = "alfworld"
-
-    def __init__(self, max_actions: int | None = 50) -> None:
-        self.task: dict[str, object] = {}
-        self.max_actions, self.taken = max_actions, 0
-
-    def reset(self) -> str:
-        return "Look around."
-
-    def step(self, action: str) -> Step:
-        self.taken += 1
-        return Step("Grass.", 0.0, False, self.taken == self.max_actions, {})
-
-    def again(self) -> Env:
-        return Yard(self.max_actions)
-
-    def oracle(self) -> None:
-        return None
 
 
 def look_around(text: str) -> str:

@@ -7,12 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
-from helpers.suites import SHOWN, THREAD, speak, suite, tasks
+from helpers.suites import SHOWN, THREAD, Yard, speak, suite, tasks
 
 from thread_kit.__main__ import main
 from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.envs.env import Env, Step
 from thread_kit.experiments.results_file import EpisodeKey, read_results
 from thread_kit.trace.episode import Episode
 
@@ -58,32 +57,9 @@ def test_only_what_the_budget_ended_goes_on_and_from_its_trace(tmp_path):
     assert again.run(extend=True, progress=False).rows == rows
 
 
-class Counted(Env):
-    """A task that nobody solves, with a limit of actions."""
-
-    name = "counted"
-
-    def __init__(self, max_actions: int | None = 50) -> None:
-        self.task, self.max_actions, self.taken = {}, max_actions, 0
-
-    def reset(self):
-        self.taken = 0
-        return "Count."
-
-    def step(self, action):
-        self.taken += 1
-        return Step(f"seen {self.taken}", 0.0, False, self.taken == self.max_actions, {})
-
-    def again(self):
-        return Counted(self.max_actions)
-
-    def oracle(self):
-        return None
-
-
 def test_what_the_limit_of_actions_ended_goes_on_before_its_last_action(tmp_path):
     engine = ScriptedEngine(lambda text: "> go =>")
-    given = {"environment": Counted, "tasks": [{}], "models": {"m": engine}, "traces": True}
+    given = {"environment": Yard, "tasks": [{}], "models": {"m": engine}, "traces": True}
     given["methods"] = [THREAD]
     (row,) = suite(tmp_path / "r.jsonl", options={"actions": 3}, **given).run(progress=False)
     assert (row["actions"], row["out_of_actions"]) == (3, True)

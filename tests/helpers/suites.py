@@ -10,6 +10,7 @@ from pathlib import Path
 
 from thread_kit.distill.textcraft_teacher import speak_thread
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.env import Env, Step
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.suite import Suite
@@ -27,6 +28,29 @@ def speak(text: str) -> str:
 def tasks(*numbers: int) -> list[dict[str, object]]:
     """Tasks of the dev split; 40 to 63 are of depth 1, the shortest."""
     return [{"split": "dev", "number": number} for number in numbers]
+
+
+class Yard(Env):
+    """One may look around, so often."""
+
+    name = "alfworld"
+
+    def __init__(self, max_actions: int | None = 50) -> None:
+        self.task: dict[str, object] = {}
+        self.max_actions, self.taken = max_actions, 0
+
+    def reset(self) -> str:
+        return "Look around."
+
+    def step(self, action: str) -> Step:
+        self.taken += 1
+        return Step("Grass.", 0.0, False, self.taken == self.max_actions, {})
+
+    def again(self) -> Env:
+        return Yard(self.max_actions)
+
+    def oracle(self) -> None:
+        return None
 
 
 class Deadly(ScriptedEngine):

@@ -6,14 +6,13 @@ so each pair can be tested.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 import pandas as pd
 
-from thread_kit.analysis.item_tables import name_benchmarks
+from thread_kit.analysis.item_tables import name_with_settings
 from thread_kit.analysis.paper_items import PaperItem
-from thread_kit.analysis.records import DEFAULTS, list_other_settings, list_records
 from thread_kit.analysis.statistics import count_cut_of, holm, mcnemar
 from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.experiments.method_registry import find_base, method_slug
@@ -37,17 +36,10 @@ def compare_with_own(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows[~rows["model"].str.startswith(TAUGHT)]
     if item.study not in TESTED or rows.empty:
         return pd.DataFrame()
-    rows = rows.assign(
-        benchmark=[*map(_name_settings, name_benchmarks(rows), list_records(rows, *DEFAULTS))]
-    )
+    rows = rows.assign(benchmark=name_with_settings(rows))
     groups = rows.groupby(["benchmark", "model"], sort=False)
     parts = [_compare(item, part) for _, part in groups]
     return pd.concat(parts, ignore_index=True)
-
-
-def _name_settings(benchmark: str, row: Mapping[Any, Any]) -> str:
-    """With what was played in other than the usual settings: "WebShop, products=10"."""
-    return ", ".join([benchmark, *list_other_settings(row)])
 
 
 def _compare(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -150,7 +150,7 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
         paper_tasks=rows["environment"].map(
             {n: count_tasks(item, own) for n, own in benchmarks.items()}
         ),
-        shown=_name_settings(item, rows),
+        shown=name_with_settings(rows, {name for setting in item.settings for name in setting}),
         group=_find_groups(rows),
     )
     by = ["shown", "method", "model"]
@@ -190,10 +190,9 @@ def note_groups(item: PaperItem, rows: pd.DataFrame) -> tuple[str, ...]:
     return (f"Episodes behind a number, by group: {', '.join(shown)}.",) if shown else ()
 
 
-def _name_settings(item: PaperItem, rows: pd.DataFrame) -> list[str]:
-    """The benchmark of each episode, with settings that are none of the item's."""
-    own = {name for setting in item.settings for name in setting}
-    others = (list_other_settings(row, own) for row in list_records(rows, *DEFAULTS))
+def name_with_settings(rows: pd.DataFrame, known: Collection[str] = ()) -> list[str]:
+    """`name_benchmarks`, with the settings beside `known` that are not the usual ones."""
+    others = (list_other_settings(row, known) for row in list_records(rows, *DEFAULTS))
     named = zip(name_benchmarks(rows), others, strict=True)
     return [", ".join([benchmark, *settings]) for benchmark, settings in named]
 

@@ -135,8 +135,6 @@ def compare_with_published(
     once. cut: of ours, episodes that a budget ended unsolved; no paper says it of its own. Raises
     ValueError for a benchmark, method or model that was never published.
     """
-    # Of an episode that could not be started nobody has said where it would have been played.
-    ours = ours.assign(environment=ours["environment"].ffill().bfill())
     if benchmark is None:
         name = str(ours["environment"].iloc[0])
         benchmark = find_benchmark(name).published or name

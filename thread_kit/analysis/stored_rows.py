@@ -84,9 +84,7 @@ def _load_suite(path: Path) -> pd.DataFrame:
     if not len(results):
         return pd.DataFrame()
     frame = results.frame
-    if frame["environment"].nunique() == 1:  # some may not have been started
-        frame = frame.assign(environment=frame["environment"].ffill().bfill())
-    frame = frame[frame["environment"].notna()]
+    frame = frame[frame["environment"].notna()]  # else nothing of it was started
     own = [name for name in (*EPISODE, "environment", "temperature") if name in frame]
     frame = frame.drop_duplicates(own, keep="last")
     engines = [row["engine"] or {} for row in results]

@@ -55,7 +55,7 @@ def are_reviewed(rows: pd.DataFrame) -> pd.Series:
     suites = {path: {Path(one).parent for one in known} for path, known in reviews.items()}
 
     def is_known(row: dict[Any, Any]) -> bool:
-        trace, path = row["trace"], row["path"]
+        trace, path = row.get("trace"), row["path"]
         if not isinstance(trace, str):
             return False
         return Path(trace).parent in suites[path] if row["solved"] else trace in reviews[path]

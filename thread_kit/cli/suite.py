@@ -141,7 +141,7 @@ def report(results: Results, benchmark: Benchmark, *, seeds: int) -> None:
     from thread_kit.analysis.published import compare_with_published, list_published_names
     from thread_kit.analysis.statistics import compare, repeats, success
 
-    frame = results.frame.fillna({"environment": benchmark.name})  # some may not have been started
+    frame = results.frame.fillna({"environment": benchmark.name})  # nothing may have been started
     print(results)
     _print(
         "Solved, and cut by a budget (95% Wilson intervals; medians of tokens, calls and seconds)",

@@ -29,7 +29,7 @@ from thread_kit.session.failures import describe_error
 from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Acted, Event, Restarted
+from thread_kit.trace.events import Event, Restarted
 
 IDENTITY = ("name", "sha256", "adapter", "model")
 """Of what an engine says of itself, what makes it another model; not where or how fast it runs."""
@@ -90,7 +90,9 @@ class RunningJob:
             self.key = max(job.done, key=lambda key: bool(key.settings), default=self.key)
             self.is_done = self.key in job.done
             if self.key.settings:
-                warnings.warn(f"{_episode(job)} stays as it was: {self.error}", stacklevel=2)
+                warnings.warn(
+                    f"{_describe_episode(job)} stays as it was: {self.error}", stacklevel=2
+                )
             self.close()
 
     def _open(self) -> None:
@@ -236,15 +238,14 @@ class RunningJob:
         }
 
 
-def _episode(job: Job) -> str:
+def _describe_episode(job: Job) -> str:
     """An episode in words."""
     return f"{job.method.name}, {job.model}, {canonical(job.task)}, seed {job.seed}"
 
 
 def _is_out_of_actions(episode: Episode) -> bool:
     """Whether the last action was answered by an environment that had reached its limit."""
-    last = next((event for event in reversed(episode.events) if isinstance(event, Acted)), None)
-    return last is not None and last.truncated
+    return (last := episode.last_action) is not None and last[1].truncated
 
 
 def _key(job: Job, header: Mapping[str, Any]) -> EpisodeKey:

@@ -37,18 +37,22 @@ class Results:
     def frame(self) -> pd.DataFrame:
         """One row an episode. `task` is JSON text; its parts (split, number ...) are columns too.
 
-        limits, budget and engine are JSON text.
+        limits, budget and engine are JSON text. An episode that was not started has the environment
+        of the others, where they have one.
         """
         import pandas as pd
 
         texts = ("task", "limits", "budget", "engine")
-        return pd.DataFrame(
+        frame = pd.DataFrame(
             [
                 {**row, **{name: canonical(row[name]) for name in texts if name in row}}
                 | {part: value for part, value in row["task"].items() if part not in row}
                 for row in self.rows
             ]
         )
+        if "environment" in frame and frame["environment"].nunique() == 1:
+            frame["environment"] = frame["environment"].ffill().bfill()
+        return frame
 
     def to_dataset(self) -> Dataset:
         """The frame as a Hugging Face dataset."""

@@ -100,9 +100,8 @@ def until_broken_off(episode: Episode, engine: Engine) -> Replay:
     """
     is_whole = not episode.status.is_live and episode.status not in _BROKEN_OFF
     at, starts = (len(episode.events) - 1, {}) if is_whole else _broken_off(episode)
-    last = next((event for event in reversed(episode.events) if isinstance(event, Acted)), None)
-    if is_whole and last and last.truncated:
-        at = next(n for n, event in enumerate(episode.events) if event is last)
+    if is_whole and (last := episode.last_action) and last[1].truncated:
+        at = last[0]
     same_tokens = _same_tokens(episode, engine)
     return Replay(episode, at, starts=starts, same_tokens=same_tokens)
 

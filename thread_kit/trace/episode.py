@@ -262,6 +262,14 @@ class Episode:
         return work
 
     @property
+    def last_action(self) -> tuple[int, Acted] | None:
+        """The last action of all threads, behind the number of its event; None if there is none."""
+        for number in reversed(range(len(self.events))):
+            if isinstance(event := self.events[number], Acted):
+                return number, event
+        return None
+
+    @property
     def depth(self) -> int:
         """The depth of the deepest thread; the main thread alone is 0."""
         return max((thread.depth for thread in list(self.threads.values())), default=0)
