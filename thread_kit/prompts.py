@@ -31,19 +31,21 @@ class Example:
 class Prompt:
     """q of the papers: the examples that every thread reads before its own context.
 
-    instructions: what stands before them.
+    instructions: what stands before them. opening: what stands before the instructions of several
+    agents alike.
     """
 
     name: str
     examples: tuple[Example, ...]
     dialect: Dialect = AGENT
     instructions: str = ""
+    opening: str = ""
 
     @property
     def text(self) -> str:
         """The prompt as the model reads it."""
         examples = (self.dialect.example(e.context, e.response) for e in self.examples)
-        return "".join([self.instructions, *examples])
+        return "".join([self.opening, self.instructions, *examples])
 
     @property
     def sha256(self) -> str:
@@ -117,22 +119,22 @@ def parse_instructions(
 ) -> dict[str, Prompt]:
     """The prompts of several agents: a line "[Name]" opens each.
 
-    What stands before the first of them stands before each. Raises PromptError for a text without
-    a section, for an empty one, and for two of one name.
+    What stands before the first of them is the `opening` of each. Raises PromptError for a text
+    without a section, for an empty one, and for two of one name.
     """
     first, *parts = _SECTION.split(text.replace("\r\n", "\n"))
     if not parts:
         raise PromptError(
             f"the prompt {name} has no section; a section starts with a line like '[Solve]'"
         )
+    opening = first.strip("\n") + "\n" if first.strip("\n") else ""
     prompts: dict[str, Prompt] = {}
     for title, body in zip(parts[::2], parts[1::2], strict=True):
         if title in prompts or not body.strip():
             problem = "is there twice" if title in prompts else "is empty"
             raise PromptError(f"the section [{title}] of the prompt {name} {problem}")
-        paragraphs = filter(None, [first.strip("\n"), body.strip("\n")])
-        instructions = "\n".join(paragraphs) + "\n\n\n"
-        prompts[title] = Prompt(f"{name}: {title}", (), dialect, instructions)
+        instructions = body.strip("\n") + "\n\n\n"
+        prompts[title] = Prompt(f"{name}: {title}", (), dialect, instructions, opening)
     return prompts
 
 

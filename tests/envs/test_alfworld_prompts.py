@@ -242,24 +242,6 @@ def test_both_examples_of_a_react_prompt_are_won_games(kind):
         assert episode.header["prompts"].keys() == {prompt.sha256}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", ["sf_chat", "sf_chat, 10 states"])
-def test_a_state_machine_wins_with_its_examples_what_react_wins(method, kind):
-    made = load_method(method, f"alfworld-{kind}")
-    shown = zip(made.prompt.examples, load_prompt(f"react/alfworld-{kind}").examples, strict=True)
-    for example, won in shown:
-        assert example.context == won.context
-        # The machine of ten states looks again behind a mistake, so its examples show none.
-        answers = steps(won.response)
-        if method != "sf_chat":
-            answers = [step for step in answers if step[1] != "Nothing happens."]
-        env = Printed(won.context, answers, wins=True)
-        episode = play(method, kind, env, speak_examples([made.prompt]))
-        assert episode.reward == 1
-        assert episode.status is Status.ENDED
-        assert episode.threads[0].sequence.text + "#END#" == example.response
-
-
 def test_a_machine_puts_a_wrong_thing_back_and_gives_up_when_the_model_repeats_itself():
     replies = [
         *("The object is: mug. =>", "On the desk. =>", "> go to desk 1 =>"),

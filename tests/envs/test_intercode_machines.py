@@ -16,11 +16,9 @@ from thread_kit.envs.intercode_sql.benchmark import SQL
 from thread_kit.envs.intercode_sql.env import InterCodeSql
 from thread_kit.envs.intercode_sql.questions import tasks
 from thread_kit.experiments.method_registry import list_methods, load_method
-from thread_kit.methods.sf_chat import as_chat
-from thread_kit.methods.state_outputs import Prompter, list_agents
+from thread_kit.methods.state_outputs import list_agents
 from thread_kit.methods.stateflow import find_last_state
-from thread_kit.prompt_check import speak_examples
-from thread_kit.prompts import load_instructions, load_prompt
+from thread_kit.prompts import load_instructions
 from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Acted
@@ -371,28 +369,6 @@ def test_what_the_error_agent_is_shown_is_what_the_engine_says(name):
     shown = re.findall(r"^Error.+$", text, re.MULTILINE)
     assert len(shown) == 2
     assert all(any(line.startswith(answer) for answer in answers) for line in shown)
-
-
-@pytest.mark.parametrize(("name", "numbers"), [("sql", (0, 2)), ("bash", (0, 3))])
-def test_the_examples_of_sf_chat_are_what_the_machine_and_the_engine_make_of_them(name, numbers):
-    prompt = load_prompt(f"sf_chat/{name}", load_method("sf_chat", name).prompt.dialect)
-    for number, example in zip(numbers, prompt.examples, strict=True):
-        env = MAKE[name]("train", number)
-        engine = ScriptedEngine(speak_examples([prompt]), context=10**9)
-        episode = load_method("sf_chat", name)(engine, env, seed=0, path=None).run(progress=False)
-        env.close()
-        assert (episode.reward, episode.status) == (1, Status.ENDED)
-        assert example.response == f"{episode.threads[0].sequence.text}#END#"
-
-
-@pytest.mark.parametrize("name", RECORDS)
-def test_the_examples_of_sf_chat_visit_every_state(name):
-    shown = load_prompt(f"sf_chat/{name}").text
-    machine = as_chat(RECORDS[name].machines[name])
-    outputs = [output for state in machine.states.values() for output in state.outputs]
-    texts = [output.text for output in outputs if isinstance(output, Prompter)]
-    assert len(texts) == {"sql": 4, "bash": 3}[name]
-    assert all(text in shown for text in texts)
 
 
 # The official questions

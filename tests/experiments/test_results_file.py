@@ -89,6 +89,16 @@ def test_an_episode_that_stands_there_twice_counts_once(tmp_path):
         assert results.rows == [ROW, {**ROW, "seed": 1}]
 
 
+def test_several_files_are_read_as_one(tmp_path):
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    write(first, ROW)
+    write(second, {**ROW, "seed": 1}, ROW)
+    assert Results.load(first, second).rows == [ROW, {**ROW, "seed": 1}]
+    write(second, {**ROW, "solved": False})
+    with pytest.raises(ResultsFileError, match=r"second\.jsonl, line 1: .* another outcome"):
+        Results.load(first, second)
+
+
 def test_two_outcomes_of_one_episode_are_refused(tmp_path):
     path = tmp_path / "r.jsonl"
     write(path, ROW, {**ROW, "solved": False})

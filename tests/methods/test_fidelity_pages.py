@@ -51,7 +51,7 @@ def test_every_prompt_says_what_it_has_seen():
     assert seen - {("prompts", "benchmark"), ("---", "---")} == shipped | {("rap", "webshop")}
 
 
-ACTORS = ("thread/alfworld-*", "react/alfworld-*", "adapt/alfworld-[ae]*", "sf_chat/alfworld-*")
+ACTORS = ("thread/alfworld-*", "react/alfworld-*", "adapt/alfworld-[ae]*")
 """Prompts of whoever acts in ALFWorld; DecomP's and AdaPlanner's are named below."""
 
 
@@ -59,7 +59,7 @@ def test_whoever_acts_in_a_household_is_shown_the_same_mistake():
     """Its mending is part of no method, so all have it (docs/fidelity/prompts.md)."""
     prompts = resource("prompts")
     files = {file for actor in ACTORS for file in prompts.glob(f"{actor}.txt")}
-    files -= {*prompts.glob("*/*-split.txt"), prompts / "thread/alfworld-main.txt"}
+    files -= {prompts / "thread/alfworld-main.txt"}
     files |= {prompts / "decomp/alfworld-find.txt", *prompts.glob("adaplanner/alfworld-*.txt")}
     files -= {prompts / "adaplanner/alfworld-ask.txt"}
     assert len(files) > 40

@@ -2,43 +2,66 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 
 import pytest
-from helpers.programs import GOALS, run, world
+from helpers.programs import run, world
 
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.machine import MACHINES
 from thread_kit.envs.textcraft.machine import MACHINE
-from thread_kit.methods.sf_chat import as_chat
-from thread_kit.methods.state_outputs import Agent, Prompter
+from thread_kit.experiments.method_registry import load_method
+from thread_kit.methods.sf_chat import Instruct, as_chat, respond
+from thread_kit.methods.state_outputs import Agent, list_agents
 from thread_kit.methods.stateflow import stateflow
-from thread_kit.prompt_check import speak_examples
-from thread_kit.prompts import load_prompt
+from thread_kit.prompts import load_instructions
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
 
-
-@pytest.mark.parametrize("goal", GOALS)
-def test_the_examples_are_what_the_machine_and_the_game_make_of_them(goal):
-    prompt = load_prompt("sf_chat/textcraft")
-    episode = run("sf_chat", speak_examples([prompt]), goal)
-    assert episode.reward == 1
-    assert episode.status is Status.ENDED
-    example = next(e for e in prompt.examples if e.context.endswith(f"craft {goal}."))
-    assert episode.threads[0].sequence.text + "#END#" == example.response
+REPLIES = (
+    "It takes 9 bone meal, 3 of a bone. #END#",
+    *("> get 3 bone =>",),
+    *("> craft 3 bone meal using 1 bone =>", "I have 3 of 9. #END#") * 3,
+    "> craft 1 bone block using 9 bone meal =>",
+)
 
 
-def test_the_examples_visit_every_state():
-    shown = load_prompt("sf_chat/textcraft").text
-    texts = [
-        output.text
-        for state in as_chat(MACHINE).states.values()
-        for output in state.outputs
-        if isinstance(output, Prompter)
-    ]
-    assert len(texts) == 4
-    assert all(text in shown for text in texts)
+def read_history() -> tuple[list[str], str]:
+    """What the model read at each call of a won game, and the history at its end."""
+    read = []
+    left = iter(REPLIES)
+
+    def speak(text: str) -> str:
+        read.append(text)
+        return next(left)
+
+    episode = run("sf_chat", speak, "bone block")
+    assert (episode.reward, episode.status) == (1, Status.ENDED)
+    assert len(episode.threads) == 1
+    return read, episode.threads[0].sequence.text
+
+
+def test_the_instructions_of_the_agents_stay_in_the_history_of_one_model():
+    """StateFlow paper, appendix A.3: appended to the history, imitating a user's reply."""
+    read, history = read_history()
+    sections = load_instructions("stateflow/textcraft")
+    for state, times in {"Observe": 1, "Solve": 5, "Verify": 3, "Error": 0}.items():
+        body = sections[state].instructions.strip()
+        message = f"[{state}]\nPrompt:\n{body}\n\nResponse:\n#START#\n"
+        assert history.count(message) == times, state
+    for earlier, later in itertools.pairwise(read):
+        assert later.startswith(earlier)  # nothing is evaluated twice
+    first = read[0]
+    assert first.startswith(sections["Solve"].opening)
+    assert first.count(sections["Solve"].opening) == 1
+
+
+def test_no_examples_of_whole_episodes_are_read():
+    method = load_method("sf_chat", "textcraft")
+    assert method.prompt.examples == ()
+    stateflow_agents = load_method("stateflow", "textcraft").fixed["prompts"]
+    assert method.fixed["prompts"] == stateflow_agents
 
 
 def test_a_machine_is_described_in_the_trace_by_what_it_says():
@@ -50,9 +73,17 @@ def test_a_machine_is_described_in_the_trace_by_what_it_says():
 
 
 @pytest.mark.parametrize("machine", [MACHINE, *MACHINES.values()])
-def test_no_agent_is_left_and_every_instruction_is_there(machine):
-    for state in as_chat(machine).states.values():
-        assert not any(isinstance(output, Agent) for output in state.outputs)
-        assert not any(getattr(output, "nearest", False) for output in state.outputs)
-        prompters = [output for output in state.outputs if isinstance(output, Prompter)]
-        assert all(not output.text.endswith("] ") for output in prompters)
+def test_the_machine_is_the_same_but_for_its_agents(machine):
+    chat = as_chat(machine)
+    assert chat.states.keys() == machine.states.keys()
+    assert list_agents(chat) == ()
+    for name, state in machine.states.items():
+        outputs = iter(chat.states[name].outputs)
+        assert chat.states[name].next is state.next
+        for output in state.outputs:
+            if isinstance(output, Agent):
+                assert next(outputs) == Instruct(output)
+                assert next(outputs) is respond
+            else:
+                assert next(outputs) is output
+        assert next(outputs, None) is None

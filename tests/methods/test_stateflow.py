@@ -11,7 +11,7 @@ from helpers.programs import Lock, play
 
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.methods.react import NO_ACTION, react
-from thread_kit.methods.sf_chat import acknowledge, respond
+from thread_kit.methods.sf_chat import respond
 from thread_kit.methods.state_outputs import (
     Agent,
     Execute,
@@ -36,7 +36,7 @@ OPENING = Machine(
             (Prompter("[Try] Open it."), respond, execute),
             StringMatching({"opens": "End", "Nothing": "Error"}, "Try"),
         ),
-        "Error": State((Prompter("[Error] Why?"), respond, acknowledge), go_to("Try")),
+        "Error": State((Prompter("[Error] Why?"), respond), go_to("Try")),
     }
 )
 
@@ -58,7 +58,7 @@ def test_a_machine_goes_by_strings_from_state_to_state():
     assert episode.threads[0].sequence.text == (
         "> look =>Nothing happens.<=\n"
         "[Try] Open it.\n> push =>Nothing happens.<=\n"
-        "[Error] Why?\nIt wants to be opened. =>OK.<=\n"
+        "[Error] Why?\nIt wants to be opened. =>\n"
         "[Try] Open it.\n> open =>It opens.<=\n"
     )
     assert episode.status is Status.ENDED

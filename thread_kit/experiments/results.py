@@ -26,12 +26,12 @@ class Results:
         self.rows = list(rows)
 
     @classmethod
-    def load(cls, path: str | Path) -> Results:
-        """The results in a file; needs no model, and works while the suite runs.
+    def load(cls, path: str | Path, *more: str | Path) -> Results:
+        """The results in a file, or in several; needs no model, and works while a suite runs.
 
         Raises FileNotFoundError, or ResultsFileError for what is no file of a suite.
         """
-        return cls(read_results(path))
+        return cls(read_results(path, *more))
 
     @property
     def frame(self) -> pd.DataFrame:

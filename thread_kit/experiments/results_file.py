@@ -85,16 +85,13 @@ RENAMED = {
 SF_Chat (StateFlow paper, appendix A.3)."""
 
 
-def read_results(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of a results file, each once; of an episode that is being written, none.
+def read_results(path: str | Path, *more: str | Path) -> list[dict[str, Any]]:
+    """The rows of a results file, or of several, each once; of an episode being written, none.
 
     A row of before, whose method has another name now, says the old one, too (`was`).
     Raises FileNotFoundError, or ResultsFileError naming the line that is no row, or that has the
     same episode as an earlier one with another outcome.
     """
-    path = Path(path)
-    if path.exists() and not path.is_file():
-        raise ResultsFileError(f"{path} is no file; give the path of a suite's results")
     rows: dict[EpisodeKey, dict[str, Any]] = {}
 
     def take(row: Any) -> None:
@@ -105,7 +102,10 @@ def read_results(path: str | Path) -> list[dict[str, Any]]:
                 "an earlier line has this episode with another outcome; delete one of the two"
             )
 
-    read_lines(path, take, what="no episode of a suite", error=ResultsFileError)
+    for file in map(Path, (path, *more)):
+        if file.exists() and not file.is_file():
+            raise ResultsFileError(f"{file} is no file; give the path of a suite's results")
+        read_lines(file, take, what="no episode of a suite", error=ResultsFileError)
     return list(rows.values())
 
 

@@ -104,11 +104,15 @@ def make_stateflow_reflexion(benchmark: Benchmark, examples: str) -> SessionMeth
 
 
 def make_sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> SessionMethod:
-    machine = as_chat(_find_machine(benchmark, examples + variant))
-    prompt = load_prompt(benchmark, f"sf_chat/{examples}{variant}")
-    name = f"sf_chat, {TEN}" if variant else "sf_chat"
+    """StateFlow's machine and instructions; what these have in common is read once, at the top."""
+    machine = _find_machine(benchmark, examples + variant)
+    agents = _load_agents(benchmark, examples, variant, machine)
+    opening = next(prompt.opening for prompt in agents.values())
     turns = own_limit("sf_chat", benchmark, "turns")
-    return make_method(name, partial(stateflow, machine=machine, turns=turns), prompt)
+    program = partial(stateflow, machine=as_chat(machine), agents=agents, turns=turns)
+    name = f"sf_chat, {TEN}" if variant else "sf_chat"
+    main = Prompt(name, (), waiting_dialect(benchmark), opening and f"{opening}\n\n")
+    return make_method(name, program, main, *agents.values())
 
 
 def make_alfchat(benchmark: Benchmark, examples: str, agents: int = 2) -> SessionMethod:

@@ -29,10 +29,15 @@ class Agent:
     prompt: Prompt | None = None
     is_heard: bool = True
 
-    def __call__(self, history: History) -> Generator[Request, Any, None]:
-        thread, prompt = history.thread, self.prompt or history.agents.get(history.state)
+    def find_prompt(self, history: History) -> Prompt:
+        """Raises ValueError where there is none."""
+        prompt = self.prompt or history.agents.get(history.state)
         if prompt is None:
             raise ValueError(f"the state {history.state!r} has no prompt for its agent")
+        return prompt
+
+    def __call__(self, history: History) -> Generator[Request, Any, None]:
+        thread, prompt = history.thread, self.find_prompt(history)
         history.begin_line()
         history.add(thread.instruction(f"[{history.state}] "), is_heard=False)
         yield Show(history.Y)

@@ -103,13 +103,11 @@ class State:
     """What is done on entering a state, and where it goes on.
 
     instead: the state that transitions lead to where this one is left out; None if it cannot be.
-    chat: the instruction of the state in SF_Chat.
     """
 
     outputs: tuple[Output, ...]
     next: Transition
     instead: str | None = None
-    chat: str = ""
 
 
 @dataclass(frozen=True, slots=True)

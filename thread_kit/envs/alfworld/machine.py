@@ -28,55 +28,40 @@ def make_machine(kind: str, *, split: bool = False) -> Machine:
     go, find = ("Go", "Find") if split else ("", "Pick")
     after = "FindLamp" if kind == "look" else f"{go}Process" if kind in TOOLS else f"{go}Put"
     states = {
-        "Init": State(
-            (Agent(is_heard=False), Naming("object")),
-            go_to("Plan"),
-            chat="Which object is it about?",
-        ),
-        "Plan": State(
-            (Agent(),),
-            go_to(find),
-            instead=find,
-            chat="Where can it be, and what has to be done with it?",
-        ),
+        "Init": State((Agent(is_heard=False), Naming("object")), go_to("Plan")),
+        "Plan": State((Agent(),), go_to(find), instead=find),
     }
 
     def act(
-        name: str, chat: str, patterns: dict[str, str], otherwise: str, instead: str | None = None
+        name: str, patterns: dict[str, str], otherwise: str, instead: str | None = None
     ) -> None:
         outputs = Agent(), Execute(nearest=True)
-        states[name] = State(outputs, StringMatching(patterns, otherwise), instead, chat)
+        states[name] = State(outputs, StringMatching(patterns, otherwise), instead)
 
     # Pick, Pick_Error; split: Find, Take
     picked = {r"^You pick up the {object} \d": after, r"^You pick up the ": "Pick_Error"}
     if split:
-        act("Find", "Go on until you see the object.", {r"\b{object} \d": "Take"}, "Find")
-        act("Take", "Take it.", picked, "Find")
+        act("Find", {r"\b{object} \d": "Take"}, "Find")
+        act("Take", picked, "Find")
     else:
-        act("Pick", "Find the object, and take it.", picked, "Pick")
-    wrong = "That is something else. Put it back."
-    act("Pick_Error", wrong, {"^You put ": find}, "Pick_Error", instead=find)
+        act("Pick", picked, "Pick")
+    act("Pick_Error", {"^You put ": find}, "Pick_Error", instead=find)
 
     # Process; split: GoProcess, Process
     if tool := TOOLS.get(kind):
-        text = f"Go to a {tool}, and {kind} the object with it."
         if split:
-            act("GoProcess", f"Go to a {tool}.", {rf"\b{tool} \d": "Process"}, "GoProcess")
-            text = f"{kind.capitalize()} the object."
-        act("Process", text, {f"^You {kind} ": f"{go}Put"}, f"{go}Process")
+            act("GoProcess", {rf"\b{tool} \d": "Process"}, "GoProcess")
+        act("Process", {f"^You {kind} ": f"{go}Put"}, f"{go}Process")
 
     # FindLamp, UseLamp; or Put; split: GoPut, Put
     if kind == "look":
-        act("FindLamp", "Find a desklamp.", {r"\bdesklamp \d": "UseLamp"}, "FindLamp")
-        act("UseLamp", "Switch it on.", {}, "UseLamp")
+        act("FindLamp", {r"\bdesklamp \d": "UseLamp"}, "FindLamp")
+        act("UseLamp", {}, "UseLamp")
         return Machine(states, repeats=3)
-    text = "Go where it belongs, open that if it is closed, and put it there."
     if split:
-        text = "Go where it belongs, and open that if it is closed."
-        act("GoPut", text, {"you see ": "Put"}, "GoPut")
-        text = "Put it there."
+        act("GoPut", {"you see ": "Put"}, "GoPut")
     once_more = {r"^You put the {object} \d": find} if kind == "pick2" else {}
-    act("Put", text, once_more, f"{go}Put")
+    act("Put", once_more, f"{go}Put")
     return Machine(states, repeats=3)
 
 

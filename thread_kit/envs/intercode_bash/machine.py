@@ -19,20 +19,8 @@ AFTER_COMMAND = StringMatching({"^Error": "Error"}, "Error", actions={"": "Verif
 MACHINE = Machine(
     {
         "Init": State((), go_to("Solve")),
-        "Solve": State(
-            (Agent(), execute), AFTER_COMMAND, chat="Give a command that does the task."
-        ),
-        "Error": State(
-            (Agent(), execute),
-            AFTER_COMMAND,
-            instead="Verify",
-            chat="That failed. Find out why, and mend the command or take another.",
-        ),
-        "Verify": State(
-            (Agent(), execute),
-            AFTER_COMMAND,
-            instead="Solve",
-            chat="Is it done, and the output exactly what was asked? Then submit; else mend it.",
-        ),
+        "Solve": State((Agent(), execute), AFTER_COMMAND),
+        "Error": State((Agent(), execute), AFTER_COMMAND, instead="Verify"),
+        "Verify": State((Agent(), execute), AFTER_COMMAND, instead="Solve"),
     }
 )

@@ -23,28 +23,9 @@ AFTER_COMMAND = StringMatching(
 MACHINE = Machine(
     {
         "Init": State((ToolCall("SHOW TABLES"),), go_to("Observe")),
-        "Observe": State(
-            (Agent(), execute),
-            AFTER_DESC,
-            instead="Solve",
-            chat="Look at the columns of a table that matters, with DESC.",
-        ),
-        "Solve": State(
-            (Agent(), execute),
-            AFTER_COMMAND,
-            chat="Write a SELECT whose output is what was asked and nothing else.",
-        ),
-        "Error": State(
-            (Agent(), execute),
-            AFTER_COMMAND,
-            instead="Verify",
-            chat="That failed. Find out why; mend it, or look at another table with DESC.",
-        ),
-        "Verify": State(
-            (Agent(), execute),
-            AFTER_COMMAND,
-            instead="Solve",
-            chat="Is the output exactly what was asked? Then submit; else mend the query.",
-        ),
+        "Observe": State((Agent(), execute), AFTER_DESC, instead="Solve"),
+        "Solve": State((Agent(), execute), AFTER_COMMAND),
+        "Error": State((Agent(), execute), AFTER_COMMAND, instead="Verify"),
+        "Verify": State((Agent(), execute), AFTER_COMMAND, instead="Solve"),
     }
 )

@@ -21,29 +21,10 @@ AFTER_ACTION = StringMatching(
 MACHINE = Machine(
     {
         "Init": State((ToolCall("inventory"),), go_to("Observe")),
-        "Observe": State(
-            (Agent(),),
-            go_to("Solve"),
-            instead="Solve",
-            chat="Which command makes the goal, and what does it need?",
-        ),
-        "Solve": State(
-            (Agent(), execute),
-            AFTER_ACTION,
-            chat="Take the next step: get what is missing, or craft.",
-        ),
-        "Error": State(
-            (Agent(), execute),
-            AFTER_ACTION,
-            instead="Solve",
-            chat="That failed. Find out why, then take another step.",
-        ),
-        "Verify": State(
-            (Agent(),),
-            go_to("Solve"),
-            instead="Solve",
-            chat="Is the goal itself crafted? Say yes, or no and why.",
-        ),
+        "Observe": State((Agent(),), go_to("Solve"), instead="Solve"),
+        "Solve": State((Agent(), execute), AFTER_ACTION),
+        "Error": State((Agent(), execute), AFTER_ACTION, instead="Solve"),
+        "Verify": State((Agent(),), go_to("Solve"), instead="Solve"),
     },
     repeats=3,
 )
