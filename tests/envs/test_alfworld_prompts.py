@@ -20,6 +20,8 @@ from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.env import Env, Step
 from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method_registry import load_method
+from thread_kit.methods.common import add_verdicts
+from thread_kit.methods.react import NO_ACTION
 from thread_kit.prompt_check import check_prompt, speak_examples
 from thread_kit.prompts import Prompt, load_prompt
 from thread_kit.requests import Status
@@ -238,8 +240,36 @@ def test_both_examples_of_a_react_prompt_are_won_games(kind):
         episode = play("react", kind, env, speak_examples([prompt]))
         assert env.won
         text = episode.threads[0].sequence.text
-        assert f"{text}Task completed!\n#END#" == example.response  # nobody asks a winner
+        assert f"{text}#END#" == example.response  # nobody asks a winner
         assert episode.header["prompts"].keys() == {prompt.sha256}
+
+
+@needs_engine
+def test_what_react_says_of_itself_ends_no_game():
+    """As in the code of ReAct and of Reflexion (StateFlow paper, B.1): the environment does."""
+    words = iter(["Task failed!\n#END#", "think: I am done. Task completed! =>", "#END#"])
+    env = AlfWorld("generated", SHOWN["pick"][0])
+    episode = play("react", "pick", env, lambda text: next(words, "> look =>"))
+    text = episode.threads[0].sequence.text
+    assert text.startswith(f"Task failed!\n#END# =>{NO_ACTION}<=\nthink: I am done.")
+    assert f"\n#END# =>{NO_ACTION}<=\n> look =>" in text
+    assert episode.last_action[1].truncated  # the game's fifty actions
+    words = iter(["Task failed!\n#END#"])
+    episode = play("react-by-type", "pick", env.again(), lambda text: next(words))
+    assert (episode.status, episode.threads[0].sequence.text) == (
+        Status.ENDED,
+        "Task failed!\n#END#",
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_executor_by_type_has_reacts_examples_and_judges_itself(kind):
+    react, executor = (load_method(name, f"alfworld-{kind}") for name in ("react", "react-by-type"))
+    assert "Task completed" not in react.prompt.text
+    for shown, judged in zip(react.prompt.examples, executor.prompt.examples, strict=True):
+        assert judged.context == shown.context
+        body = shown.response.removesuffix("#END#")
+        assert judged.response == f"{body}Task completed!\n#END#"
 
 
 def test_a_machine_puts_a_wrong_thing_back_and_gives_up_when_the_model_repeats_itself():
@@ -279,7 +309,8 @@ ROLES = ["atomic", "executor"]
 def test_every_atomic_skill_is_true_in_its_game():
     atomic, hybrid = (load_prompt(f"adapt/alfworld-{role}").examples for role in ROLES)
     assert hybrid[: len(atomic)] == atomic
-    whole = [load_prompt(f"react/alfworld-{kind}").examples[0] for kind in ("heat", "look")]
+    shown = [add_verdicts(load_prompt(f"react/alfworld-{kind}")) for kind in ("heat", "look")]
+    whole = [prompt.examples[0] for prompt in shown]
     assert list(hybrid[len(atomic) :]) == whole
     rooms = rooms_by_text()
     for example in atomic:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from thread_kit.dialect import QA_ASYNC, Dialect
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method import SessionMethod, VisibleRewardMethod
 from thread_kit.methods.adapt import adapt
+from thread_kit.methods.common import add_verdicts
 from thread_kit.methods.decomp import decomp
 from thread_kit.methods.lats import lats
 from thread_kit.methods.nlep import nlep
@@ -53,9 +55,10 @@ SHARED, ATOMIC, BY_TYPE = "executor", "atomic", "by-type"
 
 
 def _load_executor(benchmark: Benchmark, examples: str, role: str = SHARED) -> Prompt:
-    """The prompt of an executor."""
-    own = role in benchmark.executors
-    return load_prompt(benchmark, f"adapt/{benchmark.name}-{role}" if own else f"react/{examples}")
+    """The prompt of an executor; ReAct's examples say at their end that the task is completed."""
+    if role in benchmark.executors:
+        return load_prompt(benchmark, f"adapt/{benchmark.name}-{role}")
+    return add_verdicts(load_prompt(benchmark, f"react/{examples}"))
 
 
 def _named(method: str, role: str) -> str:
@@ -63,10 +66,17 @@ def _named(method: str, role: str) -> str:
     return method if role == SHARED else f"{method}-{role}"
 
 
-def _executor(method: str, benchmark: Benchmark) -> Program:
+def _executor(method: str, benchmark: Benchmark, **more: Any) -> Program:
     """With the iterations that the method's paper gives one."""
     iterations = own_limit(method, benchmark, "iterations")
-    return partial(react, iterations=iterations, start=benchmark.start)
+    return partial(react, iterations=iterations, start=benchmark.start, **more)
+
+
+def _react(method: str, benchmark: Benchmark) -> Program:
+    """ReAct itself: where the executor of its examples has a name of its own, it does not judge."""
+    if _named("react", BY_TYPE) in benchmark.methods:
+        return _executor(method, benchmark, judges=False)
+    return _executor(method, benchmark)
 
 
 def make_method(
@@ -127,7 +137,7 @@ def make_nlep_react(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 def make_react(benchmark: Benchmark, examples: str) -> SessionMethod:
     prompt = load_prompt(benchmark, f"react/{examples}")
-    return make_method("react", _executor("react", benchmark), prompt)
+    return make_method("react", _react("react", benchmark), prompt)
 
 
 def make_react_alone(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
@@ -207,7 +217,7 @@ def make_react_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     """The StateFlow paper's (section 4.2, Figure 6), on ReAct's own two examples of a type."""
     prompt = load_prompt(benchmark, f"react/{examples}")
     name = "react+reflexion"
-    return add_reflexion(name, _executor(name, benchmark), (prompt,), benchmark)
+    return add_reflexion(name, _react(name, benchmark), (prompt,), benchmark)
 
 
 def make_thread_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:

@@ -9,6 +9,7 @@ from typing import Any
 
 from thread_kit.dialect import Dialect, Stop
 from thread_kit.exchange import psi_print, unless_replaced
+from thread_kit.prompts import Prompt
 from thread_kit.requests import (
     ENDS,
     Define,
@@ -59,6 +60,18 @@ def until_verdict(text: str) -> str:
     """A text up to the first line that ends with a verdict on itself; "" where none does."""
     found = _VERDICT.search(text)
     return text[: found.end()].strip() if found else ""
+
+
+def add_verdicts(prompt: Prompt) -> Prompt:
+    """The prompt of an executor, whose examples say at their end that the task is completed."""
+    end = prompt.dialect.end
+    examples = []
+    for example in prompt.examples:
+        written = example.response.removesuffix(end)
+        if not until_verdict(written):
+            example = replace(example, response=f"{written}{COMPLETED}\n{end}")
+        examples.append(example)
+    return replace(prompt, examples=tuple(examples))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@
       if E says that it is won, or lost, then return Y
 
 It is also the executor of the ADaPT paper (section 3.1), which all methods there share: it is over
-where it says "Task completed!" or "Task failed!" of itself, or where the environment says that it
-is won or lost; one that only ends (WebShop, InterCode) leaves the verdict to the executor. There it
-has 20 iterations on TextCraft and on ALFWorld, and 60 as a method of its own (appendix A). A
-thought is an iteration as an action is, though one call of the model may write several.
+where it says "Task completed!" or "Task failed!" of itself (`judges`), or where the environment
+says that it is won or lost; one that only ends (WebShop, InterCode) leaves the verdict to the
+executor. There it has 20 iterations on TextCraft and on ALFWorld, and 60 as a method of its own
+(appendix A). A thought is an iteration as an action is, though one call of the model may write
+several.
 
 In a dialect of code the text is a program with thoughts in it, and an action shows what a line of
 it prints: that is NLEP+ReAct (THREAD paper, section 4.4). An iteration is a call there.
@@ -48,12 +49,14 @@ def react(
     start: Iterable[str] = (),
     known: str = "",
     temperature: float | None = None,
+    judges: bool = True,
 ) -> Steps:
     """Think and act until the model, or the environment, is done; returns its last words.
 
     iterations: thoughts and actions at most. start: actions that are taken before the first of them
     (ADaPT paper, appendix A: the inventory). known: steps of another thread that stand at the start
-    of this one. temperature: None is the episode's.
+    of this one. temperature: None is the episode's. judges: whether what the model says of itself,
+    or its end mark, ends it; if not, the environment alone does, as in the code of ReAct.
 
     The variables of what it returns: `actions`, all that it took, and where the environment is over
     `won`, as in `Handover`.
@@ -79,11 +82,12 @@ def react(
         used += _count_iterations(written, dialect)
         yield from code.run(Y, generated.stop, dialect)
         # if Y is over then return Y
-        judged = "" if dialect.code else until_verdict(written)
-        if judged or generated.stop in ENDS or is_over:
+        judged = until_verdict(written) if judges and not dialect.code else ""
+        status = ENDS.get(generated.stop)
+        if judged or is_over or (status and (judges or not status.is_end)):
             words = judged or own_text(Sequence((generated.span,)), dialect)
             printed = "\n".join(filter(None, [code.printed, words]))
-            status = Status.ENDED if judged else ENDS.get(generated.stop, Status.ENDED)
+            status = Status.ENDED if judged or not status else status
             variables: dict[str, Any] = {"actions": tuple(taken)}
             if is_over:  # and the executor alone can say whether the task is solved
                 variables["won"] = status.is_end and completed(printed)
@@ -99,7 +103,8 @@ def react(
                 variables = {"actions": tuple(taken), "won": observation.won}
                 return Finished(Y, Status.ENDED, variables, verdict(observation.won))
         else:
-            Y += thread.instruction(dialect.closed(NO_ACTION))
+            mark = f" {dialect.listen}" * bool(status)  # its end mark asked for nothing
+            Y += thread.instruction(mark + dialect.closed(NO_ACTION))
     return Finished(Y, Status.OUT_OF_CALLS, {"actions": tuple(taken)})
 
 
