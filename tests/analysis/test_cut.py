@@ -86,7 +86,7 @@ def test_what_was_solved_before_the_budget_ended_it_is_not_cut():
     ("frame", "cuts"),
     [
         (TEXTCRAFT, {"thread": 16, "react": 22, "adapt": 0}),
-        (ALFWORLD, {"thread": 14, "react": 12, "decomp": 12, "sf_chat": 12, "stateflow": 1}),
+        (ALFWORLD, {"thread": 14, "react": 12, "decomp": 12, "stateflow": 1}),
         (load("datacommons").frame, {}),
         (load("icu").frame, {}),
     ],
@@ -135,7 +135,7 @@ def test_at_a_budget_those_are_cut_whose_own_was_smaller():
 def test_every_table_and_hover_has_it():
     assert calls(TEXTCRAFT)["cut"].tolist() == repeats(TEXTCRAFT)["cut"].tolist() == [16, 22, 0]
     types = by_type(ALFWORLD)
-    assert types["cut"].tolist()[:7] == [14, 12, 0, 0, 12, 12, 1]
+    assert types["cut"].tolist()[:6] == [14, 12, 0, 0, 12, 1]
     assert types["cut"][7:].isna().all()
     beside = compare_with_published(TEXTCRAFT)
     assert beside["cut"].tolist()[:3] == [16, 22, 0]

@@ -292,3 +292,49 @@ def test_our_cost_is_that_of_as_many_tasks_as_the_paper_has():
     assert row["cost"] == pytest.approx(200 * (2_000 * 1 + 200 * 2) / 1e6)
     page = make_page(item, stored_rows())
     assert any("all of the paper's tasks" in note for note in page.notes)
+
+
+@pytest.mark.parametrize(
+    ("item", "checkpoint", "dollars"),
+    [("table-3", "gpt-3.5-turbo-1106", 1.0), ("table-10", "gpt-3.5-turbo-instruct", 1.5)],
+)
+def test_our_cost_is_at_the_price_of_the_items_own_model(item, checkpoint, dollars):
+    """StateFlow paper: 134 games; Table 10 is GPT-3.5-turbo-instruct's, at another price."""
+    item = find_item("stateflow", item)
+    here = {"environment": "alfworld", "method": "react", "split": "valid_unseen"}
+    rows = make_rows(2, **here, game="pick-0", nearest=True, depth=0)
+    rows = rows.assign(prompt_tokens=[3_000, 1_000], generated=[100, 300])
+    (row,) = make_our_table(item, rows).to_dict("records")
+    assert row["All, cost"] == pytest.approx(134 * (2_000 * dollars + 200 * 2) / 1e6)
+    notes = make_page(item, stored_rows()).notes
+    assert any(f"all of the paper's tasks, at {checkpoint}'s price" in note for note in notes)
+
+
+def test_beside_the_last_trial_stands_what_all_trials_cost():
+    """StateFlow paper, Figure 6: $8.6 and $27.9 in all; rows do not tell what each trial cost."""
+    item = find_item("stateflow", "figure-6")
+    here = {"environment": "alfworld", "method": "react+reflexion", "split": "valid_unseen"}
+    rows = make_rows(2, **here, game="pick-0", nearest=True, depth=0)
+    rows = rows.assign(prompt_tokens=[3_000, 1_000], generated=[100, 300], trials=[1, 3])
+    outcome = make_outcome(item, rows)
+    assert outcome.table["trial"].tolist() == [1, 2, 3]
+    assert outcome.table["cost"].isna().tolist() == [True, True, False]
+    assert outcome.table["cost"].iloc[-1] == pytest.approx(134 * (2_000 + 200 * 2) / 1e6)
+    assert "all trials together" in outcome.notes[0]
+
+
+def test_figure_4_has_the_papers_types_and_calls_all_others_other():
+    """THREAD paper, Tables 9 and 10: the maximum number of actions, and the context, are Other."""
+    page = make_page(find_item("thread-v2", "figure-4"), stored_rows())
+    types = ["inadequate plan", "invalid action", "misread observation", "other"]
+    assert list(page.ours.columns) == ["method", "n", "cut", *types]
+    row = page.ours.set_index("method").loc["react, qwen2.5-coder-1.5b, textcraft"]
+    assert row["other"] == 5  # the iterations of ReAct's own that were used up
+    assert any(note.startswith("Counted as the paper's other: out of bud") for note in page.notes)
+
+
+def test_figure_6_has_the_papers_types_of_questions():
+    """THREAD paper, Table 11: a runtime error is a type of its own there."""
+    columns = make_page(find_item("thread-v2", "figure-6"), stored_rows()).ours.columns
+    types = ["wrong information", "wrong analysis", "misread results", "runtime error"]
+    assert [name for name in columns if name not in ("method", "n", "cut", "other")] == types

@@ -35,6 +35,37 @@ def test_failures_are_counted_by_their_last_state():
     ]
 
 
+@pytest.mark.parametrize(
+    ("method", "state", "kind", "column"),
+    [
+        ("stateflow", "Pick", "pick", "Pick/Find"),
+        ("stateflow", "Process", "cool", "Cool"),
+        ("stateflow", "Process", "heat", "Heat"),
+        ("stateflow", "Process", "clean", "Clean"),
+        ("stateflow", "Pick_Error", "pick2", "Error"),
+        ("stateflow", "FindLamp", "look", "FindLamp"),
+        ("stateflow", "Plan", "look", "Plan"),
+        ("stateflow, 10 states", "Find", "pick", "Pick/Find"),
+        ("stateflow, 10 states", "Take", "pick", "Pick/Find"),
+        ("stateflow, 10 states", "GoProcess", "cool", "Cool"),
+        ("stateflow, 10 states", "GoPut", "pick", "Put"),
+        ("stateflow, 10 states", "Put", "pick", "Put"),
+    ],
+)
+def test_on_alfworld_the_columns_are_those_of_table_8(method, state, kind, column):
+    frame = rows((method, state, False, 1)).assign(environment="alfworld", game=f"{kind}-0")
+    table = count_ending_states(frame)
+    printed = list(published_ending_states().drop(columns=["method", "model", "failures"]))
+    columns = list(table.drop(columns=["method", "model", "failures", "n"]))
+    assert columns == [*printed, *({column} - set(printed))]
+    assert table[column].tolist() == table["failures"].tolist() == [1]
+
+
+def test_states_of_other_machines_keep_their_names():
+    frame = rows(("stateflow", "Pick_Error", False, 1)).assign(environment="mine", game="cool-0")
+    assert "Pick_Error" in count_ending_states(frame)
+
+
 def test_rows_of_other_methods_have_no_states():
     for frame in (
         rows(("react", None, False, 1)),

@@ -160,7 +160,7 @@ def test_results_with_and_without_the_nearest_action_do_not_mix(
     )
     out = tmp_path / "r.jsonl"
     monkeypatch.setattr("thread_kit.cli.suite.spread_evenly", lambda tasks, n: [LOOK])
-    asked = ["suite", "--env", "alfworld", "--split", "generated", "--methods", "react"]
+    asked = ["suite", "--env", "alfworld", "--split", "generated", "--methods", "react-by-type"]
     asked += ["--adapter", "none", "--traces", "--out", str(out)]
     assert main(asked) == 0
     assert main([*asked, "--nearest"]) == 0

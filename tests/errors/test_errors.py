@@ -16,7 +16,12 @@ from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.datacommons.statistics import OpenStatistics
 from thread_kit.envs.env import Step
 from thread_kit.envs.textcraft.env import TextCraft
-from thread_kit.errors.error_types import DESCRIPTIONS, ErrorType
+from thread_kit.errors.error_types import (
+    AGENT_TYPES,
+    DESCRIPTIONS,
+    QUESTION_TYPES,
+    ErrorType,
+)
 from thread_kit.errors.figures import action_runs, count_failures, failure_figure, misreading_figure
 from thread_kit.errors.first_error import find_errors, find_first_error, measure_action_runs
 from thread_kit.errors.review import (
@@ -30,6 +35,8 @@ from thread_kit.errors.review import (
     write_review,
 )
 from thread_kit.errors.review_widget import Reviewer, label_event
+from thread_kit.errors.rules import ErrorRules
+from thread_kit.experiments.results import Results
 from thread_kit.methods.react import react
 from thread_kit.paths import resource
 from thread_kit.sequence import Provenance, Span
@@ -208,6 +215,36 @@ class House(Lock):
         return Step(observation, 0.0, False, False, {})
 
 
+class Limited(Lock):
+    """Over after two actions."""
+
+    taken = 0
+
+    def step(self, action: str) -> Step:
+        self.taken += 1
+        return super().step(action)._replace(truncated=self.taken == 2)
+
+
+def test_the_most_actions_allowed_are_no_inadequate_plan():
+    """THREAD paper, Table 10: "the maximum number of actions allowed" is Other."""
+    episode = play(react, ["> look =>", "> wait =>", NO], env=Limited(), prompts=[])
+    error = find_first_error(episode)
+    assert error.type is ErrorType.OUT_OF_BUDGET
+    assert (error.event, episode.events[error.event].action) == (episode.last_action[0], "wait")
+    won = play(react, ["> open =>", "> open =>", NO], env=Limited(tries=2), prompts=[])
+    assert won.reward == 1
+    assert list(find_errors(won)) == []
+
+
+def test_an_action_that_is_refused_is_invalid_although_it_is_the_last_one():
+    class ShortHouse(House):
+        def step(self, action: str) -> Step:
+            return super().step(action)._replace(truncated=True)
+
+    episode = play(react, ["> clean the mug =>", NO], env=ShortHouse(), prompts=[])
+    assert find_first_error(episode).type is ErrorType.INVALID_ACTION
+
+
 @pytest.mark.parametrize(
     ("actions", "expected"),
     [
@@ -292,6 +329,7 @@ def test_reviews_are_on_disk_and_the_last_word_counts(tmp_path):
     for review in (first, Review("e", "ben", ErrorType.OTHER, 3), second):
         write_review(path, review)
     assert read_reviews(path) == [second, Review("e", "ben", ErrorType.OTHER, 3)]
+    assert read_reviews(tmp_path / "none.jsonl", path) == read_reviews(path)
     path.write_text('{"episode": "e"}\n')
     with pytest.raises(ValueError, match="line 1: no review"):
         read_reviews(path)
@@ -357,6 +395,16 @@ def test_a_verdict_is_kept_where_there_is_no_folder_yet_and_a_failure_to_keep_it
     assert "r.jsonl" in shown or "file" in shown
 
 
+@pytest.mark.parametrize("event", [10_000, -1])
+def test_a_review_of_an_event_that_is_not_there_ends_no_reviewing(tmp_path, event):
+    path = tmp_path / "r.jsonl"
+    write_review(path, Review("invalid", "anna", ErrorType.INVALID_ACTION, event, "odd"))
+    reviewer = Reviewer("anna", EPISODES, path=path)
+    reviewer.choice.value = "invalid"
+    assert reviewer.note.value == "odd"
+    assert reviewer.event.value is None  # for the person to choose
+
+
 def test_a_reviewer_may_see_what_the_rules_propose(tmp_path):
     reviewer = Reviewer("anna", EPISODES, path=tmp_path / "r.jsonl", proposals=True)
     assert reviewer.type.value is ErrorType.INVALID_ACTION
@@ -395,6 +443,23 @@ def test_the_committed_reviews_name_events_of_committed_failures():
     for rule in review_by_rules(traces):
         (own,) = [review for review in read if review.episode == rule.episode]
         assert own.event <= rule.event
+
+
+def test_no_stored_review_calls_used_up_actions_an_inadequate_plan():
+    for path in resource("data/results").glob("*-errors.jsonl"):
+        suite = path.with_name(path.name.replace("-errors", ""))
+        rows = Results.load(suite).rows if suite.exists() else []
+        out = {row["trace"] for row in rows if row["out_of_actions"]}
+        notes = {one.note for one in read_reviews(path) if one.episode in out}
+        assert ErrorRules.unsolved[1] not in notes, path.name
+
+
+def test_each_type_of_the_papers_tables_has_an_example():
+    """THREAD paper, Tables 10 and 12: what the description says, and what an episode did."""
+    for kind in (*AGENT_TYPES, *QUESTION_TYPES):
+        description, _, example = DESCRIPTIONS[kind].partition(": ")
+        assert description
+        assert example, kind
 
 
 # Figures

@@ -13,6 +13,8 @@ from helpers.shown_games import SHOWN
 
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import AlfWorld
+from thread_kit.errors.error_types import ErrorType
+from thread_kit.errors.first_error import find_first_error
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.adaplanner import DIFFER, adaplanner, parse_steps
 from thread_kit.prompt_check import speak_examples
@@ -54,6 +56,12 @@ def test_the_code_of_a_plan_acts_and_asks_as_if_it_waited():
     assert episode.threads[0].variables["n"] == 2
     text = episode.threads[0].sequence.text
     assert "ask =>['push', 'pull']<=\n> push 1 =>Nothing happens.<=\n> pull 2 =>" in text
+
+
+def test_a_plan_that_breaks_off_for_an_action_has_made_no_error():
+    episode = plan_and_run([plan("act('open')", "assert False")] * 2, ["1#END#"], executions=2)
+    assert find_first_error(episode).type is ErrorType.RUNTIME_ERROR
+    assert find_first_error(episode).why.startswith("AssertionError")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 from thread_kit.analysis.item_pairs import compare_with_own
 from thread_kit.analysis.item_states import MEANINGS, ItemState, find_place, find_state
 from thread_kit.analysis.item_tables import (
-    PRICED_AS,
+    find_priced_as,
     list_remarks,
     make_published_table,
     select_rows,
@@ -159,10 +159,10 @@ def _list_notes(item: PaperItem, rows: pd.DataFrame, ours: pd.DataFrame) -> tupl
             "Ours: n episodes; cut: ended by a budget, unsolved; low, high: Wilson's interval, "
             "95%, where each task was played once."
         )
-        if "cost" in ours:
+        if any(name.endswith("cost") for name in ours.columns):  # "All, cost" beside other groups
             notes.append(
-                f"Our cost: US dollars for all of the paper's tasks, at {PRICED_AS}'s price for "
-                "the tokens of the model that played."
+                f"Our cost: US dollars for all of the paper's tasks, at {find_priced_as(item)}'s "
+                "price for the tokens of the model that played."
             )
         for _, part in rows.groupby("path", sort=False):
             row = part.iloc[0]

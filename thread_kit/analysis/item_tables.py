@@ -39,14 +39,30 @@ def _mean(name: str, scale: float = 1) -> Callable[[pd.DataFrame], float]:
     return lambda rows: scale * float(pd.to_numeric(rows[name]).mean())
 
 
-PRICED_AS = "gpt-3.5-turbo-1106"
-"""Whose price our tokens are given, since a model of one's own has none."""
+def find_priced_as(item: PaperItem) -> str:
+    """Whose price our tokens are given, since a model of one's own has none; "" where none is.
+
+    The checkpoint whose costs the item prints, of several the first.
+    """
+    numbers = item.load_numbers()
+    checkpoints = numbers.loc[numbers["metric"] == "cost", "checkpoint"]
+    return str(checkpoints.iloc[0]) if len(checkpoints) else ""
 
 
-def _compute_cost(rows: pd.DataFrame) -> float:
-    """US dollars for all of the paper's tasks, at the mean of those that were played."""
-    dollars = add_dollars(rows, priced_as=PRICED_AS)["dollars"].mean()
-    return float(rows["paper_tasks"].iloc[0] * dollars)
+def add_costs(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with `cost`: US dollars for all of the paper's tasks, if each cost as much as this.
+
+    At the price of `find_priced_as`; nan where the item prints no cost, or no tokens were counted.
+    Raises ValueError for a model without a price.
+    """
+    priced_as = find_priced_as(item)
+    if not priced_as or "prompt_tokens" not in rows:
+        return rows.assign(cost=float("nan"))
+    names = rows["environment"].unique()
+    tasks = rows["environment"].map(
+        {name: count_tasks(item, find_benchmark(name)) for name in names}
+    )
+    return rows.assign(cost=tasks * add_dollars(rows, priced_as=priced_as)["dollars"])
 
 
 def _mean_reward(rows: pd.DataFrame) -> float:
@@ -62,7 +78,7 @@ MEASURES: dict[str, Callable[[pd.DataFrame], float]] = {
     "error rate": _mean("error_rate", 100),
     "prompt tokens": _mean("prompt_tokens"),
     "completion tokens": _mean("generated"),
-    "cost": _compute_cost,
+    "cost": _mean("cost"),
     "average thread depth": lambda rows: 1 + float(rows["depth"].mean()),
     "maximum thread depth": lambda rows: 1 + float(rows["depth"].max()),
     "average depth of decomposition": lambda rows: _mean("k_max")(rows[rows["solved"]]),
@@ -145,11 +161,8 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
     columns = list(dict.fromkeys(_list_columns(numbers))) if len(numbers) else []
     printed = set(zip(numbers["benchmark"], numbers["metric"], strict=True))
     benchmarks = {name: find_benchmark(name) for name in rows["environment"].unique()}
-    rows = rows.assign(
+    rows = add_costs(item, rows).assign(
         benchmark=rows["environment"].map({n: own.published for n, own in benchmarks.items()}),
-        paper_tasks=rows["environment"].map(
-            {n: count_tasks(item, own) for n, own in benchmarks.items()}
-        ),
         shown=name_with_settings(rows, {name for setting in item.settings for name in setting}),
         group=_find_groups(rows),
     )

@@ -20,7 +20,12 @@ from thread_kit.analysis.depths import count_depths
 from thread_kit.analysis.ending_states import count_ending_states
 from thread_kit.analysis.figures import calls_figure
 from thread_kit.analysis.intercode import note_weighed
-from thread_kit.analysis.item_tables import make_our_table, name_benchmarks, note_groups
+from thread_kit.analysis.item_tables import (
+    add_costs,
+    make_our_table,
+    name_benchmarks,
+    note_groups,
+)
 from thread_kit.analysis.paper_items import PaperItem
 from thread_kit.analysis.records import list_records
 from thread_kit.analysis.statistics import calls, success
@@ -34,6 +39,7 @@ from thread_kit.analysis.trace_summaries import (
     load_reviews,
 )
 from thread_kit.analysis.trials import success_by_trial
+from thread_kit.errors.error_types import AGENT_TYPES, QUESTION_TYPES, ErrorType
 from thread_kit.errors.figures import count_failures, failure_figure, misreading_figure
 from thread_kit.errors.review import RULES
 from thread_kit.trace.episode import Episode
@@ -148,8 +154,17 @@ def _claims(item: PaperItem, rows: pd.DataFrame) -> Outcome:
 
 
 def _trials(item: PaperItem, rows: pd.DataFrame) -> Outcome:
-    table = success_by_trial(rows)
-    return Outcome(table, trials_figure(table, item.title))
+    """Success by trial; beside the last one what all of them cost, since no row has it of each."""
+    by = ["method", "model"]
+    table = success_by_trial(rows).merge(add_costs(item, rows).groupby(by)["cost"].mean(), on=by)
+    table["cost"] = table["cost"].where(table["trial"] == table["trial"].max())
+    return Outcome(table, trials_figure(table, item.title), (ALL_TRIALS,))
+
+
+ALL_TRIALS = (
+    "The cost is that of all trials together. The paper's curve of costs by trial is not computed: "
+    "a row has the tokens of its whole episode."
+)
 
 
 def _states(item: PaperItem, rows: pd.DataFrame) -> Outcome:
@@ -161,6 +176,7 @@ def _failures(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     """Figure 4 has a panel for each benchmark, Figure 6 both kinds of questions together.
 
     Together only where every method has the same tasks of both, since more tasks fail more often.
+    Types that the paper does not have there are its "other" (Tables 9 to 12).
     """
     names = rows["method"] + ", " + rows["model"]
     labels = rows["method"] + ("<br>" + rows["model"] if rows["model"].nunique() > 1 else "")
@@ -170,13 +186,19 @@ def _failures(item: PaperItem, rows: pd.DataFrame) -> Outcome:
         labels += "<br>" + rows["environment"]
     episodes = dict(zip(rows["trace"], names, strict=True))
     reviews = pd.concat([load_reviews(part) for _, part in rows.groupby("path")], ignore_index=True)
-    table = count_failures(reviews[reviews["episode"].isin(episodes)], episodes)
+    reviews = reviews[reviews["episode"].isin(episodes)]
+    printed = QUESTION_TYPES if item.item == "figure-6" else AGENT_TYPES
+    types = [one if one in printed else ErrorType.OTHER for one in reviews["type"]]
+    table = count_failures(reviews.assign(type=types), episodes)
     counted = table.rename_axis(columns=None).reset_index()
     for name, column in _count_episodes(rows, names).items():
         counted.insert(counted.columns.get_loc("method") + 1, name, counted["method"].map(column))
     sizes = names.map(names.value_counts())
     shown = dict(zip(names, labels + " (" + sizes.astype(str) + ")", strict=True))
-    return Outcome(counted, failure_figure(table.rename(index=shown), RULES))
+    figure = failure_figure(table.rename(index=shown), RULES)
+    others = reviews.loc[~reviews["type"].isin(printed), "type"].astype(str).value_counts()
+    listed = ", ".join(f"{name} {count}" for name, count in others.items())
+    return Outcome(counted, figure, (f"Counted as the paper's other: {listed}.",) if listed else ())
 
 
 def _count_episodes(rows: pd.DataFrame, names: pd.Series) -> dict[str, pd.Series]:

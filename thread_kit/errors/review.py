@@ -54,15 +54,15 @@ def write_review(path: str | Path, review: Review) -> None:
     write_line(path, asdict(review))
 
 
-def read_reviews(path: str | Path) -> list[Review]:
-    """The last review of each reviewer on each episode; [] if there is no file.
+def read_reviews(path: str | Path, *more: str | Path) -> list[Review]:
+    """The last review of each reviewer on each episode, in one file or several; of none, [].
 
     Raises ValueError naming the line that is no review.
     """
-    path = Path(path)
-    if not path.is_file():
-        return []
-    reviews = read_lines(path, _read_review, what="no review")
+    files = [file for file in map(Path, (path, *more)) if file.is_file()]
+    reviews = (
+        review for file in files for review in read_lines(file, _read_review, what="no review")
+    )
     return list({(review.episode, review.reviewer): review for review in reviews}.values())
 
 

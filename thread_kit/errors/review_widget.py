@@ -135,14 +135,21 @@ class Reviewer(widgets.VBox):
         own, proposed = self.reviews.get(key), find_first_error(episode)
         about = ""
         if own:
-            self.event.value, self.type.value, self.note.value = own.event, own.type, own.note
+            self._choose(own.event)
+            self.type.value, self.note.value = own.type, own.note
         else:
             self.note.value = ""
             if self.proposals and proposed:
-                self.event.value, self.type.value = proposed.event, proposed.type
+                self._choose(proposed.event)
+                self.type.value = proposed.type
         if self.proposals and proposed:
             about = f"; the rules say: {proposed.type} ({proposed.why})"
         self._progress.value = escape(f"{len(self.reviews)} of {len(self.failed)} reviewed{about}")
+
+    def _choose(self, event: int) -> None:
+        """Show an event as the wrong one; a file of reviews may name one that is not there."""
+        if event in [number for _, number in self.event.options]:
+            self.event.value = event
 
     def __repr__(self) -> str:
         return f"Reviewer({self.name!r}, {len(self.reviews)} of {len(self.failed)} reviewed)"

@@ -6,6 +6,7 @@ import re
 
 from thread_kit.envs.textcraft.planner import TAGS, Recipe, is_member
 from thread_kit.errors.error_types import ErrorType
+from thread_kit.methods.adaplanner import WAITS
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.requests import Status
 from thread_kit.trace.events import Acted, Closed, Ended, Event, ExecutedLine, Instructed
@@ -17,6 +18,8 @@ BUDGETS = (
     Status.OUT_OF_DEPTH,
     Status.TRUNCATED,
 )
+
+OUT_OF_ACTIONS = "the environment's last action is used up"
 
 
 class ErrorRules:
@@ -34,8 +37,8 @@ class ErrorRules:
     def check_event(self, event: Event) -> tuple[ErrorType, str] | None:
         match event:
             case Acted():
-                return self.check_action(event)
-            case ExecutedLine(error=str(error)):
+                return self.check_action(event) or _check_limit(event)
+            case ExecutedLine(error=str(error)) if not error.endswith(WAITS):
                 return ErrorType.RUNTIME_ERROR, f"{error}, in {event.line.strip()}"
             case Instructed(span=span) if NO_ACTION in span.text:
                 return ErrorType.INVALID_ACTION, "a line that is no action was to be executed"
@@ -49,6 +52,13 @@ class ErrorRules:
 
     def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
         return None
+
+
+def _check_limit(acted: Acted) -> tuple[ErrorType, str] | None:
+    """THREAD paper, Table 10: the maximum number of actions allowed is no inadequate plan."""
+    if acted.truncated and acted.reward != 1:
+        return ErrorType.OUT_OF_BUDGET, OUT_OF_ACTIONS
+    return None
 
 
 COMMAND = re.compile(r"craft \d+ .+ using \d+ .+")

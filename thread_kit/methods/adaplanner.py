@@ -45,7 +45,10 @@ from thread_kit.requests import (
 )
 from thread_kit.sequence import Sequence
 
-PRELUDE = """
+WAITS = "it waits"
+"""How a plan breaks off for an action or a question; no error."""
+
+PRELUDE = f"""
 _answers, _at = [], [0]
 def _await(kind, text):
     global wanted
@@ -54,7 +57,7 @@ def _await(kind, text):
         return _answers[_at[0] - 1]
     if wanted is None:
         wanted = [kind, str(text)]
-    raise RuntimeError('it waits')
+    raise RuntimeError({WAITS!r})
 def act(action):
     return _await('act', action)
 def ask(question):
