@@ -103,6 +103,19 @@ def test_a_text_does_not_grow_without_end():
     assert instantiate("{x} {y}", {"x": "b" * INSTANTIATED_CHARACTERS, "y": 1}) == "{x} 1"
 
 
+@pytest.mark.parametrize("length", [1, 10, INSTANTIATED_CHARACTERS])
+def test_the_text_of_a_value_is_made_once_however_often_its_name_stands_there(length):
+    class Value:
+        made = 0
+
+        def __str__(self):
+            Value.made += 1
+            return "v" * length
+
+    instantiate("{x}" * 3_333, {"x": Value()})
+    assert Value.made == 1
+
+
 @thorough
 @given(texts, variables)
 def test_mentioned_are_the_variables_whose_names_stand_in_braces(text, variables):
@@ -278,6 +291,22 @@ def test_a_long_name_for_a_short_value_fills_no_memory():
     assert abstract_values(long, {name: ","}) == long
     assert abstract_values(long, {"a": ", , , ,"}) != long
     assert abstract_values("obj mug", {"mug": "obj", "obj": "mug"}) == "{mug} {obj}"
+
+
+def test_values_that_an_observation_does_not_hold_are_no_part_of_a_pattern(monkeypatch):
+    patterns = []
+
+    def sub(pattern, replace, text, sub=re.sub):
+        patterns.append(pattern)
+        return sub(pattern, replace, text)
+
+    monkeypatch.setattr(re, "sub", sub)
+    variables = {f"v{n}": f"value {n}" for n in range(1_000)} | {"long": "mug 1" * 20_000}
+    assert abstract_values("a mug 1", variables) == "a mug 1"
+    assert patterns == []
+    assert abstract_values("a mug 1", variables | {"obj": "mug 1"}) == "a {obj}"
+    assert len(patterns) == 1
+    assert len(patterns[0]) < 100
 
 
 def test_values_that_are_no_text_or_blank_name_nothing():

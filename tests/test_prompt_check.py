@@ -117,6 +117,12 @@ def test_an_unsound_prompt_is_told_why(examples, problem):
     assert problem in " / ".join(check_prompt(Prompt("p", examples)))
 
 
+@pytest.mark.parametrize("context", ["", " \n"])
+def test_an_example_without_a_context_is_told_why_like_any_other(context):
+    empty = Example(context, "n = 1/0\n#END#")
+    assert "'': the line 'n = 1/0' fails: Zero" in " / ".join(check_prompt(Prompt("p", (empty,))))
+
+
 def test_observations_are_compared_with_the_environment():
     env = TextCraft("train", 0)
     env.reset()

@@ -32,10 +32,14 @@ HEADERS = 8  # lines like "for x in y:" that may follow one another where prose 
 BRACKETS = 200  # Python's own limit
 
 _MARKS = re.compile(
-    r"""\#[^\n]* | \\\n | [()\[\]{}] | \n | '(?!'')(?:\\.|[^'\\\n])*' | "(?!"")(?:\\.|[^"\\\n])*"
-      | (?P<quotes>'{3}|"{3}) (?:\\.|(?!(?P=quotes)).)* (?P<close>(?P=quotes))?""",
+    r"""\#[^\n]* | \\\n | [()\[\]{}] | \n
+      | (?P<quotes>'{3}|"{3}) (?:\\.|(?!(?P=quotes)).)* (?P<close>(?P=quotes))? | ['"]""",
     re.VERBOSE | re.DOTALL,
 )
+_STRINGS = {
+    quote: re.compile(rf"{quote}(?:\\.|[^{quote}\\\n])*+(?P<close>{quote}?)", re.DOTALL)
+    for quote in ("'", '"')
+}
 CLAUSE = re.compile(r"\s*(?:el(?:if\b.*|se\s*):|except\b.*:|finally\s*:|[)\]}])")
 
 
@@ -146,9 +150,20 @@ def _count_lines(lines: tuple[str, ...], start: int) -> int:
 
 def _ends_of_lines(source: str) -> Iterator[int]:
     """The numbers of lines after which no bracket, no string and no backslash is open."""
-    row = depth = 0
-    for mark in _MARKS.finditer(source):
-        text = mark[0]
+    row = depth = at = 0
+    open_until = dict.fromkeys(_STRINGS, 0)
+    while mark := _MARKS.search(source, at):
+        text, at = mark[0], mark.end()
+        # Where a string is never closed, its quote counts for nothing; the next one of its kind
+        # would be an escaped one, and is not closed either: looked for again at each, in a line of
+        # nothing else, that would take the square of its length.
+        if text in _STRINGS and at > open_until[text]:
+            string = _STRINGS[text].match(source, mark.start())
+            assert string
+            if string["close"]:
+                text, at = string[0], string.end()
+            else:
+                open_until[text] = string.end()
         row += text.count("\n")
         if text in "([{":
             depth += 1

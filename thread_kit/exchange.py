@@ -37,8 +37,10 @@ class Known(dict[str, Any]):
 
 
 INSTANTIATED_CHARACTERS = 25_000
-"""What a text may grow to: some 6,000 tokens. So 200 calls of a hostile model stay within 50 MB of
-trace; a variable that is longer comes to a child all the same, by its name."""
+"""What a text may grow to: some 6,000 tokens of English. So 200 calls of a hostile model, of which
+each spawns, write some 40 MB of trace in contexts where every character is a token, and 220 MB
+where it is four (emoji); what their lines write has a bound of its own (`LINES_BYTES` in
+session/effects.py). A variable that is longer comes to a child all the same, by its name."""
 
 
 def instantiate(text: str, variables: Variables) -> str:
@@ -49,13 +51,19 @@ def instantiate(text: str, variables: Variables) -> str:
     could ask for gigabytes.
     """
     room = INSTANTIATED_CHARACTERS - len(text)
+    texts: dict[str, str] = {}  # a name may stand there thousands of times
 
     def value(match: re.Match[str]) -> str:
         nonlocal room
-        if match[1] not in variables or len(value := str(variables[match[1]])) > room:
+        name = match[1]
+        if name not in texts:
+            if name not in variables:
+                return match[0]
+            texts[name] = str(variables[name])
+        if len(texts[name]) > room:
             return match[0]
-        room -= len(value)
-        return value
+        room -= len(texts[name])
+        return texts[name]
 
     return REFERENCE.sub(value, text)
 
@@ -207,7 +215,8 @@ def abstract_values(observation: str, variables: Variables) -> str:
         value = variables[name]
         if isinstance(value, str) and value.strip():
             for form in (value, value.replace(" ", "_")):
-                names.setdefault(form, name)
+                if form in observation:  # else a pattern of all that the thread has ever bound
+                    names.setdefault(form, name)
     if not names:
         return observation
     forms = "|".join(map(re.escape, names))

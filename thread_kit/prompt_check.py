@@ -165,7 +165,8 @@ class _Check(Env):
         return self.problems
 
     def _report(self, context: str, problem: str) -> None:
-        self.problems.append(f"{context.rstrip().splitlines()[-1]!r}: {problem}")
+        last_line = context.rstrip().rpartition("\n")[2]
+        self.problems.append(f"{last_line!r}: {problem}")
 
     # What the threads write
 

@@ -37,7 +37,7 @@ def pack(message: bytes, rest: bytes) -> bytes:
 
 def read_frame(frame: bytes) -> None:
     """A result of the jail's server, and a call of the code's."""
-    must_hold(JAIL._read_result(b"before", frame), b"before")
+    must_hold(JAIL._read_result(b"before", frame, "/scratch"), b"before")
     assert json.loads(JAIL._answer(frame)[12:]).keys() <= {"value", "error"}
 
 

@@ -413,6 +413,14 @@ def test_what_a_kill_has_interrupted_goes_on_behind_the_last_whole_task(tmp_path
         ExampleFile(path, {**about, "seed": 2})
 
 
+@pytest.mark.parametrize("torn", [b"", b"{", b'{"method": "thr'])
+def test_a_file_of_examples_whose_first_line_a_kill_has_torn_begins_anew(tmp_path, torn):
+    path, about = tmp_path / "examples.jsonl", {"method": "thread"}
+    path.write_bytes(torn)
+    ExampleFile(path, about).add([Example((1, 2), (True, False))])
+    assert ExampleFile(path, about).tasks == [[Example((1, 2), (True, False))]]
+
+
 # Reports
 
 
@@ -658,6 +666,12 @@ def test_training_lowers_the_loss_and_an_interrupted_run_goes_on(
     begun = train.steps(fresh(), plan, tmp_path / "parts", recipe)
     assert [next(begun) for _ in range(3)] == whole[:3]
     begun.close()  # two steps are saved, the third is lost
+    log = tmp_path / "parts" / "loss.jsonl"
+    log.write_text('{"step": 1, "tok')  # a crash came between the checkpoint and its log
+    resumed = train.steps(fresh(seed=9), plan, tmp_path / "parts", recipe)
+    assert next(resumed) == whole[2]
+    assert [json.loads(line) for line in log.read_text().splitlines()] == whole[:2]
+    resumed.close()
     rest = list(train.steps(fresh(seed=9), plan, tmp_path / "parts", recipe))
     assert rest == whole[2:]
     written = (tmp_path / "parts" / "loss.jsonl").read_text().splitlines()

@@ -85,6 +85,15 @@ def test_an_engine_alone_takes_every_core_and_leaves_nothing_behind():
     assert not files()
 
 
+@pytest.mark.parametrize("folder", ["cache", "cache/../cache"])
+def test_an_engine_knows_its_own_file_in_a_relative_folder(tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cache").mkdir()
+    share = CoreShare(None, Path(folder))
+    assert [share.take(), share.take()] == [4, 4]
+    share.close()
+
+
 def test_engines_that_one_thread_drives_take_turns_and_no_cores_from_each_other():
     planner, executor = CoreShare(None), CoreShare(None)
     assert (planner.take(), executor.take(), planner.take()) == (4, 4, 4)

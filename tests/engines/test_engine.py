@@ -86,6 +86,7 @@ def test_a_closed_script_says_so(engine_of):
     engine.close()
     engine.close()
     uses = (engine.step, lambda: engine.advance(0), lambda: list(engine.prefill([1])))
+    uses += (lambda: engine.tokenize("x"),)
     for use in (*uses, lambda: engine.begin(0, [1], stops={}, max_tokens=1)):
         with pytest.raises(EngineError, match="scripted is closed"):
             use()

@@ -221,6 +221,19 @@ def test_a_memory_that_cannot_forget_a_part_is_evaluated_again():
     checked.check([0])
 
 
+def test_a_prompt_that_shares_more_than_a_batch_with_another_is_evaluated_to_its_end():
+    checked = Checked(3, forgets=False)
+    checked.cache.place("first", [*range(10), -1])
+    checked.evaluate("first", [*range(10)])
+    prompt, done = [*range(8), 20, 21, 22, 23], []
+    for _ in range(5):  # as an engine does: what is there is asked for anew at each batch
+        done.append(checked.cache.place("second", [*prompt, -1]))
+        checked.evaluate("second", prompt[done[-1] : done[-1] + 3])
+        checked.check(["first", "second"])
+    assert done == [0, 3, 6, 9, 12]
+    assert checked.cache.place(0, [*prompt, 24]) == 12, "what need not be cut is still shared"
+
+
 def test_dropping_what_is_not_there_does_nothing():
     checked = Checked(2)
     checked.cache.drop(7)

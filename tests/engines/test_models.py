@@ -3,10 +3,12 @@
 import hashlib
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from thread_kit.cli.arguments import choose_teaching
+from thread_kit.engines import llama_model
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.models import (
     EMBEDDED,
@@ -15,6 +17,7 @@ from thread_kit.engines.models import (
     ModelError,
     find_adapter,
     find_file,
+    find_weights,
     load_model,
 )
 from thread_kit.envs.registry import BENCHMARKS
@@ -39,6 +42,26 @@ def test_a_missing_file_is_named(tmp_path):
 def test_a_folder_is_answered_with_what_to_give_instead(tmp_path):
     with pytest.raises(ModelError, match=r"is a folder; give the path of a \.gguf file in it"):
         load_model(tmp_path)
+
+
+@pytest.mark.parametrize("find", [find_weights, find_adapter, load_model])
+def test_a_home_folder_that_nobody_has_is_named_with_the_remedy(find):
+    with pytest.raises(ModelError, match=r"'~nosuchuser/x\.gguf': .*; give the whole path"):
+        find("~nosuchuser/x.gguf")
+
+
+@pytest.mark.parametrize("find", [find_weights, find_adapter])
+@pytest.mark.parametrize("method", ["open", "is_file"])  # of the file, of a folder above it
+def test_a_file_that_may_not_be_read_is_named_with_the_remedy(tmp_path, monkeypatch, find, method):
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"GGUF")
+
+    def refuse(*arguments):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, method, refuse)
+    with pytest.raises(ModelError, match=r"model\.gguf cannot be read \(Permission denied\); give"):
+        find(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"GG", b"PK\x03\x04 a zip file", b"\x89PNG"])
@@ -95,6 +118,14 @@ def a_package(folder, monkeypatch, name: str, *files: str) -> Model:
         (folder / name / file).write_bytes(b"")
     monkeypatch.syspath_prepend(folder)
     return Model("some-model", name, "model.gguf", None, "MIT", 512, 1, package=True)
+
+
+@embedded
+def test_the_layers_on_the_gpu_are_this_models_however_much_the_log_holds(monkeypatch):
+    earlier = "load_tensors: offloaded 7/99 layers to GPU\n"
+    monkeypatch.setattr(llama_model, "_log", [earlier] * 2_000)
+    with load_model(context=256, quantize=None) as engine:
+        assert engine.offloaded[1] == engine._model.layers != 99
 
 
 def test_a_package_that_is_not_installed_is_answered_with_the_command():

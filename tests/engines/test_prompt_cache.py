@@ -55,6 +55,19 @@ def test_a_damaged_file_is_deleted(tmp_path, damage):
     assert not path.exists()
 
 
+def test_a_file_that_cannot_be_opened_just_now_stays(tmp_path, monkeypatch):
+    cache = PromptCache(tmp_path)
+    cache.store({}, CELLS)
+
+    def too_many(*arguments, **options):
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(prompt_cache.np, "memmap", too_many)
+        assert cache.load({}) is None
+    assert (cache.load({}) == CELLS).all()
+
+
 def test_the_files_used_longest_ago_make_room(tmp_path):
     cache = PromptCache(tmp_path, limit=3 * (len(CELLS) + 52))
     for name in "abc":

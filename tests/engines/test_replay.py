@@ -158,6 +158,32 @@ def test_releasing_a_thread_ends_its_call(recorded):
     engine.begin((0, 0), [1], stops=recorded.dialect.stops, max_tokens=10)
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_one_that_is_closed_says_so_and_leaves_the_engine_behind_it_open(recorded, goes_on):
+    behind = ScriptedEngine([]) if goes_on else None
+    engine = ReplayEngine(recorded, behind)
+    context = recorded.threads[0].context.text
+    spell = engine.tokenizer(recorded.threads[0].prompt)
+    assert spell(context)
+    engine.close()
+    engine.close()
+    uses = [
+        engine.step,
+        lambda: engine.advance(0),
+        lambda: list(engine.prefill([1])),
+        lambda: list(engine.prefill_prompt("", [1])),
+        lambda: engine.begin((0, 0), [1], stops={}, max_tokens=1),
+        lambda: engine.tokenize(context),
+        lambda: engine.tokenizer("")(context),
+    ]
+    for use in uses:
+        with pytest.raises(EngineError, match="is closed"):
+            use()
+    engine.release((0, 0))
+    assert engine.cancel((0, 0)) is None
+    assert behind is None or behind.is_open
+
+
 def test_it_says_what_it_replays(recorded):
     with closing(ReplayEngine(recorded)) as engine:
         assert engine.describe() == recorded.header["model"]

@@ -444,6 +444,20 @@ def test_pauses_grow_and_differ(monkeypatch):
     client.close()
 
 
+@pytest.mark.parametrize(
+    "pause",
+    [
+        "Wed, 21 Oct 2015 07:28:00 +99999999999999999999",
+        "Wed, 21 Oct 99999999999999999999 07:28:00 GMT",
+        "soon",
+        "9" * 5_000,
+    ],
+)
+def test_a_pause_that_no_clock_shows_is_no_crash(fake, connect, pause):
+    fake.replies += [refuses(503, Retry_After=pause)] * 9
+    assert "503" in failure(connect(fake, retries=1))
+
+
 def test_a_pause_can_be_cut_short(fake, connect):
     fake.replies.append(refuses(429, Retry_After="600"))
     engine = connect(fake)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import platform
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,7 +12,7 @@ import pytest
 from helpers.escapes import ATTEMPTS, HEAD
 
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
-from thread_kit.sandbox.jail.seccomp import program
+from thread_kit.sandbox.jail.seccomp import REFUSED, UNCOUNTED, program
 from thread_kit.sandbox.namespace import PythonNamespace
 
 pytestmark = pytest.mark.jail
@@ -100,6 +101,35 @@ def test_what_cannot_be_kept_is_said_and_the_rest_stays(sandbox):
     assert outcome.variables == {"x": "1"}
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("['crash at 0x7ffe> in main']", "['crash at 0x7ffe> in main']"),
+        ("{'a at 0x1>': (None, b'b at 0x2>')}", "{'a at 0x1>': (None, b'b at 0x2>')}"),
+        ("[x := ['a at 0x1>'], x]", "[['a at 0x1>'], ['a at 0x1>']]"),
+        ("['a at 0x1>', f]", "['a>', <function f>]"),
+        ("f", "<function f>"),
+    ],
+)
+def test_an_address_is_left_out_of_what_is_no_plain_data(sandbox, value, text):
+    outcome = after(sandbox, "def f(): pass", f"value = {value}")
+    assert outcome.variables["value"] == text
+
+
+def test_a_list_that_holds_itself_is_plain(sandbox):
+    outcome = after(sandbox, "value = ['a at 0x1>']\nvalue.append(value)")
+    assert outcome.variables["value"] == "['a at 0x1>', [...]]"
+
+
+@pytest.mark.parametrize("line", ["a = A()", "a = A(); g = (i for i in [1])"])
+def test_a_line_whose_variables_need_too_much_memory_to_be_kept_is_undone(sandbox, line):
+    many = "class A:\n    def __reduce__(self): raise MemoryError\n"
+    state = after(sandbox, "x = 1").state
+    outcome = sandbox.execute(state, f"{many}x = 2\n{line}")
+    assert outcome.error == "MemoryError: the code needs more memory than it may have"
+    assert (outcome.state, outcome.variables) == (state, None)
+
+
 def test_a_table_is_handed_over_by_a_path_that_its_content_names(sandbox):
     line = "path = save(pd.DataFrame({'v': [1, 2]}))"
     one, other = after(sandbox, line), after(sandbox, line)
@@ -155,6 +185,9 @@ def test_a_closed_sandbox_says_so():
     sandbox.close()
     with pytest.raises(RuntimeError, match="closed"):
         sandbox.execute(None, "x = 1")
+    with pytest.raises(RuntimeError, match="closed"):
+        sandbox.scratch  # noqa: B018 (a property)
+    assert sandbox._server is None
 
 
 # Limits are feedback, and the line is undone
@@ -250,6 +283,22 @@ def test_a_jail_that_does_not_start_says_why(monkeypatch, tmp_path):
         BubblewrapSandbox()
 
 
+def test_a_weaker_process_that_does_not_start_says_why_and_asks_for_nothing_weaker(
+    monkeypatch, tmp_path
+):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho 'No module named cloudpickle' >&2\nexit 1\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with (
+        BubblewrapSandbox(weaker=True) as sandbox,
+        pytest.raises(RuntimeError, match="does not start: No module named cloudpickle") as error,
+    ):
+        sandbox.scratch  # noqa: B018 (a property, which starts it)
+    assert "bubblewrap" not in str(error.value)
+    assert "weaker=True" not in str(error.value)
+
+
 def test_the_weaker_process_must_be_asked_for_and_still_refuses_what_the_kernel_can():
     with BubblewrapSandbox(seconds=SECONDS, weaker=True) as sandbox:
         assert "weaker" in repr(sandbox)
@@ -260,6 +309,19 @@ def test_the_weaker_process_must_be_asked_for_and_still_refuses_what_the_kernel_
         folder = sandbox.scratch
         assert os.path.isdir(folder)
     assert not os.path.exists(folder)
+
+
+def test_what_all_users_of_a_machine_share_is_refused(sandbox):
+    column = ["x86_64", "aarch64"].index(platform.machine())
+    for name in ("io_setup", "io_submit", "io_getevents", "io_pgetevents", "sync", "syncfs"):
+        number = REFUSED[name][column]
+        line = f"{HEAD}ctypes.set_errno(0)\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        line += f"print(libc.syscall({number}, 0, 0, 0, 0, 0, 0), ctypes.get_errno())"
+        assert sandbox.execute(None, line).printed == "-1 1\n", name
+    assert "io_setup" in UNCOUNTED
+    numbers = [number for pair in REFUSED.values() for number in pair[column : column + 1]]
+    known = [number for number in numbers if number is not None]
+    assert len(set(known)) == len(known)
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

@@ -54,7 +54,7 @@ def test_a_forged_answer_is_the_lines_error(sandbox, line):
 
 def test_a_line_that_is_undone_says_why(sandbox):
     reply = {"printed": "", "cut": 0, "error": None, "variables": None, "pictures": []}
-    assert "neither what there is" in sandbox._read_result(b"before", wire.pack(reply)).error
+    assert "neither what there is" in sandbox._read_result(b"before", wire.pack(reply), "").error
 
 
 def test_a_count_that_is_none_is_no_count(sandbox):
@@ -113,6 +113,19 @@ def test_a_picture_that_is_too_large_is_refused(sandbox, size, pixels):
     result = sandbox.execute(None, f"{RUN}{line}RUN.pictures = {{NAME: DATA}}\ndel RUN, DATA")
     assert result.error.startswith("RuntimeError: the code sent no result (a picture that")
     assert not result.pictures
+
+
+@pytest.mark.parametrize("folder", ["/etc", "/scratch/..", "/scratch/a", "<img>", "/scratch/"])
+def test_a_picture_lies_in_the_scratch_folder(sandbox, folder):
+    head = b"\x89PNG\r\n\x1a\n" + bytes(8) + b"\0\0\0\x09" * 2
+    path = f"{folder}/{wire.name_file(head, 'png')}"
+    line = f"RUN.pictures = {{{path!r}: {head!r}}}\ndel RUN"
+    assert sandbox.execute(None, RUN + line).error == (
+        "RuntimeError: the code sent no result (a picture of another name)"
+    )
+    path = f"/scratch/{wire.name_file(head, 'png')}"
+    line = f"RUN.pictures = {{{path!r}: {head!r}}}\ndel RUN"
+    assert sandbox.execute(None, RUN + line).pictures == {path: head}
 
 
 def test_a_picture_has_the_name_that_its_content_gives_it(sandbox):

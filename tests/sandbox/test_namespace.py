@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thread_kit.code_lines import LINE_CHARACTERS, executable, is_python
+from thread_kit import code_lines
+from thread_kit.code_lines import LINE_CHARACTERS, blocks, executable, is_python
 from thread_kit.exchange import mentioned, references
 from thread_kit.sandbox.monty import MontySandbox
 from thread_kit.sandbox.namespace import LineResult, LiteralNamespace, PythonNamespace
@@ -176,6 +177,37 @@ finally:
     running = False
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_a_string_that_is_never_closed_is_looked_for_once_and_not_at_each_quote(quote, monkeypatch):
+    tried = []
+
+    class Counting:
+        def match(self, source, at, pattern=code_lines._STRINGS[quote]):
+            tried.append(at)
+            return pattern.match(source, at)
+
+    monkeypatch.setitem(code_lines._STRINGS, quote, Counting())
+    line = quote + f"\\{quote}" * 900
+    code_lines._blocks.cache_clear()
+    assert blocks(["#"] * 50 + [line]) == ["#"] * 50 + [line]
+    assert len(tried) == 51  # once from each line on; not 900 times
+
+
+@pytest.mark.parametrize(
+    ("lines", "count"),
+    [
+        (["for x in y:", "    f(x)", "    g(x)", "    don't"], 3),
+        (["for x in y:", "    f(x)", "    g(x)", "    don't ("], 2),
+        (["x = [1,", "2]  # it's"], 1),
+        (["x = ['it\\'s',", "2]"], 1),
+        (["x = '\\", "y'"], 1),
+        (["x = '\\", "y"], 2),
+    ],
+)
+def test_where_a_quote_is_never_closed_the_rest_of_its_line_counts(lines, count):
+    assert len(blocks(lines)) == count
 
 
 @PROPERTY
@@ -386,6 +418,15 @@ def test_a_line_that_fails_half_way_keeps_the_first_half(namespace):
 
 
 @pytest.mark.slow
+def test_a_line_of_code_that_is_refused_does_nothing_and_prose_is_none(namespace):
+    run(namespace, "x = 1")
+    refused = namespace.run("x = 2", refusal="MemoryError: enough")
+    assert (refused.executed, refused.error, refused.answer) == (True, "MemoryError: enough", None)
+    assert namespace.run("print(x)", refusal="MemoryError: enough").answer == "MemoryError: enough"
+    assert namespace.run("So it is.", refusal="MemoryError: enough") == LineResult("So it is.")
+    assert namespace.variables == {"x": 1}
+
+
 def test_the_namespace_goes_on_after_a_line_that_is_undone(namespace):
     run(namespace, "x = [1]")
     for line in ("x = sum(range(10**15))", "x = [0] * 10**9", "x.extend('y' * 10**6)"):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from thread_kit.dialect import QA, Stop
 from thread_kit.engines.engine import EngineError
+from thread_kit.engines.replay import ReplayEngine
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env, Step
 from thread_kit.envs.textcraft.env import TextCraft, tasks
@@ -21,21 +22,27 @@ from thread_kit.exchange import as_observed, phi_full_sequence, psi_full_sequenc
 from thread_kit.prompts import Example, Prompt
 from thread_kit.requests import Status
 from thread_kit.sandbox.monty import MontySandbox
+from thread_kit.sandbox.sandbox import Sandbox, SandboxResult
 from thread_kit.sequence import Provenance
-from thread_kit.session.session import Session
+from thread_kit.session import effects
+from thread_kit.session.session import Session, fork
 from thread_kit.session.worker import Worker
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import (
     Acted,
     Closed,
     Ended,
+    ExecutedLine,
     GeneratedSpan,
     Observed,
+    Pictured,
     Prompted,
     Returned,
     Spawned,
     Token,
+    to_json,
 )
+from thread_kit.trace.jsonl import to_line
 
 ONE = Prompt("one", (Example("Do it. =>", "print('Done.')\n#END#"),))
 OTHER = Prompt("other", (Example("Go on. =>", "print('Gone.')\n#END#"),))
@@ -666,6 +673,57 @@ def test_whatever_the_model_writes_the_episode_ends_with_a_status_and_its_trace_
         assert len(one.executed) <= own.count("\n") + 1
         for before, after in pairwise(one.sequence):
             assert before.provenance is not after.provenance
+
+
+def written_by_lines(episode: Episode) -> int:
+    """Bytes of the trace."""
+    return sum(len(to_line(to_json(line))) for line in of_kind(episode, ExecutedLine))
+
+
+def test_what_lines_write_into_the_trace_is_bounded_over_the_episode(run, start, monkeypatch):
+    monkeypatch.setattr(effects, "LINES_BYTES", 250_000)
+    lines = "y = 'a' * 90_000\n" + "y = y\n" * 60
+    child = f"{lines}This is prose.\nprint('{{y}}')\n#END#"
+    replies = ["First, I need it. =>", child, "x = 1\n#END#"]
+    episode = run(*replies)
+    assert 250_000 < written_by_lines(episode) < 400_000
+    ran = episode.threads[1].executed
+    assert [line.error for line in ran] == [None] * 3 + [effects.REFUSAL] * 59
+    assert not ran[-1].changed
+    assert outputs(episode, 0) == [effects.REFUSAL]  # the bound is the episode's
+    assert returned_texts(episode) == [f"{effects.REFUSAL}<=\n"]  # the model reads why
+
+    # An episode that happens again, or goes on, comes to the same bound at the same line.
+    again = start(engine=ReplayEngine(episode), path=None).run(progress=False)
+    assert again.events[:-1] == episode.events[:-1]
+    at = episode.events.index(ran[1])
+    resumed = fork(episode, at, engine=ScriptedEngine(replies[2:])).run(progress=False)
+    assert of_kind(resumed, ExecutedLine) == of_kind(episode, ExecutedLine)
+
+
+def test_values_that_come_up_count_as_what_lines_write(run, monkeypatch):
+    monkeypatch.setattr(effects, "LINES_BYTES", 400)
+    child = "x = 'a' * 80; print('{x}')\n#END#"
+    episode = run(*["I need it. =>", child] * 2, "#END#")
+    texts = [event.variables for event in of_kind(episode, Returned)]
+    assert texts == [{"x": "a" * 80}, {}]
+    assert outputs(episode, 0) == [effects.REFUSAL]
+
+
+def test_pictures_count_as_what_lines_write(run, monkeypatch):
+    class Camera(Sandbox):
+        print_characters = variables_characters = state_bytes = 10_000
+
+        def execute(self, state, code, inputs=None):
+            return SandboxResult(b"", "", None, {}, {"/scratch/a.png": bytes(3_000)})
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(effects, "LINES_BYTES", 10_000)
+    episode = run("draw()\n" * 5 + "#END#", sandbox=Camera())
+    assert len(of_kind(episode, Pictured)) == 3  # 4,000 characters each
+    assert outputs(episode, 0) == [None] * 3 + [effects.REFUSAL] * 2
 
 
 # Failures

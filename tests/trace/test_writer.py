@@ -41,6 +41,19 @@ def test_a_link_to_the_trace_of_a_running_session_is_the_same_file(tmp_path, lin
     first.close()
 
 
+@pytest.mark.slow
+def test_an_episode_is_not_saved_over_the_trace_that_is_being_written(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    first = session(path)
+    next(first)
+    with pytest.raises(LockError, match=r"session is writing its trace to .*mine\.jsonl; close"):
+        first.episode.save(path)
+    first.run(progress=False)
+    assert Episode.load(path).events == first.episode.events
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.jsonl"]
+    assert Episode.load(first.episode.save(path)).events == first.episode.events
+
+
 @pytest.mark.parametrize("end", ["run", "close", "stop", "drop"])
 def test_the_path_is_free_once_the_session_is_over_or_garbage(tmp_path, end):
     path = tmp_path / "mine.jsonl"

@@ -229,9 +229,10 @@ class ExampleFile:
     def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
+        if path.exists():
+            mend_last_line(path)
+        if not path.exists() or not path.stat().st_size:  # or a kill has torn its first line
             write_line(path, dict(about), "wb")
-        mend_last_line(path)
         first, *lines = read_lines(path, dict, what="no line of an example file") or [{}]
         if first != about:
             raise ValueError(

@@ -23,7 +23,7 @@ from transformers.utils import logging
 
 from thread_kit.distill.attention import BLOCKS
 from thread_kit.distill.examples import Example
-from thread_kit.replace_file import replace_file
+from thread_kit.replace_file import replace_file, replace_text
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 POOL = 8  # batches
@@ -153,8 +153,8 @@ def train(
     """Train an adapter on `examples`, each seen once; returns the model with it.
 
     folder: holds the checkpoint, from which an interrupted run goes on, and `loss.jsonl` (step,
-        tokens so far, loss in nats a token, seconds). Raises ValueError if the checkpoint there is
-        of another run.
+        tokens so far, loss in nats a token). Raises ValueError if the checkpoint there is of
+        another run.
     """
     recipe = recipe or Recipe()
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -208,8 +208,11 @@ def _save(folder: Path, state: Mapping[str, Any], model: Any, parts: Mapping[str
     states = {name: part.state_dict() for name, part in parts.items()}
     with replace_file(folder / "checkpoint.pt") as part:
         torch.save({**state, "adapter": adapter, **states}, part)
-    lines = "".join(json.dumps(line) + "\n" for line in state["log"])
-    (folder / "loss.jsonl").write_text(lines, encoding="utf-8")
+    _write_log(folder, state["log"])
+
+
+def _write_log(folder: Path, log: Iterable[Mapping[str, float]]) -> None:
+    replace_text(folder / "loss.jsonl", "".join(json.dumps(line) + "\n" for line in log))
 
 
 def _resume(
@@ -227,4 +230,5 @@ def _resume(
     set_peft_model_state_dict(model, state["adapter"])
     for name, part in parts.items():
         part.load_state_dict(state[name])
+    _write_log(folder, state["log"])  # a crash may have come between the checkpoint and its log
     return state["step"], state["log"]

@@ -16,6 +16,9 @@ from thread_kit.sequence import Span
 class PartialCompletion:
     """The tokens that a call has generated so far.
 
+    max_tokens: where the call stops. Only two things go beyond it: the last token, where a stop
+        string ends inside it and its head takes more tokens than one (a byte each, at most), and
+        text that comes at once (`add_text`).
     tokenize: text to tokens, used only where text comes without tokens of its own, or where a stop
         string ends inside a token: the head of that token is kept, and is tokenized anew.
     reused, evaluated, drafted: tokens, and passes; the engine counts them. came_true: the places
@@ -79,7 +82,7 @@ class PartialCompletion:
     def add_text(self, text: str) -> tuple[tuple[int, ...], str]:
         """Append text that has no tokens yet; its tokens, and the text up to its stop string.
 
-        Afterwards `stop` says whether the call is over.
+        Afterwards `stop` says whether the call is over. Text is not cut at max_tokens: it is whole.
         """
         before = len(self._bytes)
         self._append(text.encode("utf-8", "replace"))

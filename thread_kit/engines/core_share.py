@@ -49,7 +49,8 @@ class CoreShare:
 
     def __init__(self, fixed: int | None, folder: Path | None = None) -> None:
         self._fixed = fixed
-        self._folder = folder or cache_folder() / "computing" / platform.node()
+        folder = folder or cache_folder() / "computing" / platform.node()
+        self._folder = Path(os.path.abspath(folder))  # as `mkstemp` names what it makes in it
         self._path: Path | None = None
         self._file: int | None = None  # its descriptor, which holds the lock
         self._next = 0.0

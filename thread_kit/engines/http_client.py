@@ -357,7 +357,7 @@ def _seconds(pause: str) -> float | None:
         return float(pause)
     try:
         return max(email.utils.parsedate_to_datetime(pause).timestamp() - time.time(), 0.0)
-    except ValueError:
+    except (ValueError, OverflowError):  # no date, or one that no clock shows
         return None
 
 

@@ -93,7 +93,8 @@ class HumanEngine(Engine):
     def say(self, text: str, thread: ThreadKey | None = None) -> None:
         """Write for a thread, or for the first that waits; a mark of the dialect ends the call.
 
-        What follows the mark is left out. Raises ValueError where nobody waits.
+        What follows the mark is left out. A text beyond the call's max_tokens stays whole, and ends
+        the call as too long unless it holds a mark. Raises ValueError where nobody waits.
         """
         with self._changed:
             key = self._choose(thread)

@@ -72,6 +72,7 @@ class KVCache:
         self._free = list(range(sequences))[::-1]
         self._sequences: dict[SequenceKey, CachedSequence] = {}
         self._clock = 0
+        self._cuts = True  # the memory can forget a part, as far as is known
 
     def __contains__(self, key: SequenceKey) -> bool:
         return key in self._sequences
@@ -97,9 +98,9 @@ class KVCache:
         own = self._sequences.get(key)
         if own is not None:
             own.is_over = False
-            length = common_prefix(own.tokens, needed)
+            length = self._usable(own, needed)
             best = self._best(needed, apart_from=key)
-            if best is None or common_prefix(self._sequences[best].tokens, needed) <= length:
+            if best is None or self._usable(self._sequences[best], needed) <= length:
                 return self._cut(key, length)
             self.drop(key)
         return self._copy(key, needed, busy)
@@ -128,18 +129,28 @@ class KVCache:
     def _best(self, needed: list[int], apart_from: SequenceKey | None = None) -> SequenceKey | None:
         """The key whose tokens share the longest prefix, at least one token."""
         shared = {
-            key: common_prefix(sequence.tokens, needed)
+            key: self._usable(sequence, needed)
             for key, sequence in self._sequences.items()
             if key != apart_from
         }
         best = max(shared, key=lambda key: shared[key], default=None)
         return best if best is not None and shared[best] else None
 
+    def _usable(self, sequence: CachedSequence, needed: list[int]) -> int:
+        """How many of its tokens, from the start, can be cells of a sequence for `needed`.
+
+        Of a memory that cannot forget a part, all or none: a prompt that is evaluated a batch at a
+        time would else be given up for another one that shares more, at each batch, for ever.
+        """
+        shared = common_prefix(sequence.tokens, needed)
+        return shared if self._cuts or shared == len(sequence.tokens) else 0
+
     def _cut(self, key: SequenceKey, length: int) -> int:
         sequence = self.sequence(key)
         if length == len(sequence.tokens):
             return length
         if not self._memory.cut(sequence.number, length):
+            self._cuts = False
             self._memory.cut(sequence.number, 0)
             length = 0
         del sequence.tokens[length:]

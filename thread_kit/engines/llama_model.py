@@ -27,10 +27,13 @@ MAX_SEQUENCES = 256
 """llama.cpp's LLAMA_MAX_SEQ."""
 
 _log: list[str] = []
+_logged = 0  # so many pieces were ever in the log, which has the last of them
 
 
 @llama_cpp.llama_log_callback
 def _keep_log(level: int, text: bytes, user_data: ctypes.c_void_p) -> None:
+    global _logged
+    _logged += 1
     _log.append(text.decode("utf-8", "replace"))
     del _log[:-2000]
 
@@ -65,7 +68,7 @@ class LlamaModel:
         self.name, self._adapter = name, adapter
         keep_log()
         llama_cpp.llama_backend_init()
-        mark = len(_log)
+        mark = _logged
         params = llama_cpp.llama_model_default_params()
         params.n_gpu_layers = 2**31 - 1 if gpu_layers < 0 else min(gpu_layers, 2**31 - 1)
         with hold_interrupts() as has_come:
@@ -79,11 +82,7 @@ class LlamaModel:
             )
         self.vocabulary = Vocabulary(self.model)
         self.layers = llama_cpp.llama_model_n_layer(self.model) + 1
-        log = "".join(_log[mark:] if mark < len(_log) else _log)
-        offloaded = re.search(r"offloaded (\d+)/(\d+) layers", log)
-        self.offloaded = (0, self.layers)
-        if offloaded:
-            self.offloaded = int(offloaded[1]), int(offloaded[2])
+        self.offloaded = _offloaded(mark) or (0, self.layers)
 
     def open(self, context: int, cpu_threads: int | None, batch: int, sequences: int) -> None:
         """Make the context that the model computes in, with its adapter; raises EngineError."""
@@ -190,6 +189,13 @@ def _check_count(name: str, value: Any, most: int | None = None) -> None:
     if most is None:
         raise EngineError(f"{name}={value!r}: give a positive number of tokens")
     raise EngineError(f"{name}={value!r}: llama.cpp allows 1 to {most}")
+
+
+def _offloaded(since: int) -> tuple[int, int] | None:
+    """The layers on the GPU, of so many, if the log says so behind its first `since` pieces."""
+    new = _logged - since
+    found = re.search(r"offloaded (\d+)/(\d+) layers", "".join(_log[max(len(_log) - new, 0) :]))
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def last_error() -> str:

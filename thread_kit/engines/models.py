@@ -132,11 +132,11 @@ def name_model(name_or_path: str) -> str:
 
 def find_adapter(name_or_path: str | Path) -> Path:
     """The file of an adapter, by its name in data/adapters or by its path; raises ModelError."""
-    path = Path(name_or_path).expanduser()
-    if not path.is_file():
+    path = _expand(name_or_path)
+    if not _is_file(path):
         folder = resource("data/adapters")
         path = folder / f"{name_or_path}.gguf"
-        if not path.is_file():
+        if not _is_file(path):
             known = ", ".join(sorted(file.stem for file in folder.glob("*.gguf")))
             raise ModelError(
                 f"{str(name_or_path)!r} is neither a file nor an adapter that thread-kit knows; "
@@ -149,7 +149,7 @@ def find_adapter(name_or_path: str | Path) -> Path:
 def find_weights(name_or_path: str | Path) -> Path:
     """The GGUF file of a model by name or path; raises what `load_model` raises of it."""
     model = MODELS.get(str(name_or_path))
-    path = find_file(model) if model else _find_own_file(Path(name_or_path).expanduser())
+    path = find_file(model) if model else _find_own_file(_expand(name_or_path))
     _must_be_gguf(path)
     return path
 
@@ -161,8 +161,8 @@ def find_file(model: Model) -> Path:
     """
     if model.package:
         return _from_package(model)
-    folder = Path(os.environ.get("THREAD_KIT_MODELS", "~/.cache/thread-kit-models")).expanduser()
-    if (folder / model.file).is_file():
+    folder = _expand(os.environ.get("THREAD_KIT_MODELS", "~/.cache/thread-kit-models"))
+    if _is_file(folder / model.file):
         return folder / model.file
     return _from_hub(model, folder)
 
@@ -209,9 +209,9 @@ def _from_hub(model: Model, folder: Path) -> Path:
 
 def _find_own_file(path: Path) -> Path:
     """A model's file that a person has named; raises ModelError if it is not there."""
-    if path.is_dir():
+    if os.path.isdir(path):
         raise ModelError(f"{path} is a folder; give the path of a .gguf file in it")
-    if not path.is_file():
+    if not _is_file(path):
         known = ", ".join(MODELS)
         raise ModelError(
             f"{str(path)!r} is neither a file nor a model that thread-kit knows; known: {known}. "
@@ -220,9 +220,34 @@ def _find_own_file(path: Path) -> Path:
     return path
 
 
+def _expand(name_or_path: str | Path) -> Path:
+    """A path with the home folder that its ~ stands for; raises ModelError where there is none."""
+    try:
+        return Path(name_or_path).expanduser()
+    except RuntimeError as error:
+        raise ModelError(f"{str(name_or_path)!r}: {error}; give the whole path") from None
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file is there; raises ModelError where the system does not let one look."""
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> ModelError:
+    return ModelError(
+        f"{path} cannot be read ({error.strerror}); give yourself the right to, or another file"
+    )
+
+
 def _must_be_gguf(path: Path) -> None:
-    with path.open("rb") as file:
-        head = file.read(4)
+    try:
+        with path.open("rb") as file:
+            head = file.read(4)
+    except OSError as error:
+        raise _unreadable(path, error) from None
     if head != b"GGUF":
         raise ModelError(
             f"{path} is no GGUF file (it starts with {head!r}); llama.cpp needs GGUF: download the "

@@ -48,7 +48,9 @@ class PromptCache:
         path = self.path(about)
         try:
             whole = np.memmap(path, np.uint8, mode="r")
-        except (OSError, ValueError):  # it is not there, or it is empty
+        except OSError:  # it is not there, or cannot be opened just now
+            return None
+        except ValueError:  # it is empty
             self.discard(about)
             return None
         start = len(HEAD) + DIGEST

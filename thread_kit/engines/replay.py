@@ -110,6 +110,7 @@ class ReplayEngine(Engine):
     # Few-shot prompts
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:
+        self._must_be_open()
         if not self._is_live:
             raise ValueError("a recorded prompt is known by its hash: use `prefill_prompt`")
         assert self.engine
@@ -117,6 +118,7 @@ class ReplayEngine(Engine):
 
     def prefill_prompt(self, sha256: str, tokens: Sequence[int]) -> Iterator[Prefilling | Prompted]:
         """What was recorded of a prompt; it is evaluated only when `engine` is asked for a call."""
+        self._must_be_open()
         if self._is_live:
             assert self.engine
             yield from self.engine.prefill_prompt(sha256, tokens)
@@ -138,6 +140,7 @@ class ReplayEngine(Engine):
     # Calls
 
     def submit(self, thread: ThreadKey, request: GenerateRequest) -> None:
+        self._must_be_open()
         self._must_be_idle(thread, self._waiting)
         if not self._is_live:
             self._waiting[thread] = request
@@ -171,6 +174,7 @@ class ReplayEngine(Engine):
 
     def advance(self, *threads: ThreadKey) -> list[News]:
         """The next recorded answers; behind them prompts are evaluated, and the calls begin."""
+        self._must_be_open()
         if self._news:
             news, self._news = self._news, []
             return news
@@ -258,12 +262,14 @@ class ReplayEngine(Engine):
     # What there is
 
     def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
+        self._must_be_open()
         if self.engine:
             return self.engine.tokenize(text, first=first)
         return self._spell("", text)
 
     def _spell(self, prompt: str, text: str, *, first: bool = False) -> tuple[int, ...]:
         """A text as the record has it in threads with this few-shot prompt."""
+        self._must_be_open()
         model = str(self.describe_other(prompt))
         if model not in self._spelled:
             prompts = self.episode.header.get("prompts", {})
@@ -282,6 +288,7 @@ class ReplayEngine(Engine):
             self.engine.assign(thread, prompt)
 
     def tokenizer(self, prompt: str) -> Tokenize:
+        self._must_be_open()
         return self.engine.tokenizer(prompt) if self.engine else partial(self._spell, prompt)
 
     def describe_other(self, prompt: str) -> dict[str, Any] | None:
@@ -300,6 +307,7 @@ class ReplayEngine(Engine):
         return f"ReplayEngine({left} recorded calls left, then {self.engine!r})"
 
     def close(self) -> None:
+        self.is_open = False
         self._waiting.clear()
         self._news.clear()
 

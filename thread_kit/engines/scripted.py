@@ -49,6 +49,7 @@ class ScriptedEngine(Engine):
         self._cached: dict[ThreadKey, list[int]] = {}
 
     def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
+        self._must_be_open()
         return tuple(map(ord, text))
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:

@@ -145,8 +145,9 @@ class BubblewrapSandbox(Sandbox):
 
     @property
     def scratch(self) -> str:
-        """The path of the scratch folder, as the code sees it."""
+        """The path of the scratch folder, as the code sees it; raises what `execute` raises."""
         with self._lock:
+            self._must_be_open()
             return self._start().scratch
 
     def execute(
@@ -158,8 +159,7 @@ class BubblewrapSandbox(Sandbox):
         request = {"code": code, "inputs": repr(dict(inputs or {})), "seconds": self.seconds}
         frame = wire.pack(request, (state or b"").removeprefix(_MARK))
         with self._lock:
-            if self._is_closed:
-                raise RuntimeError("the sandbox is closed")
+            self._must_be_open()
             if self._server is not None and self._server.process.poll() is not None:
                 self._stop()
             if self._server is None and self._files:
@@ -178,12 +178,16 @@ class BubblewrapSandbox(Sandbox):
                 raise
         if sent is None or why != "done":
             return SandboxResult(state, "", self._reason(why), None)
-        return self._read_result(state, sent)
+        return self._read_result(state, sent, server.scratch)
 
     def close(self) -> None:
         with self._lock:
             self._is_closed = True
             self._stop()
+
+    def _must_be_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError("the sandbox is closed")
 
     def _start(self) -> JailServer:
         if self._server is None:
@@ -217,8 +221,8 @@ class BubblewrapSandbox(Sandbox):
         except Exception as error:  # what a thread asks for wrongly, it is told
             return wire.pack({"error": shorten_error(str(error)) or type(error).__name__})
 
-    def _read_result(self, before: bytes | None, frame: bytes) -> SandboxResult:
-        """What came of a run, whoever wrote the frame."""
+    def _read_result(self, before: bytes | None, frame: bytes, scratch: str) -> SandboxResult:
+        """What came of a run, whoever wrote the frame. scratch: the folder, as the code sees it."""
         try:
             reply, rest = wire.unpack(frame, self._message_bytes)
             printed, cut, error = reply["printed"], reply["cut"], reply["error"]
@@ -233,14 +237,16 @@ class BubblewrapSandbox(Sandbox):
                 raise TypeError("its variables are none")
             if not all(isinstance(text, str) for text in (variables or {}).values()):
                 raise TypeError("its variables are no texts")
-            pictures, state = self._read_pictures(reply["pictures"], rest)
+            pictures, state = self._read_pictures(reply["pictures"], rest, scratch)
         except Exception as failure:  # no frame can be so odd that it ends more than its line
             message = shorten_error(f"RuntimeError: the code sent no result ({failure})")
             return SandboxResult(before, "", message, None)
         result = SandboxResult(_MARK + state, printed, error, variables, pictures)
         return self._check(before, result, cut=cut)
 
-    def _read_pictures(self, listed: list[Any], rest: bytes) -> tuple[dict[str, bytes], bytes]:
+    def _read_pictures(
+        self, listed: list[Any], rest: bytes, scratch: str
+    ) -> tuple[dict[str, bytes], bytes]:
         """The pictures at the end of what came, by their paths, and what stands before them."""
         end = len(rest)
         pictures: dict[str, bytes] = {}
@@ -252,7 +258,7 @@ class BubblewrapSandbox(Sandbox):
             png = rest[end - size : end]
             if not png.startswith(_PNG) or math.prod(struct.unpack_from(">II", png, 16)) > _PIXELS:
                 raise ValueError("a picture that is no PNG, or too large a one")
-            if not isinstance(path, str) or Path(path).name != wire.name_file(png, "png"):
+            if path != str(Path(scratch, wire.name_file(png, "png"))):
                 raise ValueError("a picture of another name")
             pictures[path] = png
             end -= size

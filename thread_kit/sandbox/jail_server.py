@@ -85,7 +85,7 @@ class JailServer:
             self._errors.seek(0)
             said = self._errors.read(2_000).decode(errors="replace").strip() or str(error)
             self.close()
-            raise _no_start(said) from None
+            raise (_no_weaker_start(said) if weaker else _no_start(said)) from None
 
     def send(self, frame: bytes) -> None:
         assert self.process.stdin is not None
@@ -163,6 +163,13 @@ def _no_start(said: str) -> RuntimeError:
         f"the jail does not start: {said}\nbubblewrap needs user namespaces, which some "
         "containers forbid. Allow them, or accept the weaker protection of a plain "
         "process: BubblewrapSandbox(weaker=True)"
+    )
+
+
+def _no_weaker_start(said: str) -> RuntimeError:
+    return RuntimeError(
+        f"the process for model-written Python does not start: {said}\nIt is {sys.executable} with "
+        "the packages of this installation; mend what it says, or install them anew"
     )
 
 

@@ -28,7 +28,8 @@ Not covered:
 - state bytes from strangers: monty trusts them, and they carry their own limits; load only what
   a sandbox of your own wrote
 - the clock: `time` and `datetime` show the real time, in UTC
-- many lines that each stay just below the limits; budget the lines of a thread instead
+- many lines that each stay just below the limits: of what they print and bind in one episode, a
+  session bounds the sum (`LINES_BYTES` in session/effects.py), and of their time its `seconds`
 - a host that forks while the workers run
 - a worker that somebody alone stops (SIGSTOP): its line is told that it took too long
 When a worker dies of memory it says so in one line on the standard error of this process.

@@ -66,8 +66,11 @@ class Namespace(ABC):
         """
 
     @abstractmethod
-    def run(self, line: str) -> LineResult:
-        """Execute one complete line if it is `executable`; never raises for what the line does."""
+    def run(self, line: str, *, refusal: str = "") -> LineResult:
+        """Execute one complete line if it is `executable`; never raises for what the line does.
+
+        refusal: the error that a line of code gets instead of being executed; "": none.
+        """
 
     @abstractmethod
     def define(self, variables: Mapping[str, Any]) -> LineResult:
@@ -123,10 +126,13 @@ class PythonNamespace(Namespace):
     def variables(self) -> Mapping[str, Any]:
         return {name: _value(text) for name, text in self._now[1].items()}
 
-    def run(self, line: str) -> LineResult:
+    def run(self, line: str, *, refusal: str = "") -> LineResult:
         tree = parsed(line, block=self.blocks)
         if tree is None:
             return LineResult(line)
+        if refusal:
+            answer = refusal if prints(tree) else None
+            return LineResult(line, error=refusal, executed=True, answer=answer)
         with self._lock:
             result = self.sandbox.execute(self._now[0], textwrap.dedent(line).strip())
             # A line that failed half-way bound only what is seen to differ.
@@ -188,7 +194,8 @@ class LiteralNamespace(Namespace):
     def variables(self) -> Mapping[str, Any]:
         return {}
 
-    def run(self, line: str) -> LineResult:
+    def run(self, line: str, *, refusal: str = "") -> LineResult:
+        # Nothing is refused: what is printed stands in the line itself.
         match parsed(line):
             case ast.Module([ast.Expr(ast.Call(ast.Name("print"), arguments, []))]):
                 literals = [a.value for a in arguments if isinstance(a, ast.Constant)]

@@ -83,12 +83,19 @@ def check_futures(dialect: Dialect, scope: str) -> None:
 
 
 def check_numbers(numbers: Mapping[str, float | None]) -> None:
-    """Budgets are positive, the rest is not negative; raises ValueError naming the first not so."""
+    """Budgets are positive, the rest is not negative, and what is counted is whole.
+
+    Raises ValueError naming the first that is not so.
+    """
     for name, number in numbers.items():
         if number is None and name in ("calls", "tokens", "seconds", "depth"):
             continue
-        if not isinstance(number, int | float) or not math.isfinite(number):
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise ValueError(f"{name}={number!r} is no number; give one")
+        if not abs(number) < math.inf:
             raise ValueError(f"{name}={number!r} is no number that a trace can hold")
+        if name not in ("seconds", "temperature") and not isinstance(number, int):
+            raise ValueError(f"{name}={number!r} is no whole number; give one")
         if name in ("calls", "new_tokens", "tokens", "seconds"):
             if number <= 0:
                 raise ValueError(f"{name}={number} leaves nothing to do; give a positive number")

@@ -23,7 +23,27 @@ from thread_kit.session.limits import EpisodeOver
 from thread_kit.session.live_thread import LiveThread
 from thread_kit.session.replay import Edits
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Acted, Event, ExecutedLine, Pictured, Restarted, plain
+from thread_kit.trace.events import (
+    Acted,
+    Event,
+    ExecutedLine,
+    Pictured,
+    Restarted,
+    plain,
+    to_json,
+)
+from thread_kit.trace.jsonl import to_line
+
+LINES_BYTES = 32 * 2**20
+"""What the lines of an episode may write into its trace, with the values that come up from children
+(the last of them may go beyond it, as far as the sandbox lets it). A name that is bound to its
+value again (`y = y`) is written again, since a trace says what each line has bound; so without this
+a few hundred tokens of a model could fill memory and disk."""
+
+REFUSAL = (
+    f"MemoryError: what the lines of this episode have printed, bound and drawn takes more than "
+    f"{LINES_BYTES / 2**20:.0f} MiB, so no further line is run"
+)
 
 
 class Effects:
@@ -46,6 +66,7 @@ class Effects:
         self._dialect = dialect
         self._edits = edits
         self._check = check
+        self._written = 0  # bytes of the trace, by lines: a replay comes to the same number
         self._done = False  # the environment's task is over
         self._actions: tuple[str, ...] = ()  # since the environment's start
         self._seen: dict[tuple[str, ...], str] = {}  # observations, by all actions up to them
@@ -57,13 +78,13 @@ class Effects:
         for line in lines:
             self._check()
             yield from self.change_variables(thread)
-            ran = _run(thread, line)
+            ran = self._run(thread, line)
             if not ran.executed:
                 continue
             printed = printed if ran.answer is None else ran.answer
             error = error or ran.error
             ran_lines.append((ran.line, ran.error is not None))
-            yield from _tell(thread, ran)
+            yield from self._tell(thread, ran)
         yield from self.change_variables(thread)
         thread.reply = Executed(thread.namespace.variables, printed, error, lost(ran_lines))
 
@@ -78,7 +99,11 @@ class Effects:
 
     def define(self, thread: LiveThread, variables: dict[str, Any]) -> LineResult:
         """Bind variables of a thread; whatever becomes of the sandbox is an error of the result."""
-        return _shield("", lambda: thread.namespace.define(variables))
+        if variables and self._written > LINES_BYTES:
+            return LineResult("", error=REFUSAL)
+        ran = _shield("", lambda: thread.namespace.define(variables))
+        self._written += len(to_line(ran.changed))
+        return ran
 
     def act(self, thread: LiveThread, action: str, nearest: bool = False) -> Iterator[Event]:
         """Do what a thread wants done; it replies with what the thread observes.
@@ -182,13 +207,30 @@ class Effects:
 
     def _act_in_code(self, thread: LiveThread, action: str) -> Iterator[Event]:
         """An action that is a line of code: the thread observes what it printed, or its error."""
-        ran = _run(thread, action)
+        ran = self._run(thread, action)
         if not ran.executed:
             thread.reply = "Not a line of code that prints; an action is one, such as print(x)."
             return
-        yield from _tell(thread, ran)
+        yield from self._tell(thread, ran)
         seen = [text for text in (ran.printed, ran.error) if text]
         thread.reply = "\n".join(seen) or "Nothing was printed."
+
+    def _run(self, thread: LiveThread, line: str) -> LineResult:
+        """Run a line of a thread; whatever becomes of the sandbox is the line's error."""
+        refusal = REFUSAL if self._written > LINES_BYTES else ""
+        return _shield(line, lambda: thread.namespace.run(line, refusal=refusal))
+
+    def _tell(self, thread: LiveThread, ran: LineResult) -> Iterator[Event]:
+        """The events of a line that was executed."""
+        events: list[Event] = [
+            ExecutedLine(thread.id, ran.line, ran.printed, ran.error, plain(ran.changed)),
+            *(
+                Pictured(thread.id, path, base64.b64encode(png).decode())
+                for path, png in ran.pictures.items()
+            ),
+        ]
+        self._written += sum(len(to_line(to_json(event))) for event in events)
+        yield from events
 
 
 def _must_be_text(method: str, value: Any) -> str:
@@ -197,20 +239,9 @@ def _must_be_text(method: str, value: Any) -> str:
     return value
 
 
-def _run(thread: LiveThread, line: str) -> LineResult:
-    """Run a line of a thread; whatever becomes of the sandbox is the line's error."""
-    return _shield(line, lambda: thread.namespace.run(line))
-
-
 def _shield(line: str, execute: Callable[[], LineResult]) -> LineResult:
     try:
         return execute()
     except Exception as error:
         told = f"the sandbox failed ({type(error).__name__}: {error})"
         return LineResult(line, executed=True, error=told[:ERROR_CHARACTERS])
-
-
-def _tell(thread: LiveThread, ran: LineResult) -> Iterator[Event]:
-    yield ExecutedLine(thread.id, ran.line, ran.printed, ran.error, plain(ran.changed))
-    for path, png in ran.pictures.items():
-        yield Pictured(thread.id, path, base64.b64encode(png).decode())

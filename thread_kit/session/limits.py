@@ -1,8 +1,10 @@
 """The budgets of an episode, all outside the model's reach.
 
 They are the episode's, whoever spends them. Where threads run at the same time, a call counts as
-soon as it begins, and the new tokens that it may have are set aside for it; so no budget is ever
-exceeded, and no call is cut because of what another one might still write.
+soon as it begins, and the new tokens that it may have are set aside for it; so no call is cut
+because of what another one might still write. Budgets are exceeded only by what is under way: a
+call by a few tokens where a stop string ends inside its last one, or by its text where a person
+writes it (`max_tokens` in engines/completion.py), and seconds by those of a step or of a line.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,13 +44,16 @@ from thread_kit.trace.events import (
 )
 from thread_kit.trace.header import VERSION, read_header
 from thread_kit.trace.jsonl import is_whole, take_lines, to_line
+from thread_kit.trace.writer import lock_trace
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
 
 UNPACKED = 256 * 2**20
-"""Bytes that a compressed trace may come to: five times what an episode can within the budgets."""
+"""Bytes that a compressed trace may come to, a thousand times what saved ones do. Only a hostile
+model can make one write as much within the default budgets (`INSTANTIATED_CHARACTERS` in
+exchange.py, `LINES_BYTES` in session/effects.py); such a trace opens where it is not compressed."""
 
 
 class TraceError(ValueError):
@@ -287,11 +291,18 @@ class Episode:
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write the episode as JSONL; an old file of this name stays until the new one is whole."""
+        """Write the episode as JSONL; an old file of this name stays until the new one is whole.
+
+        Raises LockError if a session is writing its trace to the old one, or OSError.
+        """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replace_file(path) as part, part.open("w", encoding="utf-8") as file:
-            file.writelines(line + "\n" for line in self.to_lines())
+        with ExitStack() as stack:
+            if path.is_file():
+                stack.enter_context(closing(lock_trace(path)))
+            part = stack.enter_context(replace_file(path))
+            with part.open("w", encoding="utf-8") as file:
+                file.writelines(line + "\n" for line in self.to_lines())
         return path
 
     def to_lines(self) -> Iterator[str]:

@@ -21,11 +21,11 @@ class TraceWriter:
     def __init__(self, path: str | Path, header: dict[str, Any]) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = _lock(self.path)
+        self._file = lock_trace(self.path)
         if self.path.is_file() and self.path.stat().st_size:
             old = self._file  # locked until the new file is, so that no third one comes between
             _rename_old(self.path)
-            self._file = _lock(self.path)
+            self._file = lock_trace(self.path)
             old.close()
         self._file.append(header)
 
@@ -42,7 +42,8 @@ class TraceWriter:
             self._file.close()
 
 
-def _lock(path: Path) -> LockedFile:
+def lock_trace(path: Path) -> LockedFile:
+    """The file of a trace, locked and made if need be; raises LockError, with the remedy."""
     try:
         return LockedFile(path)
     except LockError:

@@ -189,6 +189,8 @@ class _Run:
         lost = None
         try:
             state = _dumped(own)
+        except MemoryError:
+            raise  # the line is undone
         except Exception:
             bad = [name for name, value in own.items() if not _can_be_dumped(value)]
             lost = f"TypeError: {', '.join(map(str, bad))} cannot be kept for the next line"
@@ -227,6 +229,8 @@ def _dumped(namespace: dict[str, Any]) -> bytes:
 def _can_be_dumped(value: Any) -> bool:
     try:
         cloudpickle.dumps(value)
+    except MemoryError:
+        raise
     except Exception:
         return False
     return True
@@ -236,10 +240,25 @@ def _text(value: Any) -> str:
     text = repr(value)
     if isinstance(value, str | bytes):
         return text
-    text = _ADDRESS.sub("", text)  # differs from run to run
+    if _ADDRESS.search(text) and not _is_plain(value):
+        text = _ADDRESS.sub("", text)  # differs from run to run
     if type(value) in _PLAIN or value is None:
         return text
     return text if len(text) <= TEXT_CHARACTERS else text[:TEXT_CHARACTERS] + "..."
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is plain data to its last part, whose text is the same in each run."""
+    parts, known = [value], set()
+    while parts:
+        part = parts.pop()
+        if type(part) in (list, tuple, set, dict):
+            if id(part) not in known:  # a list may hold itself
+                known.add(id(part))
+                parts += [*part, *part.values()] if isinstance(part, dict) else part
+        elif type(part) not in (*_PLAIN, str, bytes, type(None)):
+            return False
+    return True
 
 
 def _message(failure: BaseException) -> str:

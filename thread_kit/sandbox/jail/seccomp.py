@@ -1,8 +1,8 @@
 """The system calls that model-written code is refused, as a seccomp filter (Linux).
 
 Refused are new processes and threads, programs, signals, sockets, mounts, other processes' memory,
-limits, kernel modules, modes of files and the kernel's rarer interfaces: what numpy, pandas and
-scipy never need.
+limits, kernel modules, modes of files, what all users of a machine share (asynchronous I/O, syncs
+of its disks) and the kernel's rarer interfaces: what numpy, pandas and scipy never need.
 The rest of the jail (`sandbox/bubblewrap.py`) decides which files there are. The numbers are those
 of the kernel's own tables; the filter was tried on x86_64 only.
 """
@@ -68,6 +68,10 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "semget": (64, 190),
     "msgget": (68, 186),
     "mq_open": (240, 180),
+    "io_setup": (206, 0),  # of contexts for asynchronous I/O there is one number for all users
+    "io_submit": (209, 2),
+    "io_getevents": (208, 4),
+    "io_pgetevents": (333, 292),
     "mknod": (133, None),
     "mknodat": (259, 33),
     "mkdir": (83, None),
@@ -85,6 +89,9 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "lsetxattr": (189, 6),
     "fsetxattr": (190, 7),
     "setxattrat": (463, 463),
+    # what would make all of the machine's disks busy
+    "sync": (162, 81),
+    "syncfs": (306, 267),
     # mounts and namespaces
     "mount": (165, 40),
     "umount2": (166, 39),
@@ -145,6 +152,7 @@ UNCOUNTED = (
     *(
         "bpf",
         "perf_event_open",
+        "io_setup",
         "io_uring_setup",
         "userfaultfd",
         "add_key",
