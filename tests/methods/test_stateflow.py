@@ -68,8 +68,7 @@ def test_a_machine_goes_by_strings_from_state_to_state():
         "> look =>",
         "[Try] Open it.\n",
         "[Error] Why?\n",
-        "OK.<=\n",
-        "[Try] Open it.\n",
+        "\n[Try] Open it.\n",
     ]
 
 
