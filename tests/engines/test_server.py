@@ -418,8 +418,8 @@ def test_a_wrong_key_is_noticed_at_the_start(fake, connect):
 
 @pytest.mark.parametrize(
     "fails",
-    [refuses(429), refuses(500), refuses(503, Retry_After="0"), hangs_up],
-    ids=["429", "500", "503", "no answer"],
+    [refuses(408), refuses(429), refuses(500), refuses(503, Retry_After="0"), hangs_up],
+    ids=["408", "429", "500", "503", "no answer"],
 )
 def test_what_may_pass_is_tried_again(fake, connect, fails):
     fake.replies += [fails, fails, says("a =>")]

@@ -277,6 +277,16 @@ def test_the_kind_of_product_scales_the_reward():
     assert score_type(DEODORANT, replace(partly, query="deodorant")) == 1.0
 
 
+@pytest.mark.parametrize(("shared", "r_type"), [(0, 0.0), (1, 0.1), (2, 0.5), (3, 1.0)])
+def test_the_share_of_the_titles_nouns_decides_between_other_kinds(shared, r_type):
+    """WebShop, appendix: none; under a tenth; up to a fifth; more (of twelve nouns here)."""
+    nouns = [f"noun{letter}" for letter in "abcdefghijkl"]
+    wanted = replace(DEODORANT, title=" ".join(nouns))
+    words = [*nouns[:shared], "table"]
+    other = replace(DEODORANT, title=" ".join(words), query="tables", category=("Home", "Tables"))
+    assert score_type(wanted, other) == r_type
+
+
 options = st.dictionaries(
     st.sampled_from(["scent", "size"]),
     st.sampled_from([*DEODORANT.options["scent"], *DEODORANT.options["size"]]),

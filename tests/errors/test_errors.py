@@ -39,6 +39,7 @@ from thread_kit.errors.rules import ErrorRules
 from thread_kit.experiments.results import Results
 from thread_kit.methods.react import react
 from thread_kit.paths import resource
+from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Span
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
@@ -132,6 +133,14 @@ def test_a_line_that_fails_is_a_runtime_error():
 )
 def test_what_is_cut_is_out_of_budget(options, expected):
     assert find_first_error(crafting(*["inventory"] * 5, **options)).type is expected
+
+
+def test_a_child_whose_budget_is_over_is_no_error_of_the_episode():
+    """Its parent has an answer to that (docs/fidelity/budgets.md, what a budget cut)."""
+    said = ["I ask. =>", "deeper =>", "> inventory =>", "#END#", "#END#", "#END#"]
+    episode = Session(ScriptedEngine(said), world(), depth=1).run(progress=False)
+    assert any(thread.status is Status.OUT_OF_DEPTH for thread in episode.threads.values())
+    assert find_first_error(episode).type is not ErrorType.OUT_OF_BUDGET
 
 
 def test_a_thread_that_reads_too_much_is_out_of_context():

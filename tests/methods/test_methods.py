@@ -408,6 +408,7 @@ def test_what_a_failed_executor_did_is_undone_before_the_next():
     episode = play(an_adapt(max_depth=2, carry=True), by_title(SCATTERED), env=env)
     assert episode.reward == 1
     assert [restarted.actions for restarted in of_kind(episode, Restarted)] == [(), ("take",)]
+    assert count_trials(episode) == 1  # nothing was tried anew
     assert [acted.observation for acted in of_kind(episode, Acted)] == [
         "Done: scatter.",
         "Done: take.",
