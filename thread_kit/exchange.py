@@ -145,8 +145,9 @@ def psi_print(child: Finished) -> str:
 
     References stay uninstantiated ("You have found {obj_ID}."); `mentioned` says which variables
     come up with them. Where a line of the child failed and its answer has no value for that, the
-    error is returned (THREAD paper, E.4). A child that did not end by itself returns what stopped
-    it, never an empty text that its parent could mistake for an answer.
+    error is returned (THREAD paper, E.4, of questions; on other tasks the kit's own). A child that
+    did not end by itself returns what stopped it, never an empty text that its parent could mistake
+    for an answer.
     """
     if child.status.is_end:
         answer = child.printed or ""
