@@ -40,6 +40,7 @@ from thread_kit.experiments.results_file import (
     ResultsFileError,
     read_results,
 )
+from thread_kit.methods.react import react
 from thread_kit.trace.episode import Episode
 
 pytestmark = pytest.mark.slow
@@ -134,13 +135,15 @@ def test_what_is_in_the_file_is_not_played_again(tmp_path):
     "changed",
     [
         {"methods": [SessionMethod("thread", SHOWN.prompt)]},
+        {"methods": [SessionMethod("thread", fixed={"scope": "shared"})]},
+        {"methods": [SessionMethod("thread", fixed={**THREAD.fixed, "program": react})]},
         {"options": {"calls": 50}},
         {"options": {"temperature": 0.5}},
         {"seeds": [1]},
         {"models": {"oracle": ScriptedEngine(speak, name="another")}},
         {"models": {"other": suites.oracle}},
     ],
-    ids=["prompt", "calls", "temperature", "seed", "engine", "model"],
+    ids=["prompt", "scope", "program", "calls", "temperature", "seed", "engine", "model"],
 )
 def test_what_makes_another_episode_is_played_and_kept_apart(tmp_path, changed):
     path = tmp_path / "r.jsonl"
