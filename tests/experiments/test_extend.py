@@ -12,6 +12,7 @@ from helpers.suites import SHOWN, THREAD, Yard, speak, suite, tasks
 from thread_kit.__main__ import main
 from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.experiments.extend import find_earlier
 from thread_kit.experiments.results_file import EpisodeKey, read_results
 from thread_kit.trace.episode import Episode
 
@@ -80,6 +81,22 @@ def test_without_traces_what_was_ended_begins_anew(tmp_path):
     assert read_results(path) == rows
     assert all(row["solved"] for row in rows)
     assert len(engine.seen) == sum(row["calls"] for row in rows[4:])
+
+
+def test_it_goes_on_from_the_one_that_came_furthest_and_from_no_failure(tmp_path):
+    path = tmp_path / "r.jsonl"
+    for calls in (FEW, FEW // 2):
+        few(path, methods=[THREAD], tasks=tasks(18), options={"calls": calls}).run(progress=False)
+    rows = read_results(path)
+    assert [row["calls"] for row in rows] == [FEW, FEW // 2]
+    limits = {**rows[0]["limits"], "calls": 200}
+
+    def key_with(limits):
+        return next(EpisodeKey.of(row) for row in rows if row["limits"] == limits)
+
+    assert find_earlier(rows, limits, key_with) == rows[0]
+    failed = {**rows[0], "error": "EngineError: no memory left"}
+    assert find_earlier([failed, rows[1]], limits, key_with) == rows[1]
 
 
 def test_it_goes_on_several_times_and_in_other_threads(tmp_path):
