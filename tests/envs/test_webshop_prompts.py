@@ -10,8 +10,10 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.webshop.benchmark import WEBSHOP
 from thread_kit.envs.webshop.env import INVALID, WebShop
 from thread_kit.experiments.method_registry import load_method
+from thread_kit.methods.react import NO_ACTION
 from thread_kit.prompt_check import check_prompt, speak_examples
 from thread_kit.prompts import Prompt
+from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode
 
 SHOWN = (WebShop("train", 17), WebShop("train", 36, by_people=True))
@@ -72,6 +74,30 @@ def test_threads_that_count_judge_by_the_page_alone(method):
 @pytest.mark.parametrize("method", ["react", "decomp"])
 def test_examples_buy_the_right_thing(method, env):
     assert play(method, env).reward == 1
+
+
+def test_what_react_says_of_itself_ends_no_purchase():
+    """As in ReAct's code; the executor of the ADaPT paper judges itself (section 3.1)."""
+    words = iter(["Task completed!\n#END#", "> search[lamp] =>", "> click[Buy Now] =>"])
+    env = SHOWN[0].again()
+    product = re.compile(r"\[(B0\w{8})\]")
+
+    def reply(text: str) -> str:
+        found = product.findall(text.rpartition("=>\n")[2])
+        return f"> click[{found[0]}] =>" if found else next(words)
+
+    method = load_method("react", "webshop")
+    assert "Task completed" not in method.prompt.text
+    engine = ScriptedEngine(reply, context=10**6)
+    episode = method(engine, env, seed=0, path=None).run(progress=False)
+    text = episode.threads[0].sequence.text
+    assert f"\nTask completed!\n#END# =>{NO_ACTION}<=\n> search[lamp] =>" in text
+    assert text.endswith("> click[Buy Now] =>You have clicked Buy Now.<=\n")
+    assert episode.status is Status.ENDED  # nobody is asked when everything is over
+    executor = load_method("react-hybrid", "webshop")
+    engine = ScriptedEngine(lambda text: "Task completed!\n#END#", context=10**6)
+    episode = executor(engine, env.again(), seed=0, path=None).run(progress=False)
+    assert episode.threads[0].sequence.text.endswith("Task completed!\n#END#")
 
 
 def test_reacts_examples_search_click_and_read_as_the_shop_answers():

@@ -73,10 +73,11 @@ def _executor(method: str, benchmark: Benchmark, **more: Any) -> Program:
 
 
 def _react(method: str, benchmark: Benchmark) -> Program:
-    """ReAct itself: where the executor of its examples has a name of its own, it does not judge."""
-    if _named("react", BY_TYPE) in benchmark.methods:
-        return _executor(method, benchmark, judges=False)
-    return _executor(method, benchmark)
+    """ReAct itself, which on the benchmarks of its own paper the environment alone ends.
+
+    On TextCraft it is the executor of the ADaPT paper, and on InterCode its end submits the task.
+    """
+    return _executor(method, benchmark, judges=benchmark.name not in ("alfworld", "webshop"))
 
 
 def make_method(

@@ -99,9 +99,10 @@ def react(
             Y += thread.observed(observation.strip())
             taken.append(action)
             is_over = observation.is_over
-            if observation.won is not None:
-                variables = {"actions": tuple(taken), "won": observation.won}
-                return Finished(Y, Status.ENDED, variables, verdict(observation.won))
+            won = observation.won
+            if won is not None or (is_over and not judges):
+                variables = {"actions": tuple(taken), "won": won}
+                return Finished(Y, Status.ENDED, variables, "" if won is None else verdict(won))
         else:
             mark = f" {dialect.listen}" * bool(status)  # its end mark asked for nothing
             Y += thread.instruction(mark + dialect.closed(NO_ACTION))
