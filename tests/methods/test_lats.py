@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from thread_kit.envs.env import Env, Step
 from thread_kit.methods.lats import Node, _mark, lats, select_leaf
+from thread_kit.methods.reflexion import HEADING
 from thread_kit.prompts import Example, Prompt
 from thread_kit.requests import Finished, Status
 from thread_kit.sequence import Sequence
@@ -86,6 +87,15 @@ def test_what_went_wrong_is_read_by_all_that_follow_and_the_best_is_done_at_the_
     contexts = [t.context.text for t in episode.threads.values()]
     assert any("- The other door." in context for context in contexts)
     assert episode.reward == 0.5  # the way over `b`, `a` is done again
+
+
+def test_a_lesson_that_was_cut_is_none():
+    actor = ["> b =>", "> a =>", "> a =>", "> a =>", "> a =>", "> a =>"]
+    speak = by_role(actor, ["9#END#", "1#END#"], ["The other door. " * 9, "Never.#END#"])
+    program = partial(lats, value=VALUE, reflect=REFLECT, samples=2, iterations=2)
+    episode = play(program, speak, env=Doors(), prompts=[VALUE, REFLECT], new_tokens=60)
+    assert not actor  # it went on
+    assert not any(HEADING in t.context.text for t in episode.threads.values())
 
 
 def test_where_every_way_is_over_the_search_ends():

@@ -19,6 +19,7 @@ from thread_kit.engines.replay import ReplayError
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.exchange import phi_full_sequence
 from thread_kit.requests import Status
+from thread_kit.sandbox.monty import MontySandbox
 from thread_kit.session.fork import fingerprint
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
@@ -159,6 +160,17 @@ def shed() -> Session:
     session = Session(ScriptedEngine(REPLIES), Shed(), prompt=PROMPT)
     session.run(progress=False)
     return session
+
+
+def test_a_fork_has_an_environment_of_its_own_and_the_sandbox_that_was_given():
+    with MontySandbox() as sandbox:
+        session = Session(ScriptedEngine(REPLIES), Shed(), prompt=PROMPT, sandbox=sandbox)
+        session.run(progress=False)
+        forked = session.fork(1, engine=ScriptedEngine(REPLIES))
+        assert forked.env is not session.env
+        assert forked._sandbox is sandbox
+        forked.run(progress=False)
+    assert happened(forked.episode) == happened(session.episode)
 
 
 def index(episode: Episode, kind: type, n: int = 0) -> int:
