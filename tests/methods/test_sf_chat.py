@@ -12,8 +12,8 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.machine import MACHINES
 from thread_kit.envs.textcraft.machine import MACHINE
 from thread_kit.experiments.method_registry import load_method
-from thread_kit.methods.sf_chat import Instruct, as_chat, respond
-from thread_kit.methods.state_outputs import Agent, list_agents
+from thread_kit.methods.sf_chat import THOUGHT, Instruct, as_chat, respond
+from thread_kit.methods.state_outputs import Agent, ToolCall, list_agents
 from thread_kit.methods.stateflow import stateflow
 from thread_kit.prompts import load_instructions
 from thread_kit.requests import Status
@@ -53,6 +53,7 @@ def test_the_instructions_of_the_agents_stay_in_the_history_of_one_model():
     for earlier, later in itertools.pairwise(read):
         assert later.startswith(earlier)  # nothing is evaluated twice
     first = read[0]
+    assert "\nthink: I look at what there is.\n> inventory =>" in first  # the form of a reply
     assert first.startswith(sections["Solve"].opening)
     assert first.count(sections["Solve"].opening) == 1
 
@@ -68,7 +69,10 @@ def test_a_machine_is_described_in_the_trace_by_what_it_says():
     program = partial(stateflow, machine=as_chat(MACHINE))
     session = Session(ScriptedEngine([]), world(), program=program, scope="none")
     states = session.episode.header["program"]["machine"]["states"]
-    assert states["Init"]["outputs"] == [{"name": "ToolCall", "action": "inventory"}]
+    assert states["Init"]["outputs"] == [
+        {"name": "Prompter", "text": THOUGHT.text},
+        {"name": "ToolCall", "action": "inventory"},
+    ]
     assert states["Verify"]["next"]["otherwise"] == "Solve"
 
 
@@ -84,6 +88,8 @@ def test_the_machine_is_the_same_but_for_its_agents(machine):
             if isinstance(output, Agent):
                 assert next(outputs) == Instruct(output)
                 assert next(outputs) is respond
-            else:
-                assert next(outputs) is output
+                continue
+            if isinstance(output, ToolCall):
+                assert next(outputs) is THOUGHT
+            assert next(outputs) is output
         assert next(outputs, None) is None
