@@ -49,6 +49,7 @@ def success_figure(table: pd.DataFrame) -> go.Figure:
     # One name for a method, the papers' where they have it.
     papers_name = table["published_as"]
     table = table.assign(x=table["method"].where(papers_name == "", papers_name))
+    # A colour and a symbol for a model; for each of its sources a trace.
     figure = go.Figure()
     looks = dict(zip(table["model"].unique(), cycle(SERIES)))
     for (kind, model, source, n), group in table.groupby(
@@ -82,6 +83,7 @@ def success_figure(table: pd.DataFrame) -> go.Figure:
                 f"<extra>{name}</extra>",
             )
         )
+    # Traces of one method stand side by side.
     dress(figure, f"Tasks solved, with {CONFIDENCE:.0%} Wilson intervals; hollow: published")
     figure.update_layout(height=500, scattermode="group", scattergap=0.3, showlegend=True)
     figure.update_xaxes(showgrid=False, showline=True, linecolor=NEUTRAL)

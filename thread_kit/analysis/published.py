@@ -271,11 +271,13 @@ def _ours(
     )
     rows: list[dict[str, object]] = []
     for _, row in success(ours, by).iterrows():
+        # What is published of the same weights, method and split.
         name = same_model.get(row["model"])
         split, tasks = row.get("split", ""), int(row["tasks"])
         same = theirs[(theirs["model"] == name) & (theirs["split"] == _published_split(split))]
         names = list_published_names(row["method"], benchmark)
         same = same[same["method"].str.casefold().isin(names)]
+        # A reproduction is one of the same tasks; any other row is a run of one's own.
         if name is None:
             kind, note = "own run", "another model than any that is published here"
         elif made_here:

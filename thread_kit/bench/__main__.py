@@ -98,6 +98,7 @@ def _measure(options: argparse.Namespace) -> None:
         raise ValueError(f"--at-once {min(options.at_once)}: give at least 1")
     if "bookkeeping" in options.parts and "contenders" not in options.parts:
         raise ValueError("--parts bookkeeping is set against contenders: name both")
+    # What is measured: the weights, and the recorded work that they are forced through.
     adapter, prompt = choose_teaching(
         options.model, TEXTCRAFT, adapter=options.adapter, prompt=options.prompt
     )

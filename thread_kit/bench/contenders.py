@@ -141,6 +141,7 @@ def forced_llama(weights: Weights, lookup: int = 0) -> Any:
             self.create_completion(list(call.seen), max_tokens=len(call.written), temperature=0)
             return not self.differs
 
+    # The first pass costs more than any other: it is not counted.
     llama = ForcedLlama(
         str(weights.path),
         lora_path=str(weights.adapter) if weights.adapter else None,

@@ -72,6 +72,7 @@ def play_threads(
                 running[key] = episode
                 return
 
+        # The first pass costs more than any other: it is not counted.
         engine.play(("warm", WARM_UP))
         engine.release("warm")
         engine.passes, engine.computing = 0, 0.0
@@ -79,6 +80,7 @@ def play_threads(
         for prompt in {work.prompt for work in works if keep and work.prompt}:
             for _ in engine.prefill(prompt):
                 pass
+        # All episodes together; where a call is over, its episode's next one begins.
         for episode in range(len(works)):
             go_on(episode)
         while running:

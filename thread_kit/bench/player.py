@@ -79,6 +79,7 @@ def large_episode(threads: int, tokens: int) -> Episode:
         number += 1
         return number - 1
 
+    # Chains of ten threads below thread 0, until there are enough.
     main = begin(None)
     while number < threads:
         chain = [main]

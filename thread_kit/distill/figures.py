@@ -62,6 +62,7 @@ def success_by_group_figure(
                 hovertemplate="%{customdata} (%{y:.1%})<extra>" + name + "</extra>",
             )
         )
+    # What is published: a line across all groups.
     groups = [f"{row['tasks']}" for results in methods.values() for row in by_group(results)]
     for (name, rate), dash in zip((published or {}).items(), cycle(("dot", "dash", "dashdot"))):
         figure.add_trace(

