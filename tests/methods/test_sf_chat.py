@@ -13,7 +13,7 @@ from thread_kit.envs.alfworld.machine import MACHINES
 from thread_kit.envs.textcraft.machine import MACHINE
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.sf_chat import THOUGHT, Instruct, as_chat, respond
-from thread_kit.methods.state_outputs import Agent, ToolCall, list_agents
+from thread_kit.methods.state_outputs import Agent, list_agents
 from thread_kit.methods.stateflow import stateflow
 from thread_kit.prompts import load_instructions
 from thread_kit.requests import Status
@@ -83,13 +83,13 @@ def test_the_machine_is_the_same_but_for_its_agents(machine):
     assert list_agents(chat) == ()
     for name, state in machine.states.items():
         outputs = iter(chat.states[name].outputs)
+        if name == machine.start:
+            assert next(outputs) is THOUGHT
         assert chat.states[name].next is state.next
         for output in state.outputs:
             if isinstance(output, Agent):
                 assert next(outputs) == Instruct(output)
                 assert next(outputs) is respond
-                continue
-            if isinstance(output, ToolCall):
-                assert next(outputs) is THOUGHT
-            assert next(outputs) is output
+            else:
+                assert next(outputs) is output
         assert next(outputs, None) is None

@@ -2,8 +2,8 @@
 
 The machine is the same. Where StateFlow asks the agent of a state, the agent's instruction is put
 into the history like a user's message, and one model replies, which has read everything since the
-start. Nothing is evaluated twice then, but the history grows by the instructions. It shows what a
-reply is like, so before an action of the machine's own stands a thought, as in any other reply.
+start. Nothing is evaluated twice then, but the history grows by the instructions. It shows the
+model what a reply is like, so it begins with a thought, as any reply does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from thread_kit.methods.common import own_text, with_break
-from thread_kit.methods.state_outputs import Agent, Prompter, ToolCall
+from thread_kit.methods.state_outputs import Agent, Prompter
 from thread_kit.methods.stateflow import Cut, History, Machine, Output
 from thread_kit.requests import ENDS, Generate, Generated, Request
 from thread_kit.sequence import Sequence
@@ -25,14 +25,14 @@ def as_chat(machine: Machine) -> Machine:
     """The machine, each agent of which is the one model, after the agent's instruction."""
 
     def change(output: Output) -> tuple[Output, ...]:
-        if isinstance(output, Agent):
-            return Instruct(output), respond
-        return (THOUGHT, output) if isinstance(output, ToolCall) else (output,)
+        return (Instruct(output), respond) if isinstance(output, Agent) else (output,)
 
     states = {
         name: replace(state, outputs=tuple(new for old in state.outputs for new in change(old)))
         for name, state in machine.states.items()
     }
+    start = machine.resolve(machine.start)
+    states[start] = replace(states[start], outputs=(THOUGHT, *states[start].outputs))
     return replace(machine, states=states)
 
 
