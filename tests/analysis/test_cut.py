@@ -86,7 +86,7 @@ def test_what_was_solved_before_the_budget_ended_it_is_not_cut():
     ("frame", "cuts"),
     [
         (TEXTCRAFT, {"thread": 16, "react": 22, "adapt": 0}),
-        (ALFWORLD, {"thread": 14, "react": 12, "decomp": 12, "stateflow": 1}),
+        (ALFWORLD, {"thread": 14, "decomp": 12, "stateflow": 1}),
         (load("datacommons").frame, {}),
         (load("icu").frame, {}),
     ],
