@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.webshop.benchmark import WEBSHOP
 from thread_kit.envs.webshop.env import INVALID, WebShop
+from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.prompt_check import check_prompt, speak_examples
@@ -26,7 +28,12 @@ def play(method: str, env: WebShop, *more: Prompt) -> Episode:
     """An episode of a method whose model says what its examples say."""
     made = load_method(method, "webshop")
     prompts = (made.prompt, *made.fixed.get("prompts", ()), *more)
-    engine = ScriptedEngine(speak_examples(prompts), context=10**6)
+    return say(speak_examples(prompts), made, env)
+
+
+def say(words: Callable[[str], str], made: SessionMethod, env: WebShop) -> Episode:
+    """An episode of a method whose model says these words."""
+    engine = ScriptedEngine(words, context=10**6)
     return made(engine, env.again(), seed=0, path=None).run(progress=False)
 
 
@@ -79,7 +86,6 @@ def test_examples_buy_the_right_thing(method, env):
 def test_what_react_says_of_itself_ends_no_purchase():
     """As in ReAct's code; the executor of the ADaPT paper judges itself (section 3.1)."""
     words = iter(["Task completed!\n#END#", "> search[lamp] =>", "> click[Buy Now] =>"])
-    env = SHOWN[0].again()
     product = re.compile(r"\[(B0\w{8})\]")
 
     def reply(text: str) -> str:
@@ -88,15 +94,13 @@ def test_what_react_says_of_itself_ends_no_purchase():
 
     method = load_method("react", "webshop")
     assert "Task completed" not in method.prompt.text
-    engine = ScriptedEngine(reply, context=10**6)
-    episode = method(engine, env, seed=0, path=None).run(progress=False)
+    episode = say(reply, method, SHOWN[0])
     text = episode.threads[0].sequence.text
     assert f"\nTask completed!\n#END# =>{NO_ACTION}<=\n> search[lamp] =>" in text
     assert text.endswith("> click[Buy Now] =>You have clicked Buy Now.<=\n")
     assert episode.status is Status.ENDED  # nobody is asked when everything is over
     executor = load_method("react-hybrid", "webshop")
-    engine = ScriptedEngine(lambda text: "Task completed!\n#END#", context=10**6)
-    episode = executor(engine, env.again(), seed=0, path=None).run(progress=False)
+    episode = say(lambda text: "Task completed!\n#END#", executor, SHOWN[0])
     assert episode.threads[0].sequence.text.endswith("Task completed!\n#END#")
 
 
@@ -198,8 +202,7 @@ def test_adapts_planner_reads_the_page_that_the_last_success_has_left():
         ]
     )
     made = load_method("adapt", "webshop")
-    session = made(ScriptedEngine(lambda _: next(said)), SHOWN[0].again(), seed=0, path=None)
-    episode = session.run(progress=False)
+    episode = say(lambda _: next(said), made, SHOWN[0])
     planner = made.fixed["program"].keywords["planner"].sha256
     first, _, third = (t.context.text for t in episode.threads.values() if t.prompt == planner)
     assert "Prompt:\nWebShop\nInstruction:" in first

@@ -141,7 +141,6 @@ def forced_llama(weights: Weights, lookup: int = 0) -> Any:
             self.create_completion(list(call.seen), max_tokens=len(call.written), temperature=0)
             return not self.differs
 
-    # The first pass costs more than any other: it is not counted.
     llama = ForcedLlama(
         str(weights.path),
         lora_path=str(weights.adapter) if weights.adapter else None,
@@ -152,6 +151,7 @@ def forced_llama(weights: Weights, lookup: int = 0) -> Any:
         draft_model=LlamaPromptLookupDecoding(MAX_NGRAM, lookup) if lookup else None,
         verbose=False,
     )
+    # The first pass costs more than any other: it is not counted.
     llama.eval(list(WARM_UP.seen))
     llama.reset()
     llama.evaluated, llama.passes, llama.computing = 0, 0, 0.0
