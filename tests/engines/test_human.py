@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -15,6 +16,7 @@ from thread_kit.engines.human import HumanEngine
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.prompts import load_prompt
 from thread_kit.requests import Status
+from thread_kit.views.player.track import Track
 from thread_kit.views.player.widget import Player
 
 
@@ -86,6 +88,29 @@ def test_each_of_two_players_asks_for_its_own_calls():
     for player in players:
         player.stop()
         player.wait(60)
+
+
+def test_who_waits_is_asked_and_shown_as_one_step(monkeypatch):
+    """Without the lock an older answer is shown last, and a player waits for nobody for ever."""
+    engine, free, look = HumanEngine(ScriptedEngine([])), [], Track.waiting_calls
+
+    def try_the_lock(lock):
+        free.append(lock.acquire(blocking=False))
+        if free[-1]:
+            lock.release()
+
+    def look_and_try_the_lock(track):
+        other = threading.Thread(target=try_the_lock, args=[track._throttle.lock])
+        other.start()
+        other.join()
+        return look(track)
+
+    monkeypatch.setattr(Track, "waiting_calls", look_and_try_the_lock)
+    player = tk.watch(tk.Session(engine, context="go")).start()
+    until(lambda: now(player)["asks"] == [0])
+    player.stop()
+    player.wait(60)
+    assert free and not any(free)
 
 
 def test_more_than_a_call_may_have_is_cut():

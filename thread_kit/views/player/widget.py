@@ -279,8 +279,10 @@ class Player(anywidget.AnyWidget):
 
     def _on_waiting(self) -> None:
         """A call waits for a person, or does not any more."""
-        for track in list(self._tracks):
-            track.update(asks=list(track.waiting_calls()))
+        # Asked under the lock: an answer that is older than another must not be shown after it.
+        with self._throttle.lock:
+            for track in self._tracks:
+                track.update(asks=list(track.waiting_calls()))
 
     def _changes(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """What the page asks of a fork, as `session.fork` takes it."""
