@@ -110,7 +110,8 @@ def test_who_waits_is_asked_and_shown_as_one_step(monkeypatch):
     until(lambda: now(player)["asks"] == [0])
     player.stop()
     player.wait(60)
-    assert free and not any(free)
+    assert free
+    assert not any(free)
 
 
 def test_more_than_a_call_may_have_is_cut():
