@@ -601,6 +601,21 @@ def test_an_error_belongs_to_its_call(fake, connect):
         engine.advance(0)
 
 
+def test_no_call_begins_while_another_scheduler_goes_through_all(fake, connect):
+    """A dictionary that grows while it is gone through ends the scheduler that does so."""
+    engine, held = connect(fake), []
+
+    class Calls(dict):
+        def __setitem__(self, thread, call):
+            held.append(engine._arrived._is_owned())
+            super().__setitem__(thread, call)
+
+    engine._running = Calls()
+    fake.replies.append(says("a =>"))
+    assert complete(engine).text == "a =>"
+    assert held == [True]
+
+
 def test_a_call_that_fails_takes_nothing_of_one_that_is_over(fake, connect):
     """Of one scheduler, which is told of both in one step."""
     engine = connect(fake)

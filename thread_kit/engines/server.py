@@ -256,7 +256,9 @@ class ServerEngine(Engine):
                     daemon=True,
                 )
                 call.worker.start()
-            self._running[thread] = call
+            with self._arrived:  # others go through the calls that run
+                self._running[thread] = call
+                self._arrived.notify_all()
 
     def _run_request(self, thread: ThreadKey, call: _Call, body: dict[str, Any], cut: Stop) -> None:
         """Read one request to its end, or to a stop string; runs in a worker thread."""

@@ -82,16 +82,18 @@ class Track:
 
     def pause(self) -> None:
         """Hold the session where it is."""
-        if self.worker:
-            self.worker.pause()
-            self.update(phase="paused", after="running")
+        with self._throttle.lock:  # the page and a cell may ask at once
+            if self.worker:
+                self.worker.pause()
+                self.update(phase="paused", after="running")
 
     def stop(self) -> None:
         """End the episode as soon as the model has finished its step."""
-        if self.worker:
-            self._until = None
-            self.worker.stop()
-            self.update(phase="running", after="paused")
+        with self._throttle.lock:
+            if self.worker:
+                self._until = None
+                self.worker.stop()
+                self.update(phase="running", after="paused")
 
     def waiting_calls(self) -> dict[int, ThreadKey]:
         """The threads whose calls wait for a person, each with the key that its engine has."""
