@@ -74,7 +74,7 @@ bench: setup ## measure what the kit claims about speed and tokens
 bench-gpu: setup ## 1 to 8 episodes at once, by all contenders: what a GPU brings (BENCH="--server PATH")
 	$(PY) -m thread_kit.bench --parts episodes --at-once 1 2 4 8 --out runs/bench-gpu.json $(BENCH)
 
-chaos: setup ## try to break it: hostile models, kills, full disks (SEED=1 EPISODES=1000)
+chaos: setup ## try to break it: hostile models, kills, full disks, races (SEED=1 EPISODES=1000)
 	PYTHONPATH=tests $(PY) -m chaos --seed $(SEED) --episodes $(EPISODES)
 
 reference: $(VENV)/.extras ## build the reference of every module in build/reference

@@ -25,6 +25,7 @@ def main() -> int:
         "kills": max(1, options.episodes // 20),
         "full disks": max(1, options.episodes // 50),
         "interrupts": max(1, options.episodes // 50),
+        "races": max(1, options.episodes // 10),
     }
     findings = 0
     for name in options.parts:

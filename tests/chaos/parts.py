@@ -10,7 +10,7 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
-from . import episodes, interrupts, jails, kills, traces
+from . import episodes, interrupts, jails, kills, races, traces
 from .tally import Tally
 
 PARTS: dict[str, Callable[[int, int], Tally]] = {
@@ -22,6 +22,7 @@ PARTS: dict[str, Callable[[int, int], Tally]] = {
     "kills": kills.play,
     "full disks": kills.play_full,
     "interrupts": interrupts.play,
+    "races": races.play,
 }
 
 

@@ -125,3 +125,20 @@ def test_a_call_that_another_scheduler_has_brought_to_its_end_is_not_lost_by_can
     over = engine.cancel("first")
     assert (over.text, over.stop) == ("aaa#END#", Stop.END)
     assert engine.cancel("first") is None
+
+
+def test_a_call_is_not_given_up_within_the_step_of_another_scheduler():
+    """The step goes through all calls; one that is gone before its turn ended the scheduler."""
+    engine, owners = ScriptedEngine(["aaa#END#", "bbb#END#"]), []
+
+    class Calls(dict):
+        def pop(self, *key):
+            owners.append(engine.lock._owner)
+            return super().pop(*key)
+
+    engine._running = Calls()
+    for key in ("first", "second"):
+        engine.begin(key, engine.tokenize("go =>"), stops=AGENT.stops, max_tokens=50)
+    engine.cancel("first")
+    engine.release("second")
+    assert owners == [threading.get_ident()] * 2

@@ -63,6 +63,7 @@ def hangs_up(handler: Handler) -> None:
 
 class Handler(BaseHTTPRequestHandler):
     server: Fake  # type: ignore[assignment]
+    body: dict[str, Any]
 
     def head(self, status: int, headers: dict[str, str]) -> None:
         self.send_response(status)
@@ -92,6 +93,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(tokenized(body["content"], self.server.spaced))
         self.server.headers.append(dict(self.headers))
         self.server.asked.append(body)
+        self.body = body
         self.server.replies.popleft()(self)
         return None
 

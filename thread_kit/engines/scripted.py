@@ -59,26 +59,27 @@ class ScriptedEngine(Engine):
         yield Prefilled(None, len(tokens), len(tokens))
 
     def submit(self, thread: ThreadKey, request: GenerateRequest) -> None:
-        self._must_be_open()
         self._refuse_forbid(request.forbid)
         self._refuse_logprobs(request.logprobs)
         completion = PartialCompletion(thread, request.stops, request.max_tokens, self.tokenize)
         if request.given:
             completion.give(request.given)
         tokens = request.seen
-        self.seen.append("".join(map(chr, tokens)))
-        if len(tokens) >= self.context_size:
-            completion.stop = Stop.CONTEXT
-            reply: deque[int] = deque()
-        elif not (self._speak or self._replies):
-            raise EngineError("the script is over, and a thread asks for more; add a reply")
-        else:
-            text = self._speak(self.seen[-1]) if self._speak else self._replies.popleft()
-            reply = deque(self.tokenize(text))
-            completion.reused = common_prefix(self._cached.get(thread, self._prompt), tokens)
-            completion.evaluated = len(tokens) - completion.reused
-            self._cached[thread] = tokens
-        self._running[thread] = reply, completion
+        with self.lock:
+            self._must_be_open()
+            self.seen.append("".join(map(chr, tokens)))
+            if len(tokens) >= self.context_size:
+                completion.stop = Stop.CONTEXT
+                reply: deque[int] = deque()
+            elif not (self._speak or self._replies):
+                raise EngineError("the script is over, and a thread asks for more; add a reply")
+            else:
+                text = self._speak(self.seen[-1]) if self._speak else self._replies.popleft()
+                reply = deque(self.tokenize(text))
+                completion.reused = common_prefix(self._cached.get(thread, self._prompt), tokens)
+                completion.evaluated = len(tokens) - completion.reused
+                self._cached[thread] = tokens
+            self._running[thread] = reply, completion
 
     def step(self) -> list[Prefilled | Sampled | Completion]:
         self._must_be_open()
@@ -99,12 +100,14 @@ class ScriptedEngine(Engine):
         return Sampled(thread, token, text)
 
     def cancel(self, thread: ThreadKey) -> Completion | None:
-        running = self._running.pop(thread, None)
-        return running[1].finish(Stop.CANCELLED) if running else self._take_mail(thread)
+        with self.lock:  # another scheduler's step goes through all calls
+            running = self._running.pop(thread, None)
+            return running[1].finish(Stop.CANCELLED) if running else self._take_mail(thread)
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
-        self._running.pop(thread, None)
-        self._cached.pop(thread, None)
+        with self.lock:
+            self._running.pop(thread, None)
+            self._cached.pop(thread, None)
 
     def describe(self) -> dict[str, Any]:
         return {"engine": "scripted", "name": self.name, "context": self.context_size}
@@ -115,5 +118,6 @@ class ScriptedEngine(Engine):
         return f"ScriptedEngine({len(self._replies)} replies left)"
 
     def close(self) -> None:
-        self.is_open = False
-        self._running.clear()
+        with self.lock:
+            self.is_open = False
+            self._running.clear()
