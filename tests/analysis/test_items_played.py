@@ -22,6 +22,9 @@ from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.experiments.reproduce import _list_tasks
 
+MIMIC = "mimic3-benchmarks (33798 stays)"
+ICU_QA = "mimiciii_icu_qa_benchmark.txt"
+
 
 def make_rows(tasks: int = 2, **columns: object) -> pd.DataFrame:
     """Episodes of one method, each of another task; the first is solved."""
@@ -196,7 +199,10 @@ def test_generated_games_stand_in_for_those_of_development():
 @pytest.mark.parametrize(
     ("name", "task", "expected"),
     [
-        ("icu", {"stays": "mimic3-benchmarks (33798 stays)"}, False),
+        ("icu", {"stays": MIMIC, "questions": ICU_QA}, False),
+        ("icu", {"stays": MIMIC}, True),
+        ("icu", {"stays": MIMIC, "questions": "mine.txt"}, True),
+        ("icu", {"stays": "made up (60 stays)", "questions": ICU_QA}, True),
         ("icu", {"stays": "PhysioNet 2012 (3996 stays)"}, True),
         ("icu", {"stays": "made up (60 stays)"}, True),
         ("webshop", {"catalogue": "official (1181436 products)", "by_people": True}, False),
@@ -210,14 +216,54 @@ def test_whether_tasks_stand_in_for_others_is_of_the_data_that_was_played(name, 
     assert find_benchmark(name).stands_in(task) is expected
 
 
-def test_questions_about_the_papers_own_stays_can_be_a_reproduction():
+def test_the_released_programs_questions_can_be_a_reproduction_and_those_made_here_cannot():
     item = find_item("thread-v2", "table-6")
     row = {"environment": "icu", "split": "test", "weights": "Meta-Llama-3-8B.Q8_0.gguf"}
-    row |= {"limits": '{"new_tokens": 1000}', "stays": "mimic3-benchmarks (33798 stays)"}
+    row |= {"limits": '{"new_tokens": 1000}', "stays": MIMIC, "questions": ICU_QA}
     rows = pd.concat([make_rows(160, **row, method=name) for name in item.methods])
     assert find_state(item, rows.reset_index(drop=True)).state == State.REPRODUCED
-    others = rows.assign(stays="PhysioNet 2012 (3996 stays)").reset_index(drop=True)
-    assert "stand-in for MIMIC-III ICU QA" in str(find_state(item, others))
+    for other in ({"stays": "PhysioNet 2012 (3996 stays)"}, {"questions": None}):
+        others = rows.assign(**other).reset_index(drop=True)
+        assert "stand-in for MIMIC-III ICU QA" in str(find_state(item, others))
+
+
+def test_the_papers_own_shop_goals_and_database_are_no_difference():
+    """WebShop's people's goals in the whole shop; a MySQL (StateFlow, section 4.1)."""
+    webshop = find_item("thread-v2", "table-4")
+    here = {"environment": "webshop", "split": "test", "method": "thread"}
+    own = make_rows(100, **here, catalogue="official (1181436 products)", by_people=True)
+    told = list_differences(webshop, own)
+    assert not [line for line in told if "people" in line or "stand-in" in line]
+
+    sql = find_item("stateflow", "table-1")
+    rows = make_rows(1034, environment="sql", split="test", method="stateflow")
+    assert "played in SQLite instead of MySQL" in list_differences(sql, rows)
+    told = list_differences(sql, rows.assign(mariadb=True))
+    assert not [line for line in told if "SQL" in line or "mariadb" in line]
+
+
+def test_a_closed_models_table_can_be_played_on_a_server_that_has_it():
+    item = find_item("stateflow", "table-1")
+    rows = make_rows(2, environment="sql", split="test", method="stateflow")
+    reason = "cannot be reproduced here"
+    assert reason in str(list_differences(item, rows.assign(weights="Llama.gguf")))
+    name = sorted(set(item.load_numbers()["checkpoint"]) - {""})[0]
+    assert reason not in str(list_differences(item, rows.assign(weights=name)))
+
+
+def test_an_episode_that_could_not_be_started_has_no_budget():
+    """Its limits are null, and ended every command that lists the items."""
+    here = {"environment": "textcraft", "split": "test", "method": "thread", "limits": "null"}
+    told = list_differences(find_item("thread-v2", "table-3"), make_rows(2, **here))
+    assert "budgets other than the paper's" in told
+
+
+def test_of_a_method_that_needs_external_memory_the_papers_row_is_the_one_that_has_it():
+    """THREAD paper, Tables 1 and 2: AdaPlanner; the kit comes without a memory of skills."""
+    here = {"environment": "alfworld", "split": "valid_unseen", "game": "pick-0"}
+    rows = make_rows(2, **here, method="adaplanner")
+    told = list_differences(find_item("thread-v2", "table-2"), rows)
+    assert [line for line in told if "'adaplanner, skills'" in line]
 
 
 @pytest.mark.parametrize(

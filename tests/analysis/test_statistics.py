@@ -208,6 +208,15 @@ def test_compare_pairs_what_both_have_played():
     assert set(table["model"]) == {"m"}
 
 
+def test_pairs_are_of_episodes_that_occur_once_whatever_their_costs():
+    played = frame(a="++--", b="+---")
+    cheap = played.drop(columns="generated", errors="ignore")
+    short = summarize_pairs(pair_by_task(cheap, "a", "b"))
+    assert list(short["solved"]) == [2, 1]
+    with pytest.raises(ValueError, match="1 episodes occur twice"):
+        pair_by_task(pd.concat([played, played[:1]]), "a", "b")
+
+
 def test_compare_takes_the_mean_of_repeats_and_makes_no_mcnemar_test_of_them():
     table = compare(frame(a="++--|+---", b="----|----"))
     assert table["difference"][0] == pytest.approx((1 + 0.5) / 4)

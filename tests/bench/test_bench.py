@@ -130,6 +130,16 @@ def test_a_workload_is_the_episode_call_by_call(episode):
     assert ends[0] == spell(episode.seen(0))
 
 
+def test_instructions_are_a_part_of_what_the_calls_see():
+    """SF_Chat's agents' stand in the history."""
+    episode = Episode.load(resource("data/episodes/books-never-lent.jsonl.gz"))
+    spell = ScriptedEngine([]).tokenize
+    last = workload(episode, ScriptedEngine([]), "books").calls[-1]
+    whole = spell(episode.seen(0))
+    assert whole[: len(last.seen)] == last.seen
+    assert "I look at what there is." in "".join(map(chr, last.seen))
+
+
 def test_the_first_calls_of_a_workload_are_its_beginning():
     work = tree("bushy", 8)
     first = work.first(5)

@@ -197,6 +197,8 @@ def test_wording_changes_no_game_that_is_worded_already():
         ("go to the desk 1", "go to desk 1"),
         ("take the mug 1 from desk", "take mug 1 from desk 2"),
         ("look", "look"),
+        ("Go to desk 2.", "go to desk 2"),  # and not desk 1, which has as many words in common
+        ("go to desk 2. Then I look", "go to desk 2"),
         ("dance", "dance"),  # alike is none (AutoGen's code, too)
     ],
 )

@@ -17,7 +17,7 @@ from thread_kit.dialect import QA, QA_ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.datacommons.benchmark import DATACOMMONS
 from thread_kit.envs.datacommons.client import KEY, DataCommons, _file_name
-from thread_kit.envs.datacommons.env import QUESTIONS_VARIABLE, DataCommonsQA, load_questions
+from thread_kit.envs.datacommons.env import QUESTIONS, DataCommonsQA
 from thread_kit.envs.datacommons.questions import KINDS, MIDDLE
 from thread_kit.envs.datacommons.rules import DataCommonsScript
 from thread_kit.envs.datacommons.statistics import OpenStatistics
@@ -198,7 +198,7 @@ def test_the_answer_follows_from_the_figures():
 def test_the_benchmarks_questions_come_from_a_file(tmp_path):
     path = tmp_path / "questions.txt"
     path.write_text(FILE)
-    assert [question.answer for question in load_questions(path)] == ["Bel", "increasing"]
+    assert [question.answer for question in QUESTIONS.load(path)] == ["Bel", "increasing"]
     own = {"questions": path, "source": OpenStatistics()}
     env = DataCommonsQA("test", 1, **own)
     assert env.task == {"split": "test", "number": 1, "questions": "questions.txt"}
@@ -213,7 +213,7 @@ def test_the_benchmarks_questions_come_from_a_file(tmp_path):
 def test_the_command_takes_the_file_that_the_variable_names(tmp_path, monkeypatch):
     path = tmp_path / "questions.txt"
     path.write_text(FILE)
-    monkeypatch.setenv(QUESTIONS_VARIABLE, str(path))
+    monkeypatch.setenv(QUESTIONS.variable, str(path))
     monkeypatch.setenv("THREAD_KIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv(KEY, raising=False)
     with pytest.raises(ValueError, match=f"set {KEY} to a key of yours"):
@@ -238,13 +238,13 @@ def test_the_command_takes_the_file_that_the_variable_names(tmp_path, monkeypatc
 
 def test_a_file_that_is_not_there_or_of_another_form_names_the_remedy(tmp_path):
     with pytest.raises(FileNotFoundError, match="philipmit/thread"):
-        load_questions(tmp_path / "none.txt")
+        QUESTIONS.load(tmp_path / "none.txt")
     (tmp_path / "other.txt").write_text("a\tb\n1\t2\n")
     with pytest.raises(ValueError, match="no columns question and dc_answer"):
-        load_questions(tmp_path / "other.txt")
+        QUESTIONS.load(tmp_path / "other.txt")
     (tmp_path / "short.txt").write_text(FILE + "Who?\n")
     with pytest.raises(ValueError, match="in all rows"):
-        load_questions(tmp_path / "short.txt")
+        QUESTIONS.load(tmp_path / "short.txt")
 
 
 # The environment

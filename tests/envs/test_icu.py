@@ -10,6 +10,7 @@ import pytest
 
 from thread_kit.dialect import QA, QA_ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.icu.benchmark import ICU
 from thread_kit.envs.icu.env import IcuQA
 from thread_kit.envs.icu.questions import KINDS, kinds_of
 from thread_kit.envs.icu.rules import IcuScript
@@ -214,15 +215,55 @@ def test_with_phenotypes_all_fifteen_kinds_of_the_benchmark_come(stays, with_phe
     kinds = kinds_of(with_phenotypes)
     asked = [IcuQA(with_phenotypes, n).question for n in range(len(kinds))]
     assert [question.kind for question in asked] == [kind.name for kind in kinds]
-    highest, lowest = asked[-2:]
-    assert [group for group, _ in highest.needs[1:]] == list(with_phenotypes.phenotypes)
-    for question, outermost in ((highest, max), (lowest, min)):
-        variable = question.needs[0][1]
-        means = [
-            with_phenotypes.group_means(g, variable).mean() for g in with_phenotypes.phenotypes
-        ]
-        assert question.figures[1] == pytest.approx(outermost(means))
-        assert question.answer == ("above" if question.figures[0] > outermost(means) else "below")
+
+
+@pytest.mark.parametrize(("place", "outermost"), [(-2, max), (-1, min)])
+def test_the_highest_and_the_lowest_average_are_those_of_a_phenotypes_patients(
+    with_phenotypes, place, outermost
+):
+    """Templates 14 and 15 of the released program."""
+    question = IcuQA(with_phenotypes, len(kinds_of(with_phenotypes)) + place).question
+    (_, variable), (group, _) = question.needs
+    means = with_phenotypes.group_means(group, variable)
+    assert group in with_phenotypes.phenotypes
+    assert f"est average among all patients with {group} at hour" in question.text
+    assert question.figures[1] == pytest.approx(outermost(means)) != means.mean()
+    assert question.answer == ("above" if question.figures[0] > outermost(means) else "below")
+
+
+# The released program's file
+
+FILE = "\tquestion\tmimic_answer\n0\tWhich?\t10003\n1\tIs it above?\tabove\n"
+
+
+def test_the_released_programs_questions_come_from_a_file(tmp_path, stays, monkeypatch):
+    path = tmp_path / "mimiciii_icu_qa_benchmark.txt"
+    path.write_text(FILE)
+    env = IcuQA(stays, 1, questions=path)
+    assert (env.again().question.text, env.question.answer) == ("Is it above?", "above")
+    with pytest.raises(ValueError, match="choose 0 to 1"):
+        IcuQA(stays, 2, questions=path)
+    with pytest.raises(ValueError, match="all of the split test, not 'train'"):
+        IcuQA(stays, 0, split="train", questions=path)
+    with pytest.raises(FileNotFoundError, match="philipmit/thread"):
+        IcuQA(stays, 0, questions=tmp_path / "none.txt")
+    path.with_name("other.txt").write_text(FILE.replace("mimic_answer", "answer"))
+    with pytest.raises(ValueError, match="no columns question and mimic_answer"):
+        IcuQA(stays, 0, questions=path.with_name("other.txt"))
+    monkeypatch.setenv("THREAD_KIT_ICU_QUESTIONS", str(path))
+    made = [ICU.environment(**task.arguments) for task in ICU.tasks("test")]
+    assert [one.question.answer for one in made] == ["10003", "above"]
+    assert ICU.environment(split="test", **ICU.choose("1")).question == env.question
+    assert ICU.environment(split="train", **ICU.choose("1")).question.kind
+    assert len(ICU.tasks("train")) > 2, "the file has none of them"
+
+
+def test_of_mimic_iii_one_variable_more_can_be_looked_up(tmp_path):
+    write_synthetic_stays(tmp_path)
+    own = Mimic3Stays(tmp_path)
+    assert set(own.variables) - set(VARIABLES) == {"capillary refill rate"}
+    assert own.values("10003", "capillary refill rate").empty
+    assert IcuQA(own, 3).question.text == IcuQA(write_synthetic_stays(tmp_path), 3).question.text
 
 
 # Episodes

@@ -68,8 +68,8 @@ SAME = [
     (make_places, {"split": "train"}, "5f0f5e05baee896c"),
     (make_patients, {"split": None}, "00e72c3a2db8cef0"),
     (make_patients, {"split": "test"}, "b2606f24964e3438"),
-    (make_patients, {"split": "train", "phenotypes": True}, "6e3affdb95942c4f"),
-    (make_training, {}, "da34c3c01e132622"),
+    (make_patients, {"split": "train", "phenotypes": True}, "ea3408a6c53dcf6f"),
+    (make_training, {}, "17106de821827e15"),
 ]
 
 

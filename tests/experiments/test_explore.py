@@ -17,11 +17,12 @@ from playwright.sync_api import expect
 import thread_kit
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.experiments import explore as module
-from thread_kit.experiments.explore import Explorer, explore
+from thread_kit.experiments.explore import Explorer, explore, find_free
 from thread_kit.experiments.explore_controls import FILE
 from thread_kit.experiments.explore_form import ADAPTER, EXAMPLES
 from thread_kit.experiments.explore_traces import list_traces
 from thread_kit.paths import resource
+from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import GeneratedSpan
 from thread_kit.trace.shipped import list_episodes
@@ -238,6 +239,24 @@ def test_two_episodes_stand_beside_each_other_and_are_saved(panel, tmp_path):
     assert "<svg" in (folder / "acacia-fence-gate.svg").read_text("utf-8")
     assert str(Episode.load(folder / "acacia-fence-gate.jsonl")) == str(Episode.load(FENCE))
     assert str(folder / "acacia-fence-gate.jsonl") in values(panel.saved)
+
+
+def test_episodes_of_one_name_are_told_apart_and_none_is_saved_over_another(panel, tmp_path):
+    for day in ("monday", "tuesday"):
+        session = Session(ScriptedEngine([f"print('{day}')\n#END#"]), context=day)
+        (tmp_path / day).mkdir()
+        session.run(progress=False).save(tmp_path / day / "ep.jsonl")
+    for day in ("monday", "tuesday", "monday"):
+        panel.saved.value, panel.saved_file.value = FILE, str(tmp_path / day / "ep.jsonl")
+        panel.open_button.click()
+        name, _ = panel.left.value
+        assert day in panel._shown[name].episode.threads[0].context.text
+        panel.save_buttons["trace"].click()
+    saved = sorted((tmp_path / "runs").glob("*ep*.jsonl"))
+    assert len({Episode.load(path).threads[0].context.text for path in saved}) == len(saved) == 2
+    other = Session(ScriptedEngine(["#END#"]), context="wednesday").run(progress=False)
+    assert find_free(saved[0], Episode.load(saved[0])) == saved[0]
+    assert find_free(saved[0], other).name == f"{saved[0].stem}-2.jsonl"
 
 
 def test_a_trace_that_was_written_while_it_ran_is_not_written_again(panel, tmp_path):

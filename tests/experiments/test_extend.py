@@ -154,6 +154,29 @@ def test_a_kill_between_playing_and_dropping_loses_nothing(tmp_path):
     assert len({EpisodeKey.of(row) for row in read_results(path)}) == len(read_results(path)) == 6
 
 
+def test_a_smaller_budget_after_a_larger_one_is_played_beside_it(tmp_path):
+    path = tmp_path / "r.jsonl"
+    given = {"tasks": tasks(18), "methods": [THREAD]}
+    few(path, **given).run(progress=False)
+    (larger,) = few(path, **given, options={"calls": 200}).run(extend=True, progress=False)
+    (smaller,) = few(path, **given).run(progress=False)
+    assert (smaller["limits"]["calls"], larger["limits"]["calls"]) == (FEW, 200)
+    assert read_results(path) == [larger, smaller]
+    assert few(path, **given).run(progress=False).rows == [smaller]
+
+
+def test_no_file_beside_the_suites_own_traces_is_deleted_or_read(tmp_path):
+    path, thesis = tmp_path / "r.jsonl", tmp_path / "thesis.jsonl"
+    thesis.write_text("mine")
+    given = {"tasks": tasks(18), "methods": [THREAD]}
+    (row,) = few(path, **given).run(progress=False)
+    for trace in ("r-traces/../thesis.jsonl", str(thesis)):
+        path.write_text(json.dumps({**row, "trace": trace}) + "\n")
+        (after,) = few(path, **given, options={"calls": 200}).run(extend=True, progress=False)
+        assert after["limits"]["calls"] == 200
+        assert thesis.read_text() == "mine"
+
+
 @pytest.mark.model
 def test_the_embedded_model_goes_on_where_it_was_cut(tmp_path):
     def small(path, calls):

@@ -12,6 +12,7 @@ import sys
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
@@ -23,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tqdm import tqdm
 
+from thread_kit import exchange
 from thread_kit.__main__ import main
 from thread_kit.analysis.statistics import success
 from thread_kit.engines.engine import EngineError
@@ -41,6 +43,7 @@ from thread_kit.experiments.results_file import (
     read_results,
 )
 from thread_kit.methods.react import react
+from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 
 pytestmark = pytest.mark.slow
@@ -285,6 +288,59 @@ def test_only_what_broke_down_of_this_suite_is_played_again(tmp_path):
     assert [row for row in read_results(path) if row["seed"] == 1] == others
     moody(path, tasks=KINDS[:1]).run(retry=True, progress=False)
     assert len(read_results(path)) == 6
+
+
+def test_what_broke_down_stays_until_it_is_played_again(tmp_path):
+    path = tmp_path / "r.jsonl"
+    first = moody(path).run(progress=False)
+
+    def refuse():
+        raise OSError("no model here")
+
+    with pytest.raises(OSError, match="no model here"):
+        moody(path, models={"scripted": refuse}).run(retry=True, progress=False)
+    assert read_results(path) == first.rows
+
+
+def test_rows_of_one_benchmark_are_not_taken_for_anothers(tmp_path):
+    """Taught methods read no examples, and tasks of several benchmarks are named alike."""
+
+    class Other(Moody):
+        name = "other"
+
+    path = tmp_path / "r.jsonl"
+    (row,) = moody(path, tasks=KINDS[:1]).run(progress=False).rows
+    (other,) = moody(path, tasks=KINDS[:1], environment=Other).run(progress=False).rows
+    assert (row["environment"], other["environment"]) == ("moody", "other")
+    assert read_results(path) == [row, other]
+    assert moody(path, tasks=KINDS[:1], environment=Other).run(progress=False).rows == [other]
+
+
+@dataclass
+class Greeting:
+    """A phi with something of its own, whose `repr` is an address."""
+
+    words: list[str]
+    __repr__ = object.__repr__
+
+    def __call__(self, thread):
+        return " ".join(self.words)
+
+
+def test_own_functions_are_the_same_ones_in_every_process(tmp_path):
+    """An address in the settings had every process play all anew."""
+    path = tmp_path / "r.jsonl"
+    for _ in range(2):
+        given = {"phi": partial(exchange.phi_last_line), "psi": Greeting(["no"])}
+        moody(path, tasks=KINDS[:1], options=given).run(progress=False)
+    assert len(read_results(path)) == 1
+    session = Session(ScriptedEngine([]), context="go", program=partial(Greeting([])))
+    assert " at 0x" not in json.dumps(session.episode.header)
+
+
+def test_a_seed_that_no_file_can_hold_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="seed=18446744073709551616 is no number that a trace"):
+        moody(tmp_path / "r.jsonl", seeds=[0, 2**64])
 
 
 def test_a_finished_episode_stays_where_it_cannot_be_started_again(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from thread_kit.distill.textcraft_teacher import speak_thread
+from thread_kit.engines.engine import EngineBusyError
 from thread_kit.engines.lock import FairLock
 from thread_kit.engines.models import load_model
 from thread_kit.engines.scripted import ScriptedEngine
@@ -16,6 +17,7 @@ from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.requests import Status
 from thread_kit.session.run_together import run_together
 from thread_kit.session.session import Session
+from thread_kit.session.worker import Worker
 
 
 def sessions(engine, count, made=None):
@@ -34,6 +36,23 @@ def test_sessions_side_by_side_do_what_they_do_alone(at_once):
     episodes = {session.env.task["number"]: session.episode for session in over}
     assert [str(episodes[n]) for n in range(12)] == [str(episode) for episode in alone]
     assert all(episode.reward == 1 for episode in episodes.values())
+
+
+@pytest.mark.parametrize("in_threads", [False, True])
+def test_sessions_wait_where_the_calls_of_others_take_all_the_room(in_threads):
+    class Two(ScriptedEngine):
+        def submit(self, thread, request):
+            if len(self._running) >= 2:
+                raise EngineBusyError("all 2 sequences are generating")
+            super().submit(thread, request)
+
+    some = list(sessions(Two(speak_thread), 4))
+    if in_threads:
+        workers = [Worker(session).start() for session in some]
+        episodes = [worker.wait(60) for worker in workers]
+    else:
+        episodes = [session.episode for session in run_together(some, 4)]
+    assert [(one.status, one.reward) for one in episodes] == [(Status.ENDED, 1.0)] * 4
 
 
 def test_no_more_sessions_are_made_than_run_at_once():

@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit.dialect import Stop
+from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.paths import resource
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Span
+from thread_kit.session.session import Session
 from thread_kit.trace import episode as module
 from thread_kit.trace.costs import Usage
 from thread_kit.trace.episode import Episode, TraceError, to_dataset
@@ -514,10 +516,18 @@ def test_a_compressed_trace_opens_and_one_that_is_torn_says_so(tmp_path):
     path = tmp_path / "gate.jsonl.gz"
     path.write_bytes(gzip.compress(plain.read_bytes()))
     assert Episode.load(path).events == Episode.load(plain).events
-    for wrong in (path.read_bytes()[:-20], plain.read_bytes(), b"\x1f\x8b"):
+    for wrong in (path.read_bytes()[:-20], b"\x1f\x8b"):
         path.write_bytes(wrong)
         with pytest.raises(TraceError, match="not what gzip writes"):
             Episode.load(path)
+
+
+def test_what_is_written_under_a_compressed_name_opens(tmp_path):
+    path = tmp_path / "a.jsonl.gz"
+    session = Session(ScriptedEngine(["#END#"]), context="go", path=path)
+    episode = session.run(progress=False)
+    assert Episode.load(path).events == episode.events
+    assert Episode.load(episode.save(path)).events == episode.events
 
 
 def test_a_small_file_that_gzip_makes_huge_is_not_unpacked(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """The header: made from plain parts, strict JSON, and checked before anything relies on it."""
 
 import json
+from functools import partial
 
 import pytest
 
@@ -184,3 +185,20 @@ def test_a_committed_trace_is_saved_as_it_was_to_the_letter(path, tmp_path):
 def test_a_closed_reward_that_is_whole_stays_so():
     assert to_json(from_json(CLOSED)) == {**CLOSED}
     assert isinstance(from_json(CLOSED), Closed)
+
+
+@pytest.mark.parametrize("actor", [None, 3, "react"])
+def test_a_program_with_any_parameters_is_read_again(tmp_path, actor):
+    def program(thread, *, actor, name):
+        yield from ()
+
+    path = tmp_path / "e.jsonl"
+    own = partial(program, actor=actor, name=7)
+    tk.Session(ScriptedEngine([]), context="go", program=own, path=path).run(progress=False)
+    assert Episode.load(path).header["program"] == {"name": "program", "actor": actor}
+
+
+@pytest.mark.parametrize("given", [{"seed": 2**64}, {"calls": 10**20}, {"tokens": 2**63}])
+def test_numbers_that_no_trace_can_hold_are_refused(given):
+    with pytest.raises(ValueError, match="is no number that a trace can hold"):
+        tk.Session(ScriptedEngine([]), context="go", **given)

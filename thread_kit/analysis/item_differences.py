@@ -46,8 +46,9 @@ def list_differences(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     )
     if absent := [name for name in item.methods if here and name not in known]:
         differences.append(f"no {_quote(absent)} here")
-    checkpoints = set(item.load_numbers()["checkpoint"]) - {""}
-    if checkpoints and all(map(CLOSED.match, checkpoints)):
+    checkpoints = _list_checkpoints(item)
+    is_closed = bool(checkpoints) and all(map(CLOSED.match, checkpoints))
+    if is_closed and not _have_weights(rows, checkpoints).any():
         names = ", ".join(sorted(checkpoints))
         differences.append(
             f"cannot be reproduced here: its models run behind an API alone: {names}"
@@ -108,9 +109,13 @@ def _compare_tasks(item: PaperItem, rows: pd.DataFrame) -> list[str]:
 def _compare_settings(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     """Whether each method was played in all of the item's settings, and in no others."""
     known = {name for setting in item.settings for name in setting}
-    records = list_records(rows, *DEFAULTS)
-    others = dict.fromkeys(one for row in records for one in list_other_settings(row, known))
+    records = list_records(rows, "environment", *DEFAULTS)
+    others = dict.fromkeys(
+        one for row in records for one in list_other_settings(row, known | THE_PAPERS_OWN)
+    )
     differences = [f"played with {other}" for other in others]
+    if any(row["environment"] == "sql" and not read_setting(row, "mariadb") for row in records):
+        differences.append("played in SQLite instead of MySQL")
     for name, value in (pair for setting in item.settings for pair in setting.items()):
         records = list_records(rows, "method", name)
         played = {row["method"] for row in records if read_setting(row, name) == value}
@@ -125,6 +130,9 @@ def _compare_settings(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     return differences
 
 
+THE_PAPERS_OWN = {"by_people", "mariadb"}
+"""Settings that are nearer to the papers than this kit's default: people's goals, a MySQL."""
+
 NEAREST = ("stateflow", "alfchat")
 """Methods that take the nearest action by themselves, whatever the environment does."""
 
@@ -132,15 +140,23 @@ NEAREST = ("stateflow", "alfchat")
 def _compare_models(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     """Whether every method was played with weights that the paper used, and as it was there."""
     differences = []
-    checkpoints = set(item.load_numbers()["checkpoint"]) - {""}
-    files = rows["weights"] if "weights" in rows else pd.Series("", rows.index)
-    same = pd.Series([_same_weights(str(file), checkpoints) for file in files], rows.index)
+    same = _have_weights(rows, _list_checkpoints(item))
     if set(rows[same]["method"]) != set(rows["method"]):
         others = dict.fromkeys(rows[~same]["model"])
         differences.append(f"another model: {', '.join(others)}")
     if TAUGHT in set(rows["model"]):
         differences.append("taught ones are shown no examples")
     return differences
+
+
+def _list_checkpoints(item: PaperItem) -> set[str]:
+    return set(item.load_numbers()["checkpoint"]) - {""}
+
+
+def _have_weights(rows: pd.DataFrame, checkpoints: set[str]) -> pd.Series:
+    """Of each row whether it was played with one of these checkpoints."""
+    files = rows["weights"] if "weights" in rows else pd.Series("", rows.index)
+    return pd.Series([_same_weights(str(file), checkpoints) for file in files], rows.index, bool)
 
 
 def _same_weights(file: str, checkpoints: set[str]) -> bool:
@@ -176,7 +192,7 @@ def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
 
 def _has_budget(item: PaperItem, method: str, benchmark: str, limits: str) -> bool:
     """Whether these limits (JSON; "" where a row does not tell them) are those of the paper."""
-    used = json.loads(limits) if limits else {}
+    used = (json.loads(limits) if limits else None) or {}  # null where it could not be started
     sources = sources_of(used, budget_of(method, benchmark, item.paper))
     return bool(used) and CHOSEN not in sources.values()
 

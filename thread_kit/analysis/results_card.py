@@ -5,6 +5,7 @@ python -m thread_kit.analysis.results_card  # makes them anew, and those of docs
 
 from __future__ import annotations
 
+import argparse
 import re
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from thread_kit.analysis.item_tables import name_benchmarks
 from thread_kit.analysis.page_forms import write_table
 from thread_kit.analysis.plan import load_throughput, make_plan
 from thread_kit.analysis.records import is_sampled, list_records, read_setting
-from thread_kit.analysis.results_picture import draw_results
+from thread_kit.analysis.results_picture import draw_results, name_row
 from thread_kit.analysis.statistics import success
 from thread_kit.analysis.stored_rows import load_stored_rows
 from thread_kit.envs.registry import BENCHMARKS
@@ -23,6 +24,9 @@ from thread_kit.paths import resource
 
 def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """A row a benchmark, model and method, the best of each first; of two alike, that of more.
+
+    Behind all that were played on as many tasks as any stand those that were played on fewer
+    (`is_sample`): their rates are of other tasks.
 
     Of each benchmark those of the split of the papers' numbers. As `success`, whose rates are
     shares of 1 and whose tokens are medians of an episode, with `limit`, the calls that an episode
@@ -37,10 +41,13 @@ def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
     )
     places = {name: place for place, name in enumerate(BENCHMARKS)}
     models = {name: place for place, name in enumerate(dict.fromkeys(frame["model"]))}
+    table["is_sample"] = table["n"] < table.groupby(["environment", "model"])["n"].transform("max")
     order = table.assign(
         rank=table["environment"].map(places), place=table["model"].map(models)
     ).sort_values(
-        ["rank", "place", "rate", "n"], ascending=[True, True, False, False], kind="stable"
+        ["rank", "place", "is_sample", "rate", "n"],
+        ascending=[True, True, True, False, False],
+        kind="stable",
     )
     return table.loc[order.index].reset_index(drop=True)
 
@@ -67,14 +74,14 @@ def _describe_group(rows: pd.DataFrame) -> pd.Series:
 
 
 def make_table(frame: pd.DataFrame) -> str:
-    """A row of Markdown a benchmark and method of one model's rows, the best of each first.
+    """A row of Markdown a benchmark and method of one model's rows, as `summarize_rows` has them.
 
     at most: those solved and those that a budget cut, together. evaluated, generated: tokens.
     """
     rows = [
         {
             "benchmark": row.benchmark,
-            "method": row.method + ", nearest action" * row.nearest,
+            "method": name_row(row.method, nearest=row.nearest),
             "call limit": row.limit,
             "solved": f"{row.solved} of {row.n}",
             "cut": row.cut,
@@ -131,4 +138,7 @@ def write_card(folder: Path, frame: pd.DataFrame) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        prog="python -m thread_kit.analysis.results_card", description=__doc__
+    ).parse_args()
     write_card(resource("docs"), load_stored_rows())

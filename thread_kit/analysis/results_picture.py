@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import cycle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -21,7 +21,8 @@ def draw_results(table: pd.DataFrame) -> str:
     """An SVG: a line a method, by benchmark and model, the best first; on white, text as text.
 
     table: of `summarize_rows`. Beside each rate stand the tasks solved of those played, and the
-    tokens that an episode wrote (median). The same rows always give the same picture.
+    tokens that an episode wrote (median). Of what was played on fewer tasks than others the point
+    is hollow. The same rows always give the same picture.
     """
     from matplotlib.figure import Figure
 
@@ -42,7 +43,8 @@ def draw_results(table: pd.DataFrame) -> str:
             _draw_row(axes, top + place, row, colour)
         top += len(rows) + 1.6
     axes.set(xlim=(0, 100), ylim=(lines - 0.4, -0.7), yticks=[])
-    axes.set_xlabel("solved (%), with Wilson's interval, 95%", fontsize=8)
+    told = "solved (%), with Wilson's interval, 95%; hollow: on fewer, other tasks"
+    axes.set_xlabel(told, fontsize=8)
     axes.grid(axis="x", color="#dddddd", linewidth=0.8)
     axes.tick_params(labelsize=8, length=0)
     axes.set_axisbelow(True)
@@ -50,12 +52,19 @@ def draw_results(table: pd.DataFrame) -> str:
     return write_svg(picture)
 
 
-def _draw_row(axes: Axes, y: float, row: dict[str, float], colour: str) -> None:
+def name_row(method: str, *, nearest: bool) -> str:
+    """A method, and whether the environment took invalid actions for the nearest admissible one."""
+    return method + ", nearest action" * nearest
+
+
+def _draw_row(axes: Axes, y: float, row: dict[str, Any], colour: str) -> None:
     rate, low, high = (100 * row[name] for name in ("rate", "low", "high"))
     axes.plot([low, high], [y, y], color=colour, linewidth=2, alpha=0.45, solid_capstyle="butt")
-    axes.plot(rate, y, "o", color=colour, markersize=5)
+    fill = "white" if row["is_sample"] else colour
+    axes.plot(rate, y, "o", color=colour, markerfacecolor=fill, markersize=5, clip_on=False)
     cut = f"{row['cut']} cut" if row["cut"] else ""
     texts = f"{rate:.1f}%", f"{row['solved']} of {row['n']}", cut, f"{row['generated']:,.0f} tokens"
+    name = name_row(row["method"], nearest=row["nearest"])
     style = {"fontsize": 8, "va": "center", "ha": "right", "clip_on": False}
-    for x, text in zip((-2, 115, 135, 152, 180), (str(row["method"]), *texts), strict=True):
+    for x, text in zip((-2, 115, 135, 152, 180), (name, *texts), strict=True):
         axes.text(x, y, text, **style)  # type: ignore[arg-type]

@@ -350,8 +350,9 @@ def pair_by_task(frame: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
 
     frame: a suite's. What: whether it was solved, whether a budget cut it, and `COSTS`; seconds can
     be compared where the same number of episodes ran at once. Raises ValueError for a method that
-    the frame has not.
+    the frame has not, and for an episode that occurs twice.
     """
+    check_episodes(frame[frame["method"].isin([first, second])])
     parts = {}
     for method in (first, second):
         played = frame[frame["method"] == method]
@@ -375,7 +376,7 @@ def summarize_pairs(table: pd.DataFrame) -> pd.DataFrame:
             "episodes": len(table),
             **{name: int(table[name, method].sum()) for name in counts},
         }
-        | {cost: float(table[cost, method].median()) for cost in COSTS}
+        | {cost: float(table[cost, method].median()) for cost in COSTS if cost in table}
         for method in methods
     }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method").reset_index()

@@ -9,6 +9,7 @@ misread feedback. Where both are there, Figures 4, 5 and 6 of THREAD paper need 
 
 from __future__ import annotations
 
+import argparse
 import sys
 from dataclasses import asdict
 from functools import cache
@@ -163,6 +164,21 @@ def _read_action_runs(path: str | Path) -> dict[str, list[list[int]]]:
     return dict(read_lines(beside, lambda row: (row["trace"], row["runs"]), what="no action runs"))
 
 
+def main(arguments: list[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(
+        prog="python -m thread_kit.analysis.trace_summaries", description=__doc__
+    )
+    parser.add_argument("results", nargs="+", type=Path, help="files of rows, their traces beside")
+    options = parser.parse_args(arguments)
+    try:
+        for path in options.results:
+            write_summaries(path)
+    except (RuntimeError, ValueError, OSError) as error:
+        print(f"trace_summaries: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        write_summaries(Path(name))
+    sys.exit(main())

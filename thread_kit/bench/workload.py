@@ -16,7 +16,15 @@ from thread_kit.engines.models import find_adapter, find_weights
 from thread_kit.engines.quantize import quantize_file
 from thread_kit.sequence import Span
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Ended, GeneratedSpan, Observed, Referred, Returned, Spawned
+from thread_kit.trace.events import (
+    Ended,
+    GeneratedSpan,
+    Instructed,
+    Observed,
+    Referred,
+    Returned,
+    Spawned,
+)
 
 Loaded = TypeVar("Loaded", bound=LlamaEngine)
 
@@ -143,7 +151,9 @@ def workload(episode: Episode, engine: Engine, name: str) -> Workload:
             case Ended(number):
                 steps.append(number)
                 del seen[number]
-            case Observed(number, span) | Referred(number, _, span) | Returned(number, _, span):
+            case Observed(number, span) | Instructed(number, span):
+                seen[number] += tokens(span)
+            case Referred(number, _, span) | Returned(number, _, span):
                 seen[number] += tokens(span)
     return Workload(name, prompt, tuple(steps), most)
 

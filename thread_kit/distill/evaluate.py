@@ -94,9 +94,10 @@ def evaluate(
     written a teacher, RuntimeError for an episode that could not be started.
     """
     teacher_for(method, tasks[0])  # what is missing is said before anything is played
+    start = "renamed-" if renamed else ""  # these have the numbers of the others
     benchmark = BENCHMARKS[_benchmark(tasks[0])]
     suite = Suite(
-        folder / "episodes.jsonl",
+        folder / f"{start}episodes.jsonl",
         methods=[
             SessionMethod(
                 method,
@@ -119,7 +120,7 @@ def evaluate(
         result = evaluate_episode(method, task, Episode.load(folder / row["trace"]))
         results.append(replace(result, out_of_actions=row["out_of_actions"]))
     lines = "".join(json.dumps(asdict(result)) + "\n" for result in results)
-    (folder / "results.jsonl").write_text(lines, encoding="utf-8")
+    (folder / f"{start}results.jsonl").write_text(lines, encoding="utf-8")
     return results
 
 

@@ -42,7 +42,6 @@ from thread_kit.dialect import QA
 from thread_kit.distill.textcraft_teacher import TeacherError
 from thread_kit.envs.datacommons import questions as datacommons
 from thread_kit.envs.icu import questions as icu
-from thread_kit.envs.icu.stays import GROUPS
 from thread_kit.envs.qa.kinds import Kind, measure_code, read_question
 from thread_kit.envs.qa.rules import Script, Segments
 
@@ -138,12 +137,11 @@ def _ask_patients(
     requests = [f"{asked} {{one}} is"]
     if other:
         requests.append(f"{asked} {{other}} is")
-    elif kind.group and kind.group in icu.OUTERMOST:
-        extreme = kind.group.removeprefix("the ")
-        requests.append(f"Group: the {extreme} of the means of the {variable} of all phenotypes is")
     elif kind.group:
         whom = icu.describe_members(group or kind.group)
-        requests.append(f"Group: the mean of the {variable} of all patients {whom} is")
+        requests.append(
+            f"Group: the {icu.name_reference(kind)} of the {variable} of all patients {whom} is"
+        )
     return _write_main(kind, [name for name in (subject, other) if name], *requests)
 
 
@@ -201,21 +199,11 @@ def _measure_patient(measure: str, variable: str, first: str, last: str, patient
     ]
 
 
-def _average_group(variable: str, group: str) -> Segments:
+def _average_group(which: str, variable: str, group: str) -> Segments:
     asked = f"{_with_blank(group)!r}, {_with_blank(variable)!r}"
     return [
         f"means = group_means({asked})\n# > print(len(means)) {LISTEN}",
-        "\n" + _write_return("np.mean(means)"),
-    ]
-
-
-def _compare_phenotypes(which: str, variable: str) -> Segments:
-    outermost = icu.OUTERMOST[f"the {which}"].__name__
-    return [
-        f"phenotypes = groups()[{len(GROUPS)}:]\n"
-        f"means = [group_means(one, {_with_blank(variable)!r}) for one in phenotypes]\n"
-        f"# > print(len(means)) {LISTEN}",
-        "\n" + _write_return(f"{outermost}(np.mean(one) for one in means if one)"),
+        "\n" + _write_return(f"{icu.REFERENCE_CODE[which]}(means)"),
     ]
 
 
@@ -243,12 +231,8 @@ _FORMS: list[tuple[str, Callable[..., Segments]]] = [
     (rf"Place: the (?P<measure>.+?) {_YEARS}(?P<place>.+) is", _measure_place),
     (rf"Patient: the (?P<measure>.+) {_HOURS}patient (?P<patient>\d+) is", _measure_patient),
     (
-        r"Group: the mean of the (?P<variable>.+) of all patients (?:who|with) (?P<group>.+) is",
+        r"Group: the (?P<which>(?:highest |lowest )?mean) of the (?P<variable>.+) of all patients "
+        r"(?:who|with) (?P<group>.+) is",
         _average_group,
-    ),
-    (
-        r"Group: the (?P<which>highest|lowest) of the means of the (?P<variable>.+) of all "
-        r"phenotypes is",
-        _compare_phenotypes,
     ),
 ]

@@ -87,8 +87,8 @@ class ServerEngine(Engine):
     (`PieceTokenizer`) that only this engine knows, and every count, that of max_tokens and of the
     context, too, is in pieces; nothing is reported as reused.
 
-    Of OpenAI's own models only those with completions can be used (gpt-3.5-turbo-instruct): a
-    thread goes on in the middle of a text, which a chat does not allow.
+    Of hosted models only those with completions can be used: a thread goes on in the middle of a
+    text, which a chat does not allow.
 
     Raises EngineError if no server answers, if it refuses the key, or if it has several models and
     none was named.

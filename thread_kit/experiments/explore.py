@@ -7,6 +7,7 @@ Whatever goes wrong is said in the panel, in one sentence.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -179,11 +180,14 @@ class Explorer(widgets.VBox):
     def open_saved(self) -> None:
         """Show a saved episode, which can be forked where its task can be made here."""
         path = Path(read_path(self.saved, self.saved_file))
+        for name, player in self._shown.items():
+            if player.trace.resolve() == path.resolve():
+                self._choose(name)
+                return
         name = name_of(path)
-        if name not in self._shown:
-            self._show(name, ExploredPlayer(Episode.load(path), self, path))
-        else:
-            self._choose(name)
+        if name in self._shown:  # suites in several folders call equal episodes alike
+            name = f"{path.resolve().parent.name}-{name}"
+        self._show(name, ExploredPlayer(Episode.load(path), self, path))
 
     def save(self, kind: str) -> None:
         """Write what is shown (at the left) as a "page", a "trace" or a "picture"."""
@@ -198,7 +202,7 @@ class Explorer(widgets.VBox):
         elif kind == "picture":
             save_picture(episode, path)
         elif number or player.trace.resolve() != path.resolve():  # else it is written already
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path = find_free(path, episode)
             episode.save(path)
         self.list_saved()
         self._say(f"the {kind} is in {path.resolve()}")
@@ -301,6 +305,15 @@ def recorded_settings(episode: Episode) -> dict[str, Any]:
 
 class _Guard(KeyGuard):
     _css = CSS
+
+
+def find_free(path: Path, episode: Episode) -> Path:
+    """A name under which no other episode is saved: this one, or with -2, -3 and so on."""
+    names = (path.with_stem(f"{path.stem}-{n}") for n in itertools.count(2))
+    for free in itertools.chain([path], names):
+        if not free.exists() or Episode.load(free).events == episode.events:
+            break
+    return free
 
 
 def name_shown(name: str, fork: int) -> str:

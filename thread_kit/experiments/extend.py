@@ -56,18 +56,21 @@ def hand_over_trace(earlier: Mapping[str, Any], trace: Path) -> None:
     before = trace.with_suffix(".before")
     if not earlier["trace"] or trace.exists() or before.exists():
         return
-    source = trace.parent.parent / earlier["trace"]
+    source = trace.parent / Path(earlier["trace"]).name  # whatever folder the row names
     if source.is_file():
         part = before.with_suffix(".part")
         shutil.copy(source, part)
         part.rename(before)
 
 
-def find_replaced(rows: Iterable[dict[str, Any]]) -> set[EpisodeKey]:
-    """The keys of the rows whose place others have taken: smaller budgets, or no start at all."""
+def find_replaced(rows: Iterable[dict[str, Any]], *, extended: bool) -> set[EpisodeKey]:
+    """The keys of the rows whose place others have taken: no start at all, and if `extended`,
+    smaller budgets.
+    """
     rows = list(rows)
-    extended = {
-        EpisodeKey.of(row)._replace(settings=row["extends"]) for row in rows if "extends" in row
-    }
-    started = {EpisodeKey.of(row).without_settings for row in rows if row["settings"]}
-    return extended | started
+    replaced = {EpisodeKey.of(row).without_settings for row in rows if row["settings"]}
+    if extended:
+        replaced |= {
+            EpisodeKey.of(row)._replace(settings=row["extends"]) for row in rows if "extends" in row
+        }
+    return replaced

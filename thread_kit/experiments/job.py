@@ -87,7 +87,9 @@ class RunningJob:
         except Exception as error:
             self.error = _describe_error(error)
             # What it would have been is not known; what is finished stays the result.
-            self.key = max(job.done, key=lambda key: bool(key.settings), default=self.key)
+            name = self._env.name if self._env else ""
+            here = [key for key in job.done if not name or key.environment in ("", name)]
+            self.key = max(here, key=lambda key: bool(key.settings), default=self.key)
             self.is_done = self.key in job.done
             if self.key.settings:
                 warnings.warn(
@@ -268,7 +270,8 @@ def _key(job: Job, header: Mapping[str, Any]) -> EpisodeKey:
         if others := _other_models(header):
             values["others"] = {name: _identify(model) for name, model in others.items()}
         settings = _hash(values)
-    return EpisodeKey(job.method.name, job.model, prompts, settings, canonical(job.task), job.seed)
+    names = job.method.name, job.model, prompts, settings, canonical(job.task), job.seed
+    return EpisodeKey(*names, header.get("environment") or "")
 
 
 def _identify(model: Mapping[str, Any]) -> dict[str, Any]:

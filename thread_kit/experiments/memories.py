@@ -227,7 +227,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--calls", type=int, default=60, help="of an episode, at most")
     parser.add_argument("--new-tokens", type=int, default=800, help="of a call, at most")
     parser.add_argument("--out", type=Path, help="the file (default: in data/memories)")
-    options = parser.parse_args(arguments)
+    try:
+        return _make_memory(parser.parse_args(arguments))
+    except (RuntimeError, ValueError, OSError, ImportError) as error:
+        print(f"memories: {error}", file=sys.stderr)
+        return 2
+
+
+def _make_memory(options: argparse.Namespace) -> int:
     benchmark = find_benchmark(options.env)
     envs = list_train(benchmark, options.tasks, options.first)
     records: list[Any] = []

@@ -25,7 +25,7 @@ class EpisodeKey(NamedTuple):
     """What tells one episode of a suite from another; two rows with the same key never exist.
 
     prompt, settings: hashes, of the few-shot prompts, and of the budgets, the sampling and the
-    model's file. task: as JSON.
+    model's file; "" of what could not be started, as is its environment. task: as JSON.
     """
 
     method: str
@@ -34,17 +34,20 @@ class EpisodeKey(NamedTuple):
     settings: str
     task: str
     seed: int
+    environment: str = ""
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> EpisodeKey:
         """The key of a row."""
-        task = canonical(row["task"])
-        return cls(row["method"], row["model"], row["prompt"], row["settings"], task, row["seed"])
+        task, settings = canonical(row["task"]), row["settings"]
+        environment = (row.get("environment") or "") if settings else ""
+        names = row["method"], row["model"], row["prompt"], settings, task, row["seed"]
+        return cls(*names, environment)
 
     @property
     def without_settings(self) -> EpisodeKey:
         """The key of the same episode if it could not be started."""
-        return self._replace(prompt="", settings="")
+        return self._replace(prompt="", settings="", environment="")
 
 
 def canonical(value: Any) -> str:
@@ -163,12 +166,19 @@ class ResultsFile:
 
     def drop(self, unwanted: Callable[[dict[str, Any]], bool]) -> None:
         """Take rows out; the file is replaced at once or not at all."""
-        kept = [row for row in self.rows if not unwanted(row)]
+        self._write([row for row in self.rows if not unwanted(row)])
+
+    def replace(self, row: dict[str, Any]) -> None:
+        """Add a row and take out the one of its key; the file is replaced at once or not at all."""
+        key = EpisodeKey.of(row)
+        self._write([*(old for old in self.rows if EpisodeKey.of(old) != key), row])
+
+    def _write(self, rows: list[dict[str, Any]]) -> None:
         with replace_file(self.path) as part:
-            part.write_text("".join(to_line(row) + "\n" for row in kept), encoding="utf-8")
+            part.write_text("".join(to_line(row) + "\n" for row in rows), encoding="utf-8")
             file = LockedFile(part)  # the file that takes its place is locked before it does
         self._file.close()
-        self._file, self.rows = file, kept
+        self._file, self.rows = file, rows
 
     def close(self) -> None:
         """Let others write."""

@@ -27,6 +27,7 @@ from thread_kit.experiments.method import Method
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.results_file import EpisodeKey, ResultsFile, canonical
 from thread_kit.experiments.workers import close_idle, run_job
+from thread_kit.session.checks import check_numbers
 from thread_kit.session.run_together import run_together
 
 Played = tuple[EpisodeKey, dict[str, Any] | None]
@@ -53,7 +54,7 @@ class Suite:
         (`experiments/budgets.py`). Each row has its limits, and where they are from.
     paper: in whose tables, where it gives another paper's method a budget of its own (`budget_of`).
 
-    Raises ValueError for an empty or a double part.
+    Raises ValueError for an empty or a double part, or a seed that no file can hold.
     """
 
     def __init__(
@@ -80,6 +81,8 @@ class Suite:
         _must_differ("model", list(self.models))
         _must_differ("task", [canonical(task) for task in self.tasks])
         _must_differ("seed", self.seeds)
+        for seed in self.seeds:
+            check_numbers({"seed": seed})
 
     def __len__(self) -> int:
         """How many episodes the suite has."""
@@ -107,7 +110,7 @@ class Suite:
             of one process share it): a ProcessPoolExecutor that spawns, or a Dask client's
             `get_executor()`. The suite has to be picklable then.
         retry: play again what of this suite broke down with an error. (Otherwise it counts as not
-            solved.)
+            solved.) A row stays until its new one is there.
         extend: take over what the file has of the same episodes with smaller budgets (calls,
             tokens, seconds, actions): those that no budget ended as they are, the others go on from
             their traces, or begin anew where there is none. The new rows take the old ones' place.
@@ -119,42 +122,39 @@ class Suite:
         if executor is not None:
             self._must_be_picklable(at_once)
         with ResultsFile(self.path) as file:
-            if retry:
-                file.drop(lambda row: bool(row["error"]) and self._has(EpisodeKey.of(row)))
             earlier = [*file.rows] if extend else []
-            mine = self._play_all(file, earlier, at_once, executor, progress)
-            self._drop_replaced(file)
+            rows = [*file.rows, *self._known.values()] if retry else []
+            again = {EpisodeKey.of(row) for row in rows if row["error"]}
+            mine = self._play_all(file, again, earlier, at_once, executor, progress)
+            self._drop_replaced(file, find_replaced(file.rows, extended=extend) - mine)
             return Results([row for row in file.rows if EpisodeKey.of(row) in mine])
 
-    def _has(self, key: EpisodeKey) -> bool:
-        """Whether this suite plays the episode, with whatever prompts and settings."""
-        return (
-            key.method in {method.name for method in self.methods}
-            and key.model in self.models
-            and key.task in map(canonical, self.tasks)
-            and key.seed in self.seeds
-        )
-
-    def _drop_replaced(self, file: ResultsFile) -> None:
-        """Take out the rows whose place others have taken, and their traces."""
-        replaced = find_replaced(file.rows)
+    def _drop_replaced(self, file: ResultsFile, replaced: set[EpisodeKey]) -> None:
+        """Take out these rows, and their traces, if those lie in the suite's own folder."""
         traces = {row["trace"] for row in file.rows if EpisodeKey.of(row) in replaced} - {None}
         if replaced & {EpisodeKey.of(row) for row in file.rows}:
             file.drop(lambda row: EpisodeKey.of(row) in replaced)
         for trace in traces - {row["trace"] for row in file.rows}:
-            (self.path.parent / trace).unlink(missing_ok=True)
+            path = self.path.parent / trace
+            if path.parent == _traces_beside(self.path):
+                path.unlink(missing_ok=True)
 
     def _play_all(
         self,
         file: ResultsFile,
+        again: Collection[EpisodeKey],
         earlier: Sequence[dict[str, Any]],
         at_once: int,
         executor: Executor | None,
         progress: bool,
     ) -> set[EpisodeKey]:
-        """Play, write and show; the keys of all episodes of this suite."""
+        """Play, write and show; the keys of all episodes of this suite.
+
+        again: what is played although the file has it; the new row takes the old one's place.
+        """
         here = {EpisodeKey.of(row): row for row in file.rows}
-        done = {key: bool(row["solved"]) for key, row in (self._known | here).items()}
+        rows = {key: row for key, row in (self._known | here).items() if key not in again}
+        done = {key: bool(row["solved"]) for key, row in rows.items()}
         mine: set[EpisodeKey] = set()
         solved = errors = skipped = 0
         # smoothing=0: the time left comes from the mean of all that was played in this run.
@@ -162,7 +162,9 @@ class Suite:
         with tqdm(total=len(self), unit="episode", **options) as bar:
             for key, row in self._episodes(done, earlier, at_once, executor):
                 mine.add(key)
-                if row is not None:
+                if row is not None and key in here:
+                    file.replace(row)
+                elif row is not None:
                     file.append(row)
                 elif key not in here:
                     file.append(self._known[key])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,6 +22,9 @@ from thread_kit.session.limits import EpisodeOver, Limits
 from thread_kit.session.live_thread import LiveThread, RunningCall, generated_span
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import UNKNOWN, Edited, Event, Idle, Prefilling, Prompted, Token
+
+MOMENT = 0.001
+"""Seconds until a session asks again for room that the calls of others take."""
 
 
 class Calls:
@@ -75,8 +79,6 @@ class Calls:
                 logprobs=self._logprobs,
             )
         except EngineBusyError:
-            if not others:
-                raise
             self._hold(thread, request)
             return
 
@@ -101,6 +103,11 @@ class Calls:
     def step(self) -> Iterator[Event]:
         """One step of the engine, for all threads that generate."""
         threads = sorted(self._running.values(), key=lambda thread: thread.id)
+        if not threads and self._held:  # other sessions' calls take all the room that there is
+            time.sleep(MOMENT)
+            self._try_held()
+            yield Idle()
+            return
         if not threads:
             raise RuntimeError("every thread waits for another one; this must not happen")
         news = self._engine.advance(*(thread.key for thread in threads))
@@ -136,6 +143,9 @@ class Calls:
             used = self._episode.usage.generated
             raise EpisodeOver(call.spent, f"{used} new tokens are used up")
         thread.reply = Generated(event.span, event.stop)
+        self._try_held()
+
+    def _try_held(self) -> None:
         for held in self._held:
             held.is_held = False
         self._held.clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -92,7 +91,7 @@ def check_numbers(numbers: Mapping[str, float | None]) -> None:
             continue
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise ValueError(f"{name}={number!r} is no number; give one")
-        if not abs(number) < math.inf:
+        if not abs(number) < 2**63:
             raise ValueError(f"{name}={number!r} is no number that a trace can hold")
         if name not in ("seconds", "temperature") and not isinstance(number, int):
             raise ValueError(f"{name}={number!r} is no whole number; give one")

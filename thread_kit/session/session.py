@@ -79,7 +79,7 @@ class Session:
     A session has one switch beside these: `session.keep_cells = True` leaves the cells of threads
     that end in the cache as long as nobody needs the room, so that a fork finds them; "episode"
     until the episode is over, for threads that begin with the tokens of earlier ones. It makes the
-    model slower, since attention passes over them: by some 15% beside 1,000 to 4,000 kept cells
+    model slower, since attention passes over them: by 10 to 17% beside 1,000 to 4,000 kept cells
     (data/bench). Over a `ReplayEngine` a session repeats what was recorded; where it happens
     otherwise the episode ends as failed, and `session.error` is the ReplayError.
 

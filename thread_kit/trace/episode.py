@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 
+GZIP = b"\x1f\x8b"
+"""How a compressed file begins, and no JSON does."""
+
 UNPACKED = 256 * 2**20
 """Bytes that a compressed trace may come to, a thousand times what saved ones do. Only a hostile
 model can make one write as much within the default budgets (`INSTANTIATED_CHARACTERS` in
@@ -315,17 +318,19 @@ class Episode:
     def load(cls, path: str | Path) -> Episode:
         """Open a saved episode; no model and no environment is needed.
 
-        path: a file of JSON lines, or one that gzip has compressed (its name ends in .gz).
+        path: a file of JSON lines, or one that gzip has compressed.
         Raises FileNotFoundError, or TraceError naming the line and what is wrong with it.
         """
         path = Path(path)
         try:
-            if path.suffix == ".gz":
+            with path.open("rb") as packed:
+                is_packed = packed.read(len(GZIP)) == GZIP
+            if is_packed:
                 with gzip.open(path) as file:
                     data = file.read(UNPACKED + 1)
             else:
                 data = path.read_bytes()
-            if path.suffix == ".gz" and len(data) > UNPACKED:
+            if is_packed and len(data) > UNPACKED:
                 raise TraceError(
                     f"{path} comes to more than {UNPACKED / 2**20:.0f} MiB; if you trust it, open "
                     "what gunzip makes of it"

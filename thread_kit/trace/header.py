@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
@@ -65,10 +66,7 @@ def make_header(
             for prompt, tokens in prompts
         },
         "dialect": {name: mark for name, mark in marks.items() if mark not in (None, False)},
-        "exchange": {
-            name: getattr(function, "__name__", None) or repr(function)
-            for name, function in exchange.items()
-        },
+        "exchange": {name: _name_object(function) for name, function in exchange.items()},
         "scope": scope,
         "limits": limits,
         "sampling": sampling,
@@ -103,7 +101,8 @@ def describe_program(program: Any) -> Any:
     match program:
         case partial():
             parts = {name: describe_program(part) for name, part in program.keywords.items()}
-            return {"name": program.func.__name__, **parts}
+            name = {"name": _name_object(program.func)}
+            return {**name, **parts, **name}  # first, and no keyword's
         case Prompt():
             return program.name
         case None | bool() | int() | float() | str():
@@ -117,7 +116,12 @@ def describe_program(program: Any) -> Any:
             part.name: describe_program(getattr(program, part.name)) for part in fields(program)
         }
         return {"name": type(program).__name__, **parts}
-    return getattr(program, "__name__", None) or repr(program)
+    return _name_object(program)
+
+
+def _name_object(value: Any) -> str:
+    """The name of a function, or what an object says of itself, alike in every process."""
+    return getattr(value, "__name__", None) or re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 def read_header(data: Any) -> dict[str, Any]:
@@ -181,6 +185,8 @@ def _is_program(value: Any) -> bool:
     """The name of a program, or what it was made with (`describe_program`)."""
     while isinstance(value, dict) and _is_text(value.get("name", "")):
         value = value.get("actor", "")
+        if value is None or _is_number(value):  # a program of somebody's own may call it so
+            return True
     return _is_text(value)
 
 

@@ -14,11 +14,13 @@ from collections.abc import Sequence
 def find_nearest(action: str, admissible: Sequence[str]) -> str:
     """The admissible action with the highest BLEU, the first of equals.
 
+    What follows a full stop does not count, nor do capitals, as in the code that the paper follows.
     `action` itself where none has a word in common with it: the game says that nothing happens.
     """
-    if action in admissible:
-        return action
-    likeness = {other: bleu(action.split(), other.split()) for other in admissible}
+    said = action.partition(".")[0].strip().lower()
+    if said in admissible:
+        return said
+    likeness = {other: bleu(said.split(), other.split()) for other in admissible}
     best = max(likeness, key=likeness.__getitem__, default=action)
     return best if likeness.get(best) else action
 

@@ -9,10 +9,17 @@ from typing import Any
 from thread_kit.dialect import QA
 from thread_kit.envs.benchmark import Benchmark, NumberedTask, choose_number, list_questions
 from thread_kit.envs.env import Env
+from thread_kit.envs.qa.question_file import QuestionFile
 from thread_kit.errors.rules import QuestionRules
 
-FILE = "datacommons_qa_benchmark.txt"
-"""The benchmark's own, in the folder datacommons_qa of the repository philipmit/thread."""
+QUESTIONS = QuestionFile(
+    name="datacommons_qa_benchmark.txt",
+    answers="dc_answer",
+    variable="THREAD_KIT_DATACOMMONS",
+    remedy="The file is datacommons_qa/datacommons_qa_benchmark.txt of the repository "
+    "philipmit/thread; name it by `questions=`, or by THREAD_KIT_DATACOMMONS; or take generated "
+    "questions: DataCommonsQA('test', 0)",
+)
 
 
 def make_question(**arguments: Any) -> Env:
@@ -26,22 +33,20 @@ def make_question(**arguments: Any) -> Env:
 
 def choose_question(text: str) -> dict[str, Any]:
     """See `choose_number`; of the benchmark's file where THREAD_KIT_DATACOMMONS names it."""
-    from thread_kit.envs.datacommons.env import find_questions
-
-    path = find_questions()
+    path = QUESTIONS.find()
     return choose_number(text) | ({"questions": path.name} if path else {})
 
 
 def list_tasks(split: str) -> list[NumberedTask]:
     """Questions of a split: the benchmark's own where THREAD_KIT_DATACOMMONS names its file.
 
-    Raises FileNotFoundError and ValueError as `load_questions` and `find_data` do.
+    Raises FileNotFoundError and ValueError as `QuestionFile.load` and `find_data` do.
     """
-    from thread_kit.envs.datacommons.env import find_data, find_questions, load_questions
+    from thread_kit.envs.datacommons.env import find_data
     from thread_kit.envs.datacommons.questions import KINDS
 
-    if split == "test" and (path := find_questions()):
-        own = load_questions(path)
+    if split == "test" and (path := QUESTIONS.find()):
+        own = QUESTIONS.load(path)
         find_data()  # before the first of them is asked
         task = {"split": split, "questions": path.name}
         return [NumberedTask("datacommons", n, 0, {**task, "number": n}) for n in range(len(own))]
@@ -50,7 +55,7 @@ def list_tasks(split: str) -> list[NumberedTask]:
 
 def are_generated(row: Mapping[str, Any]) -> bool:
     """Whether the question is none of the benchmark's file, by its name there."""
-    return row.get("questions") != FILE
+    return row.get("questions") != QUESTIONS.name
 
 
 DATACOMMONS = Benchmark(

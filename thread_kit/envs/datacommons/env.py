@@ -7,36 +7,18 @@ package carries, so that everything here also runs without either.
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, final
 
+from thread_kit.envs.datacommons.benchmark import QUESTIONS
 from thread_kit.envs.datacommons.client import KEY, DataCommons, MissingDataError
 from thread_kit.envs.datacommons.questions import generate
 from thread_kit.envs.datacommons.statistics import ListedStatistics, OpenStatistics, Statistics
 from thread_kit.envs.env import Step
-from thread_kit.envs.qa.env import Question, QuestionEnv
+from thread_kit.envs.qa.env import QuestionEnv
 from thread_kit.paths import cache_folder
-
-QUESTIONS_VARIABLE = "THREAD_KIT_DATACOMMONS"
-"""The environment variable that says where the benchmark's file is."""
-
-WHERE = (
-    "The file is datacommons_qa/datacommons_qa_benchmark.txt of the repository philipmit/thread; "
-    f"name it by `questions=`, or by {QUESTIONS_VARIABLE}; or take generated questions: "
-    "DataCommonsQA('test', 0)"
-)
-
-
-def find_questions(name: str | Path | None = None) -> Path | None:
-    """The file of THREAD_KIT_DATACOMMONS, if it has this name (None: any)."""
-    if here := os.environ.get(QUESTIONS_VARIABLE):
-        path = Path(here).expanduser()
-        if not name or path.name == str(name):
-            return path
-    return None
 
 
 def find_data() -> DataCommons:
@@ -48,24 +30,9 @@ def find_data() -> DataCommons:
     if not os.environ.get(KEY) and not folder.is_dir():
         raise ValueError(
             f"the benchmark's own questions need Data Commons: set {KEY} to a key of yours "
-            f"(free, from Data Commons), or unset {QUESTIONS_VARIABLE} for questions made here"
+            f"(free, from Data Commons), or unset {QUESTIONS.variable} for questions made here"
         )
     return DataCommons(folder)
-
-
-def load_questions(path: str | Path) -> list[Question]:
-    """The benchmark's questions, from its file (tab-separated: question, dc_answer).
-
-    Raises FileNotFoundError, and ValueError for a file of another form.
-    """
-    path = Path(path).expanduser()
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}. {WHERE}")
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    if not rows or not all(row.get("question") and row.get("dc_answer") for row in rows):
-        raise ValueError(f"{path} has no columns question and dc_answer in all rows. {WHERE}")
-    return [Question(row["question"].strip(), row["dc_answer"].strip()) for row in rows]
 
 
 @final
@@ -108,15 +75,9 @@ class DataCommonsQA(QuestionEnv):
                 )
             self.question = generate(self.source, number, split)
             return
-        if split != "test":
-            raise ValueError(f"the benchmark's questions are all of the split test, not {split!r}")
-        path = Path(questions)
-        self._path = path = path if path.is_file() else find_questions(questions) or path
-        own = load_questions(path)
-        if number >= len(own):
-            raise ValueError(f"no question {number} in {path}; choose 0 to {len(own) - 1}")
+        self._path = path = QUESTIONS.locate(questions)
+        self.question = QUESTIONS.choose(path, number, split)
         self.source = source or find_data()
-        self.question = own[number]
         self.task["questions"] = path.name
 
     def __repr__(self) -> str:

@@ -7,30 +7,55 @@ from operator import attrgetter
 from typing import Any
 
 from thread_kit.dialect import QA
-from thread_kit.envs.benchmark import Benchmark, NumberedTask, list_questions
+from thread_kit.envs.benchmark import Benchmark, NumberedTask, choose_number, list_questions
 from thread_kit.envs.env import Env
+from thread_kit.envs.qa.question_file import QuestionFile
 from thread_kit.errors.rules import QuestionRules
+
+QUESTIONS = QuestionFile(
+    name="mimiciii_icu_qa_benchmark.txt",
+    answers="mimic_answer",
+    variable="THREAD_KIT_ICU_QUESTIONS",
+    remedy="mimiciii_icu_qa/build_mimiciii_icu_qa.py of the repository philipmit/thread writes it, "
+    "from MIMIC-III; name it by `questions=`, or by THREAD_KIT_ICU_QUESTIONS; or take generated "
+    "questions: IcuQA(number=0)",
+)
 
 
 def make_question(**arguments: Any) -> Env:
     """A question; arguments and errors are those of `IcuQA`."""
     from thread_kit.envs.icu.env import IcuQA
 
+    if arguments.get("split") == "train":
+        arguments.pop("questions", None)  # `choose_question` does not know the split
     return IcuQA(**arguments)
 
 
+def choose_question(text: str) -> dict[str, Any]:
+    """See `choose_number`; of the benchmark's file where THREAD_KIT_ICU_QUESTIONS names it."""
+    path = QUESTIONS.find()
+    return choose_number(text) | ({"questions": path.name} if path else {})
+
+
 def list_tasks(split: str) -> list[NumberedTask]:
-    """Questions of a split about the stays of this machine, which each task names."""
+    """Questions of a split about the stays of this machine, which each task names: the benchmark's
+    own where THREAD_KIT_ICU_QUESTIONS names its file.
+    """
     from thread_kit.envs.icu.questions import kinds_of
     from thread_kit.envs.icu.stays import load_stays
 
-    stays = load_stays()
-    return list_questions("icu", len(kinds_of(stays)), {"stays": stays.name, "split": split})
+    task: dict[str, Any] = {"stays": load_stays().name, "split": split}
+    if split == "test" and (path := QUESTIONS.find()):
+        task["questions"] = path.name
+        own = QUESTIONS.load(path)
+        return [NumberedTask("icu", n, 0, {**task, "number": n}) for n in range(len(own))]
+    return list_questions("icu", len(kinds_of(load_stays())), task)
 
 
-def are_others(row: Mapping[str, Any]) -> bool:
-    """Whether the stays are none of MIMIC-III (`Stays.name`)."""
-    return not str(row.get("stays")).startswith("mimic3-benchmarks ")
+def are_generated(row: Mapping[str, Any]) -> bool:
+    """Whether the question is none of the released program's file, about stays of MIMIC-III."""
+    is_of_mimic = str(row.get("stays")).startswith("mimic3-benchmarks ")
+    return not is_of_mimic or row.get("questions") != QUESTIONS.name
 
 
 ICU = Benchmark(
@@ -39,6 +64,7 @@ ICU = Benchmark(
     list_tasks,
     splits=("test", "train"),
     arguments=attrgetter("arguments"),
+    choose=choose_question,
     dialect=QA,
     methods=("thread, async", "thread, lines", "nlep", "nlep+react", "reflexion, gold answer"),
     handlers=(
@@ -49,5 +75,5 @@ ICU = Benchmark(
     error_rules=QuestionRules,
     adapters={"smollm2-135m": "thread-135m"},
     published="MIMIC-III ICU QA",
-    stands_in=are_others,
+    stands_in=are_generated,
 )

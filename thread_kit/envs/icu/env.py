@@ -1,6 +1,7 @@
 """ICU QA (THREAD paper, section 4.5 and appendix F): questions about patients in intensive care.
 
-The questions are made from the stays that the user has (`envs/icu/stays.py`): none is ever stored.
+The questions are made from the stays that the user has (`envs/icu/stays.py`), or are those of the
+released program, from a file of the user's: none is ever stored.
 Nothing of a patient leaves the machine, and nothing is written outside the trace of the run, which
 holds what the threads saw: keep the traces of MIMIC-III where MIMIC-III may be kept.
 """
@@ -8,8 +9,10 @@ holds what the threads saw: keep the traces of MIMIC-III where MIMIC-III may be 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, final
 
+from thread_kit.envs.icu.benchmark import QUESTIONS
 from thread_kit.envs.icu.questions import generate
 from thread_kit.envs.icu.stays import STAYS_VARIABLE, Stays, load_stays
 from thread_kit.envs.qa.env import QuestionEnv
@@ -20,11 +23,12 @@ class IcuQA(QuestionEnv):
     """One question about the patients of `stays`.
 
     stays: None takes those of this machine (`load_stays`); a name, too, where they are those that
-    the name says: so a task can be named, and no stay is stored with it. number: counts from 0,
-    without end. split: "test" or "train", which have no patient and no variable in common; None
-    asks about all.
-    Raises ValueError for a number below, an unknown split, other stays than those named, or too
-    few.
+    the name says: so a task can be named, and no stay is stored with it. number: counts from 0;
+    of generated questions there is no end. split: "test" or "train", which have no patient and no
+    variable in common; None asks about all. questions: the path of the released program's file, all
+    of which is "test"; of that of THREAD_KIT_ICU_QUESTIONS the name is enough; None: they are made.
+    Raises ValueError for an unknown number or split, other stays than those named, or too few;
+    FileNotFoundError.
     """
 
     name = "icu"
@@ -35,6 +39,7 @@ class IcuQA(QuestionEnv):
         number: int = 0,
         *,
         split: str | None = None,
+        questions: str | Path | None = None,
         weaker_sandbox: bool = False,
     ) -> None:
         super().__init__(weaker_sandbox=weaker_sandbox)
@@ -48,8 +53,14 @@ class IcuQA(QuestionEnv):
             )
         self.number = number
         self.split = split
-        self.question = generate(self.stays, number, split)
         self.task = {"stays": self.stays.name, "split": split, "number": number}
+        self._path: Path | None = None
+        if not questions:
+            self.question = generate(self.stays, number, split)
+            return
+        self._path = path = QUESTIONS.locate(questions)
+        self.question = QUESTIONS.choose(path, number, split)
+        self.task["questions"] = path.name
 
     def __repr__(self) -> str:
         return f"IcuQA({self.stays!r}, {self.number}: {self.question.text})"
@@ -83,4 +94,10 @@ class IcuQA(QuestionEnv):
 
     def again(self) -> IcuQA:
         """See Env."""
-        return IcuQA(self.stays, self.number, split=self.split, weaker_sandbox=self.weaker_sandbox)
+        return IcuQA(
+            self.stays,
+            self.number,
+            split=self.split,
+            questions=self._path,
+            weaker_sandbox=self.weaker_sandbox,
+        )

@@ -1,20 +1,19 @@
 """The questions of ICU QA: their kinds and the generator (THREAD paper, appendix F).
 
-The released benchmark's fifteen kinds, with what their wording says (the released program computes
-the mean for the minimum, begins at an hour where it should end there, and is off by one row at
-jumps). Four of them need phenotypes, which only MIMIC-III's own tables have (`OF_PHENOTYPES`); for
-all stays there is the forecast against those who survived or expired. The wording is ours.
+After the released benchmark's fifteen templates, with what their wording says (the released program
+computes the mean for the minimum, begins at an hour where it should end there, and is off by one
+row at jumps); docs/fidelity/questions.md has what each kind changes. Four of them need phenotypes,
+which only MIMIC-III's own tables have (`OF_PHENOTYPES`); for all stays there is the forecast
+against those who survived or expired. The wording is ours.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Any
 
 import pandas as pd
 
-from thread_kit.envs.icu.stays import GROUPS, Stays
+from thread_kit.envs.icu.stays import GROUPS, RARE, Stays
 from thread_kit.envs.qa.env import Question
 from thread_kit.envs.qa.kinds import (
     ABOVE_BELOW,
@@ -31,10 +30,11 @@ TRIES = 2_000
 _WINDOW = "from hour {first} to hour {last} of the ICU stay"
 _FORECAST = "value expected at hour {later}"
 
-ANY, HIGHEST, LOWEST = ("a phenotype", "the highest", "the lowest")
-"""Groups that are found in the data: one that is drawn, or the one with the outermost average."""
+ANY, HIGHEST, LOWEST = ("a phenotype", "the highest of a phenotype", "the lowest of a phenotype")
+"""Groups that are drawn; of the averages of its patients, their mean counts or the outermost."""
 
-OUTERMOST: dict[str | None, Callable[..., Any]] = {HIGHEST: max, LOWEST: min}
+REFERENCE_CODE = {"mean": "np.mean", "highest mean": "max", "lowest mean": "min"}
+"""What of a group's averages a patient is compared to, in a request's words and in code."""
 
 
 def _make_average(group: str, name: str, reference: str) -> Kind:
@@ -104,8 +104,8 @@ KINDS: tuple[Kind, ...] = (
 OF_PHENOTYPES: tuple[Kind, ...] = (
     _make_average(ANY, ANY, _OF_ALL + "with {group}"),
     _make_forecast(ANY, ANY, _OF_ALL + "with {group}"),
-    _make_forecast(HIGHEST, HIGHEST, HIGHEST + " of the averages of all phenotypes"),
-    _make_forecast(LOWEST, LOWEST, LOWEST + " of the averages of all phenotypes"),
+    _make_forecast(HIGHEST, HIGHEST, "the highest average among all patients with {group}"),
+    _make_forecast(LOWEST, LOWEST, "the lowest average among all patients with {group}"),
 )
 
 
@@ -119,16 +119,14 @@ def describe_members(group: str) -> str:
     return f"{'who' if group in GROUPS else 'with'} {group}"
 
 
-def _choose_group(kind: Kind, stays: Stays, variable: str, draw: random.Random) -> str | None:
-    """Of whom the patient is compared to, by name."""
-    if kind.group == ANY:
-        return draw.choice(sorted(stays.phenotypes))
-    if kind.group in OUTERMOST:
-        averages = {name: stays.group_means(name, variable).mean() for name in stays.phenotypes}
-        averages = {name: mean for name, mean in averages.items() if mean == mean}  # not of nobody
-        outermost = OUTERMOST[kind.group]
-        return outermost(averages, key=averages.__getitem__, default=min(stays.phenotypes))
-    return kind.group
+def name_reference(kind: Kind) -> str:
+    """What of a group's averages the patient is compared to: a name of `REFERENCE_CODE`."""
+    return {HIGHEST: "highest mean", LOWEST: "lowest mean"}.get(kind.group or "", "mean")
+
+
+def _compute_reference(kind: Kind, means: pd.Series) -> float:
+    compute = {"mean": means.mean, "highest mean": means.max, "lowest mean": means.min}
+    return float(compute[name_reference(kind)]())
 
 
 def generate(stays: Stays, number: int, split: str | None = None) -> Question:
@@ -145,7 +143,7 @@ def generate(stays: Stays, number: int, split: str | None = None) -> Question:
     kind = kinds[number % len(kinds)]
     half = slice(None) if split is None else slice(split == "train", None, 2)
     patients = sorted(stays.expired)[half]
-    variables = sorted(stays.variables)[half]
+    variables = sorted(set(stays.variables) - set(RARE))[half]
     for _ in range(TRIES if len(patients) > 1 else 0):
         variable = draw.choice(variables)
         question = _ask(kind, draw, stays, variable, draw.sample(patients, kind.subjects))
@@ -164,7 +162,8 @@ def _ask(
     # 1. The window, and the values in it.
     first = draw.randint(0, 24)
     last = draw.randint(first + 8, 44)
-    group = _choose_group(kind, stays, variable, draw)
+    is_drawn = kind.group in (ANY, HIGHEST, LOWEST)
+    group = draw.choice(sorted(stays.phenotypes)) if is_drawn else kind.group
     means = stays.group_means(group, variable) if group else pd.Series(dtype=float)
     series = [stays.values(patient, variable) for patient in patients]
     later = draw.randint(last + 1, 72)
@@ -182,7 +181,7 @@ def _ask(
     else:
         measure = kind.measure.format(later=later)
         figures = tuple(compute_measure(measure, values) for values in windows)
-        figures += (float(means.mean()),) if kind.group else ()
+        figures += (_compute_reference(kind, means),) if kind.group else ()
         answer = kind.answer(figures, patients)
     if abs(figures[0] - figures[1]) < 0.01 * max(map(abs, figures)):
         return None
@@ -191,6 +190,5 @@ def _ask(
     # 3. The wording.
     fields = dict(zip(("subject", "other"), patients, strict=False), group=group)
     text = kind.text.format(variable=variable, first=first, last=last, later=later, **fields)
-    compared = stays.phenotypes if kind.group in OUTERMOST else [group] if group else []
-    needs = tuple((name, variable) for name in (*patients, *compared))
+    needs = tuple((name, variable) for name in (*patients, *filter(None, [group])))
     return Question(text, answer, kind.name, needs, figures)

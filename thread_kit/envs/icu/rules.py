@@ -12,7 +12,13 @@ from typing import final
 
 from thread_kit.dialect import QA, Dialect
 from thread_kit.envs.icu.env import IcuQA
-from thread_kit.envs.icu.questions import KINDS, OF_PHENOTYPES, OUTERMOST, describe_members
+from thread_kit.envs.icu.questions import (
+    KINDS,
+    OF_PHENOTYPES,
+    REFERENCE_CODE,
+    describe_members,
+    name_reference,
+)
 from thread_kit.envs.qa.kinds import measure_code, read_question
 from thread_kit.envs.qa.rules import Script, Segments, read_subject
 
@@ -25,7 +31,8 @@ _VALUES = re.compile(
 )
 _MEASURE = re.compile(r"By the data in (\S+) the (.+) of the (.+?) (of patient .+) is")
 _GROUP = re.compile(
-    r"The mean of the (.+?) of all patients (?:who (?=survived|expired)|with )(.+) is"
+    r"The ((?:highest |lowest )?mean) of the (.+?) of all patients "
+    r"(?:who (?=survived|expired)|with )(.+) is"
 )
 
 
@@ -61,20 +68,16 @@ class IcuScript(Script):
         path = self.refer("table_path", "".join(self.read_paths(written)))
         # 2. The measures.
         measure = self.kind.measure.format(later=fields.get("later"))
-        groups = [
-            f"The mean of the {variable} of all patients {describe_members(group)} is"
-            for group in self.groups
-        ]
+        asked = f"The {name_reference(self.kind)} of the {variable} of all patients"
+        groups = [f"{asked} {describe_members(group)} is" for group in self.groups]
         start = f"\nBy the data in {path} the {measure} of the {variable}"
-        asked = self.ask(start, *patients, others=groups)
+        children = self.ask(start, *patients, others=groups)
         # 3. The answer.
         figures, end = self.read_figures(written), ""
         if len(figures) == len(patients) + len(groups):
-            outermost = OUTERMOST.get(self.kind.group)
-            figures = (figures[0], outermost(figures[1:])) if outermost else figures
             answer = self.kind.answer(figures, self.patients)
             end = self.conclude(self.kind, figures, answer, fields)
-        return [f"{table} {self.dialect.listen}", *asked, end]
+        return [f"{table} {self.dialect.listen}", *children, end]
 
     def _write_table(
         self, written: str, variable: str, first: str, last: str, one: str, other: str | None
@@ -110,7 +113,10 @@ class IcuScript(Script):
         code = f"rows = table[['hour', {column}]].dropna()\nvalues = rows[{column}]\n{before}"
         return [read, f"\n{code}print(round(float({figure}), 6))\n"]
 
-    def _write_group(self, variable: str, group: str) -> Segments:
+    def _write_group(self, mean: str, variable: str, group: str) -> Segments:
         means = f"group_means({self.use('group', group)}, {self.use('variable', variable)})"
         code = self.bind(group=group, variable=variable) + f"means = {means}\n"
-        return [code + self.show("len(means)"), "\nprint(round(float(np.mean(means)), 6))\n"]
+        return [
+            code + self.show("len(means)"),
+            f"\nprint(round(float({REFERENCE_CODE[mean]}(means)), 6))\n",
+        ]

@@ -37,13 +37,17 @@ COLUMNS = (
 )
 """The header of a stay's file, to the letter."""
 
+RARE = {"capillary refill rate": "Capillary refill rate"}
+"""What the released program asks about, too, and questions made here do not: few have a value."""
+
 VARIABLES = {
     column.lower() if column != "pH" else "pH": column
     for column in COLUMNS
-    if column not in ("Hours", "Height", "Capillary refill rate") and "Glascow" not in column
+    if column not in ("Hours", "Height", *RARE.values()) and "Glascow" not in column
 }
-"""What questions are about, by the words that they use."""
+"""What questions made here are about, by the words that they use."""
 
+MIMIC = "mimic3-benchmarks"
 GROUPS = {"survived": 0, "expired": 1}
 HOURS = 48.0
 _FILE = re.compile(r"(\d+)_episode1_timeseries\.csv")
@@ -130,7 +134,7 @@ class Mimic3Stays(Stays):
     FileNotFoundError if the folder has no list of stays.
     """
 
-    def __init__(self, folder: str | Path, source: str = "mimic3-benchmarks") -> None:
+    def __init__(self, folder: str | Path, source: str = MIMIC) -> None:
         self.source = source
         self.folder = Path(folder) / "in-hospital-mortality"
         self._lists = sorted(self.folder.glob("*/listfile.csv"))
@@ -143,6 +147,11 @@ class Mimic3Stays(Stays):
 
     def __repr__(self) -> str:
         return f"Mimic3Stays({str(self.folder.parent)!r}, {len(self.expired)} patients)"
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """See Stays; of MIMIC-III all that the released program asks about."""
+        return {**VARIABLES, **RARE} if self.source == MIMIC else VARIABLES
 
     @cached_property
     def _stays(self) -> dict[str, tuple[Path, int]]:
