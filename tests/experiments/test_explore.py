@@ -257,6 +257,8 @@ def test_episodes_of_one_name_are_told_apart_and_none_is_saved_over_another(pane
     other = Session(ScriptedEngine(["#END#"]), context="wednesday").run(progress=False)
     assert find_free(saved[0], Episode.load(saved[0])) == saved[0]
     assert find_free(saved[0], other).name == f"{saved[0].stem}-2.jsonl"
+    (tmp_path / "notes.jsonl").write_text("mine")
+    assert find_free(tmp_path / "notes.jsonl", other).name == "notes-2.jsonl"
 
 
 def test_a_trace_that_was_written_while_it_ran_is_not_written_again(panel, tmp_path):

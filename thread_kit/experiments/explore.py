@@ -7,6 +7,7 @@ Whatever goes wrong is said in the panel, in one sentence.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
@@ -42,7 +43,7 @@ from thread_kit.experiments.method import VisibleRewardMethod
 from thread_kit.experiments.method_registry import method_slug
 from thread_kit.experiments.recorded_method import find_recorded_method
 from thread_kit.session.session import Session
-from thread_kit.trace.episode import Episode
+from thread_kit.trace.episode import Episode, TraceError
 from thread_kit.views.export_html import save_page
 from thread_kit.views.formatting import sanitize
 from thread_kit.views.player.keys import BOX, KeyGuard
@@ -309,11 +310,14 @@ class _Guard(KeyGuard):
 
 def find_free(path: Path, episode: Episode) -> Path:
     """A name under which no other episode is saved: this one, or with -2, -3 and so on."""
-    names = (path.with_stem(f"{path.stem}-{n}") for n in itertools.count(2))
-    for free in itertools.chain([path], names):
-        if not free.exists() or Episode.load(free).events == episode.events:
-            break
-    return free
+
+    def is_free(name: Path) -> bool:
+        with contextlib.suppress(TraceError):  # then it is something else, and no less somebody's
+            return not name.exists() or Episode.load(name).events == episode.events
+        return False
+
+    others = (path.with_stem(f"{path.stem}-{n}") for n in itertools.count(2))
+    return next(filter(is_free, itertools.chain([path], others)))
 
 
 def name_shown(name: str, fork: int) -> str:
