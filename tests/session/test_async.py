@@ -650,7 +650,9 @@ def test_a_thread_waits_for_its_turn_where_the_engine_has_no_room_for_one_more_c
     assert engine.most == 2
 
 
-def test_an_engine_that_is_full_of_others_calls_is_an_error(start):
+def test_an_engine_that_is_full_of_calls_that_nobody_goes_on_with_is_an_error(start, monkeypatch):
+    monkeypatch.setattr("thread_kit.session.calls.PATIENCE", 0.01)
+
     class Full(ScriptedEngine):
         def begin(self, thread, tokens, **options):
             raise EngineBusyError("others' calls run")

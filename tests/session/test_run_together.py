@@ -8,6 +8,7 @@ import time
 import pytest
 
 from thread_kit.distill.textcraft_teacher import speak_thread
+from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import EngineBusyError
 from thread_kit.engines.lock import FairLock
 from thread_kit.engines.models import load_model
@@ -38,21 +39,23 @@ def test_sessions_side_by_side_do_what_they_do_alone(at_once):
     assert all(episode.reward == 1 for episode in episodes.values())
 
 
+@pytest.mark.parametrize("wrap", [lambda engine: engine, lambda engine: EngineByPrompt(engine, {})])
 @pytest.mark.parametrize("in_threads", [False, True])
-def test_sessions_wait_where_the_calls_of_others_take_all_the_room(in_threads):
+def test_sessions_wait_where_the_calls_of_others_take_all_the_room(in_threads, wrap):
     class Two(ScriptedEngine):
         def submit(self, thread, request):
             if len(self._running) >= 2:
                 raise EngineBusyError("all 2 sequences are generating")
             super().submit(thread, request)
 
-    some = list(sessions(Two(speak_thread), 4))
+    some = list(sessions(wrap(Two(speak_thread)), 4))
     if in_threads:
         workers = [Worker(session).start() for session in some]
         episodes = [worker.wait(60) for worker in workers]
     else:
         episodes = [session.episode for session in run_together(some, 4)]
     assert [(one.status, one.reward) for one in episodes] == [(Status.ENDED, 1.0)] * 4
+    assert some[0].engine.steps_taken > 0, "by which those that wait see that others go on"
 
 
 def test_no_more_sessions_are_made_than_run_at_once():

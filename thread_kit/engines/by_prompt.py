@@ -68,6 +68,10 @@ class EngineByPrompt(Engine):
 
     # What each of them does
 
+    @property
+    def steps_taken(self) -> int:  # type: ignore[override]
+        return sum(engine.steps_taken for engine in self._engines)
+
     def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
         return self.engine.tokenize(text, first=first)
 

@@ -130,8 +130,8 @@ class Engine(ABC):
     context_size: how many tokens one thread can see at most.
     lock: held while the model is touched, so that several schedulers, each in a worker thread of
         its own, can share one engine and its batches.
-    steps_taken: how many steps this class's `advance` has taken, for whichever scheduler; an engine
-        with an `advance` of its own leaves it at 0.
+    steps_taken: how many steps this class's `advance` has taken, for whichever scheduler; of an
+        engine in front of others, theirs. One with an `advance` of its own leaves it at 0.
     is_open: False once it is closed; every call raises EngineError from then on.
     """
 

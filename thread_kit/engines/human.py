@@ -144,6 +144,10 @@ class HumanEngine(Engine):
 
     # An engine
 
+    @property
+    def steps_taken(self) -> int:  # type: ignore[override]
+        return self.engine.steps_taken
+
     def tokenize(self, text: str, *, first: bool = False) -> tuple[int, ...]:
         return self.engine.tokenize(text, first=first)
 

@@ -104,6 +104,10 @@ class ReplayEngine(Engine):
         self._owed: dict[str, Sequence[int]] = {}  # few-shot prompts that nobody has evaluated
         self._prefilling: Iterator[Event] | None = None
 
+    @property
+    def steps_taken(self) -> int:  # type: ignore[override]
+        return self.engine.steps_taken if self.engine else 0
+
     def context_of(self, prompt: str) -> int:
         return self.engine.context_of(prompt) if self.engine else self.context_size
 

@@ -23,8 +23,9 @@ from thread_kit.session.live_thread import LiveThread, RunningCall, generated_sp
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import UNKNOWN, Edited, Event, Idle, Prefilling, Prompted, Token
 
-MOMENT = 0.001
-"""Seconds until a session asks again for room that the calls of others take."""
+MOMENT, PATIENCE = 0.001, 60.0
+"""Seconds until a session asks again for room that others' calls take, and until it gives up where
+none of them goes on (another session that nobody runs has begun them, say)."""
 
 
 class Calls:
@@ -52,6 +53,8 @@ class Calls:
         self._logprobs = logprobs
         self._running: dict[ThreadKey, LiveThread] = {}
         self._held: list[LiveThread] = []  # until there is room for one more call
+        self._busy = EngineBusyError("")  # why they are held
+        self._steps_seen, self._waits_since = -1, 0.0
 
     def begin(self, thread: LiveThread, request: Generate) -> None:
         """Begin a call, or hold the thread back until there is room for one more."""
@@ -78,7 +81,8 @@ class Calls:
                 seed=(self._seed, *place),
                 logprobs=self._logprobs,
             )
-        except EngineBusyError:
+        except EngineBusyError as error:
+            self._busy = error
             self._hold(thread, request)
             return
 
@@ -103,10 +107,8 @@ class Calls:
     def step(self) -> Iterator[Event]:
         """One step of the engine, for all threads that generate."""
         threads = sorted(self._running.values(), key=lambda thread: thread.id)
-        if not threads and self._held:  # other sessions' calls take all the room that there is
-            time.sleep(MOMENT)
-            self._try_held()
-            yield Idle()
+        if not threads and self._held:
+            yield self._wait_for_others()
             return
         if not threads:
             raise RuntimeError("every thread waits for another one; this must not happen")
@@ -144,6 +146,19 @@ class Calls:
             raise EpisodeOver(call.spent, f"{used} new tokens are used up")
         thread.reply = Generated(event.span, event.stop)
         self._try_held()
+
+    def _wait_for_others(self) -> Idle:
+        """Where the calls of other sessions take all the room; raises what the engine said of it if
+        they do not go on.
+        """
+        steps, now = self._engine.steps_taken, time.monotonic()
+        if steps != self._steps_seen:
+            self._steps_seen, self._waits_since = steps, now
+        elif now - self._waits_since > PATIENCE:
+            raise self._busy
+        time.sleep(MOMENT)
+        self._try_held()
+        return Idle()
 
     def _try_held(self) -> None:
         for held in self._held:
