@@ -61,7 +61,7 @@ test: $(VENV)/.extras ## run all tests, and every notebook against its stored ou
 	exit $$status
 
 test-quick: setup ## the tests that need no model, browser, game or jail: for those who work on the kit
-	$(PY) -m pytest -q -n $(JOBS) $(PLAIN) -m "$(QUICK)" tests
+	$(PY) -m pytest -q -n $(CORES) $(PLAIN) -m "$(QUICK)" tests
 
 demo: setup ## run one episode with the embedded model and show its tree
 	@mkdir -p runs

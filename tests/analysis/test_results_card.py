@@ -23,6 +23,8 @@ from thread_kit.analysis.results_picture import draw_results
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "results.md"
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_page_is_current():
     text = PAGE.read_text("utf-8")

@@ -267,6 +267,7 @@ def test_nobody_is_taught_to_slip_and_the_way_back_is_taught(monkeypatch):
 # Words, and how they are copied
 
 
+@pytest.mark.slow
 def test_words_are_of_one_part_and_counted_by_their_tokens():
     lessons, unseen = words_by_tokens(LESSONS), words_by_tokens(UNSEEN)
     assert not {w for words in lessons.values() for w in words} & {

@@ -48,6 +48,7 @@ def concluded(env):
     return str(names["answer"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(KINDS)))
 def test_every_kind_about_places_is_read_and_concluded(number):
     for env in (

@@ -427,6 +427,7 @@ def test_a_line_of_code_that_is_refused_does_nothing_and_prose_is_none(namespace
     assert namespace.variables == {"x": 1}
 
 
+@pytest.mark.slow
 def test_the_namespace_goes_on_after_a_line_that_is_undone(namespace):
     run(namespace, "x = [1]")
     for line in ("x = sum(range(10**15))", "x = [0] * 10**9", "x.extend('y' * 10**6)"):

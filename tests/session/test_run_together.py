@@ -39,8 +39,10 @@ def test_sessions_side_by_side_do_what_they_do_alone(at_once):
     assert all(episode.reward == 1 for episode in episodes.values())
 
 
-@pytest.mark.parametrize("wrap", [lambda engine: engine, lambda engine: EngineByPrompt(engine, {})])
-@pytest.mark.parametrize("in_threads", [False, True])
+@pytest.mark.parametrize(
+    ("in_threads", "wrap"),
+    [(False, lambda engine: engine), (True, lambda engine: EngineByPrompt(engine, {}))],
+)
 def test_sessions_wait_where_the_calls_of_others_take_all_the_room(in_threads, wrap):
     class Two(ScriptedEngine):
         def submit(self, thread, request):

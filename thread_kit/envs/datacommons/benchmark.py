@@ -8,18 +8,9 @@ from typing import Any
 
 from thread_kit.dialect import QA
 from thread_kit.envs.benchmark import Benchmark, NumberedTask, choose_number, list_questions
+from thread_kit.envs.datacommons.official_questions import QUESTIONS
 from thread_kit.envs.env import Env
-from thread_kit.envs.qa.question_file import QuestionFile
 from thread_kit.errors.rules import QuestionRules
-
-QUESTIONS = QuestionFile(
-    name="datacommons_qa_benchmark.txt",
-    answers="dc_answer",
-    variable="THREAD_KIT_DATACOMMONS",
-    remedy="The file is datacommons_qa/datacommons_qa_benchmark.txt of the repository "
-    "philipmit/thread; name it by `questions=`, or by THREAD_KIT_DATACOMMONS; or take generated "
-    "questions: DataCommonsQA('test', 0)",
-)
 
 
 def make_question(**arguments: Any) -> Env:

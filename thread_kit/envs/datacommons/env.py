@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from thread_kit.envs.datacommons.benchmark import QUESTIONS
 from thread_kit.envs.datacommons.client import KEY, DataCommons, MissingDataError
+from thread_kit.envs.datacommons.official_questions import QUESTIONS
 from thread_kit.envs.datacommons.questions import generate
 from thread_kit.envs.datacommons.statistics import ListedStatistics, OpenStatistics, Statistics
 from thread_kit.envs.env import Step

@@ -9,17 +9,8 @@ from typing import Any
 from thread_kit.dialect import QA
 from thread_kit.envs.benchmark import Benchmark, NumberedTask, choose_number, list_questions
 from thread_kit.envs.env import Env
-from thread_kit.envs.qa.question_file import QuestionFile
+from thread_kit.envs.icu.official_questions import QUESTIONS
 from thread_kit.errors.rules import QuestionRules
-
-QUESTIONS = QuestionFile(
-    name="mimiciii_icu_qa_benchmark.txt",
-    answers="mimic_answer",
-    variable="THREAD_KIT_ICU_QUESTIONS",
-    remedy="mimiciii_icu_qa/build_mimiciii_icu_qa.py of the repository philipmit/thread writes it, "
-    "from MIMIC-III; name it by `questions=`, or by THREAD_KIT_ICU_QUESTIONS; or take generated "
-    "questions: IcuQA(number=0)",
-)
 
 
 def make_question(**arguments: Any) -> Env:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from thread_kit.envs.icu.benchmark import QUESTIONS
+from thread_kit.envs.icu.official_questions import QUESTIONS
 from thread_kit.envs.icu.questions import generate
 from thread_kit.envs.icu.stays import STAYS_VARIABLE, Stays, load_stays
 from thread_kit.envs.qa.env import QuestionEnv
