@@ -23,7 +23,7 @@ from thread_kit.session.live_thread import LiveThread, RunningCall, generated_sp
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import UNKNOWN, Edited, Event, Idle, Prefilling, Prompted, Token
 
-MOMENT, PATIENCE = 0.001, 60.0
+MOMENT, PATIENCE = 1e-4, 60.0
 """Seconds until a session asks again for room that others' calls take, and until it gives up where
 none of them goes on (another session that nobody runs has begun them, say)."""
 
