@@ -36,6 +36,7 @@ def test_parsing_the_text_of_a_prompt_gives_the_prompt(prompt):
     assert parse_prompt(prompt.text, "p") == prompt
 
 
+@pytest.mark.slow
 @thorough
 @given(prompts)
 def test_line_endings_of_windows_make_no_difference(prompt):

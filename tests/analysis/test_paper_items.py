@@ -172,6 +172,7 @@ def test_the_published_table_is_as_it_is_printed():
             assert cells == len(numbers), item.label
 
 
+@pytest.mark.slow
 def test_a_page_can_be_made_again_and_says_where_its_rows_are_from():
     item = find_item("thread-v2", "table-3")
     page = make_page(item, stored_rows())
@@ -222,6 +223,7 @@ def test_runs_have_a_standard_error_and_traces_a_third_count_of_depths(tmp_path)
     assert "Depths: the paper does not say how it counts" in page.markdown
 
 
+@pytest.mark.slow
 def test_a_saved_page_opens_without_a_network(tmp_path):
     page = make_page(find_item("thread-v2", "figure-6"), stored_rows())
     text = page.save(tmp_path / "page.html").read_text("utf-8")

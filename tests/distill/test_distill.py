@@ -284,6 +284,7 @@ def test_words_are_of_one_part_and_counted_by_their_tokens():
     assert set(drawn) <= {word for words in lessons.values() for word in words}
 
 
+@pytest.mark.slow
 def test_no_word_of_a_held_out_task_is_drawn_that_training_tasks_lack():
     held_out = {*words_of("test"), *words_of("dev")} - set(words_of("train"))
     assert "carved" in held_out

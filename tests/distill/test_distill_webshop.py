@@ -139,6 +139,7 @@ def test_what_three_quotation_marks_cannot_hold_is_refused(value):
         next_of(f"Instruction: Find me rugs with size: {value}")
 
 
+@pytest.mark.slow
 def test_every_lesson_ends_with_a_purchase_and_most_are_right():
     rewards = [play("thread", purchase).reward for purchase in islice(training_purchases(1), 20)]
     assert sum(rewards) > 15

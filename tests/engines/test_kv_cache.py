@@ -81,6 +81,7 @@ def test_common_prefix_is_what_a_loop_over_the_tokens_finds(a, b):
     assert common_prefix(a, a + b) == len(a)
 
 
+@pytest.mark.slow
 @example(
     [
         ("place", 1, [1], []),
