@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from thread_kit.dialect import QA
-from thread_kit.envs.benchmark import Benchmark, NumberedTask, choose_number, list_questions
+from thread_kit.envs.benchmark import Benchmark, NumberedTask, list_questions
 from thread_kit.envs.datacommons.official_questions import QUESTIONS
 from thread_kit.envs.env import Env
 from thread_kit.errors.rules import QuestionRules
@@ -18,14 +18,8 @@ def make_question(**arguments: Any) -> Env:
     from thread_kit.envs.datacommons.env import DataCommonsQA
 
     if arguments.get("split") == "train":
-        arguments.pop("questions", None)  # `choose_question` does not know the split
+        arguments.pop("questions", None)  # `choose_task` does not know the split
     return DataCommonsQA(**arguments)
-
-
-def choose_question(text: str) -> dict[str, Any]:
-    """See `choose_number`; of the benchmark's file where THREAD_KIT_DATACOMMONS names it."""
-    path = QUESTIONS.find()
-    return choose_number(text) | ({"questions": path.name} if path else {})
 
 
 def list_tasks(split: str) -> list[NumberedTask]:
@@ -36,11 +30,9 @@ def list_tasks(split: str) -> list[NumberedTask]:
     from thread_kit.envs.datacommons.env import find_data
     from thread_kit.envs.datacommons.questions import KINDS
 
-    if split == "test" and (path := QUESTIONS.find()):
-        own = QUESTIONS.load(path)
+    if split == "test" and (own := QUESTIONS.list_tasks("datacommons", {"split": split})):
         find_data()  # before the first of them is asked
-        task = {"split": split, "questions": path.name}
-        return [NumberedTask("datacommons", n, 0, {**task, "number": n}) for n in range(len(own))]
+        return own
     return list_questions("datacommons", len(KINDS), {"split": split})
 
 
@@ -55,7 +47,7 @@ DATACOMMONS = Benchmark(
     list_tasks,
     splits=("test", "train"),
     arguments=attrgetter("arguments"),
-    choose=choose_question,
+    choose=QUESTIONS.choose_task,
     dialect=QA,
     methods=("thread, async", "thread, lines", "nlep", "nlep+react", "reflexion, gold answer"),
     handlers=(

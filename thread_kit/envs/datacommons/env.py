@@ -76,7 +76,7 @@ class DataCommonsQA(QuestionEnv):
             self.question = generate(self.source, number, split)
             return
         self._path = path = QUESTIONS.locate(questions)
-        self.question = QUESTIONS.choose(path, number, split)
+        self.question = QUESTIONS.choose_question(path, number, split)
         self.source = source or find_data()
         self.task["questions"] = path.name
 

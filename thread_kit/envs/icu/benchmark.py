@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from thread_kit.dialect import QA
-from thread_kit.envs.benchmark import Benchmark, NumberedTask, choose_number, list_questions
+from thread_kit.envs.benchmark import Benchmark, NumberedTask, list_questions
 from thread_kit.envs.env import Env
 from thread_kit.envs.icu.official_questions import QUESTIONS
 from thread_kit.errors.rules import QuestionRules
@@ -18,14 +18,8 @@ def make_question(**arguments: Any) -> Env:
     from thread_kit.envs.icu.env import IcuQA
 
     if arguments.get("split") == "train":
-        arguments.pop("questions", None)  # `choose_question` does not know the split
+        arguments.pop("questions", None)  # `choose_task` does not know the split
     return IcuQA(**arguments)
-
-
-def choose_question(text: str) -> dict[str, Any]:
-    """See `choose_number`; of the benchmark's file where THREAD_KIT_ICU_QUESTIONS names it."""
-    path = QUESTIONS.find()
-    return choose_number(text) | ({"questions": path.name} if path else {})
 
 
 def list_tasks(split: str) -> list[NumberedTask]:
@@ -35,12 +29,9 @@ def list_tasks(split: str) -> list[NumberedTask]:
     from thread_kit.envs.icu.questions import kinds_of
     from thread_kit.envs.icu.stays import load_stays
 
-    task: dict[str, Any] = {"stays": load_stays().name, "split": split}
-    if split == "test" and (path := QUESTIONS.find()):
-        task["questions"] = path.name
-        own = QUESTIONS.load(path)
-        return [NumberedTask("icu", n, 0, {**task, "number": n}) for n in range(len(own))]
-    return list_questions("icu", len(kinds_of(load_stays())), task)
+    task = {"stays": load_stays().name, "split": split}
+    own = QUESTIONS.list_tasks("icu", task) if split == "test" else []
+    return own or list_questions("icu", len(kinds_of(load_stays())), task)
 
 
 def are_generated(row: Mapping[str, Any]) -> bool:
@@ -55,7 +46,7 @@ ICU = Benchmark(
     list_tasks,
     splits=("test", "train"),
     arguments=attrgetter("arguments"),
-    choose=choose_question,
+    choose=QUESTIONS.choose_task,
     dialect=QA,
     methods=("thread, async", "thread, lines", "nlep", "nlep+react", "reflexion, gold answer"),
     handlers=(

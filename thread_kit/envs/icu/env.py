@@ -59,7 +59,7 @@ class IcuQA(QuestionEnv):
             self.question = generate(self.stays, number, split)
             return
         self._path = path = QUESTIONS.locate(questions)
-        self.question = QUESTIONS.choose(path, number, split)
+        self.question = QUESTIONS.choose_question(path, number, split)
         self.task["questions"] = path.name
 
     def __repr__(self) -> str:

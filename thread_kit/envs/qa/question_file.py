@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from thread_kit.envs.benchmark import NumberedTask, choose_number
 from thread_kit.envs.qa.env import Question
 
 
@@ -52,7 +55,22 @@ class QuestionFile:
             )
         return [Question(row["question"].strip(), row[self.answers].strip()) for row in rows]
 
-    def choose(self, path: Path, number: int, split: str | None) -> Question:
+    def choose_task(self, text: str) -> dict[str, Any]:
+        """See `choose_number`; of this file, where the environment variable names it."""
+        path = self.find()
+        return choose_number(text) | ({"questions": path.name} if path else {})
+
+    def list_tasks(self, benchmark: str, arguments: Mapping[str, Any]) -> list[NumberedTask]:
+        """All questions of the file that the environment variable names; [] where it names none.
+
+        arguments: those that all of them have. Raises as `load`.
+        """
+        path = self.find()
+        task = {**arguments, "questions": path.name if path else None}
+        numbers = range(len(self.load(path)) if path else 0)
+        return [NumberedTask(benchmark, n, 0, {**task, "number": n}) for n in numbers]
+
+    def choose_question(self, path: Path, number: int, split: str | None) -> Question:
         """One question; raises ValueError for a number or a split that there is not."""
         if split not in (None, "test"):
             raise ValueError(f"the benchmark's questions are all of the split test, not {split!r}")
