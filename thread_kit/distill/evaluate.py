@@ -91,8 +91,8 @@ def evaluate(
     50). `episodes.jsonl` is the file of the suite, beside it are the traces. parallel: episodes at
     a time, in the batches of the one engine. Faster in all, but an episode then takes longer:
     measure seconds with 1. renamed: they are of `renamed_tasks`, and their files begin with
-    `renamed-`. Raises ValueError where nobody has
-    written a teacher, RuntimeError for an episode that could not be started.
+    `renamed-`. Raises ValueError where nobody has written a teacher, RuntimeError for an episode
+    that could not be started.
     """
     teacher_for(method, tasks[0])  # what is missing is said before anything is played
     start = "renamed-" if renamed else ""  # these have the numbers of the others
