@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from importlib.util import find_spec
+from itertools import cycle
 
 import pytest
 
-from thread_kit.bench import server, tables
+from thread_kit.bench import rates, server, tables
 from thread_kit.bench.__main__ import main
 from thread_kit.bench.contenders import (
     create_completion,
@@ -38,7 +39,7 @@ from thread_kit.bench.growth import (
     growth,
     tree,
 )
-from thread_kit.bench.rates import rate, rate_beside_cells
+from thread_kit.bench.rates import rate
 from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import Forced, Weights, Workload, workload
 from thread_kit.dialect import Stop
@@ -273,8 +274,25 @@ def test_sessions_and_the_bare_loop_write_in_turns(weights, at_once):
 
 
 @pytest.mark.model
-def test_kept_cells_stay_where_they_are_while_a_session_writes(weights):
-    assert 0 < rate_beside_cells(weights, 200, turns=2, tokens=3) < 3
+def test_kept_cells_stay_where_they_are_while_a_session_writes(weights, monkeypatch):
+    """The share is of the seconds beside them and of those alone, taken in turns."""
+    made, kept, seconds = [], [], cycle([4.0, 2.0])
+
+    class Recorded(rates.EndlessEngine):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            made.append(self)
+
+    def measure(work, *arguments):
+        work(*arguments)
+        over = [[s for s in engine._cache._sequences.values() if s.is_over] for engine in made]
+        kept.append([sum(len(sequence.tokens) for sequence in some) for some in over])
+        return next(seconds)
+
+    monkeypatch.setattr(rates, "EndlessEngine", Recorded)
+    monkeypatch.setattr(rates, "_measure_seconds", measure)
+    assert rates.rate_beside_cells(weights, 200, turns=2, tokens=3) == 0.5
+    assert kept == [[200, 0]] * 4
 
 
 # Results
