@@ -96,13 +96,12 @@ def play(seed: int, count: int) -> Tally:
 def _play_round(tally: Tally, chance: random.Random, engine: Engine, place: str) -> None:
     # 1. Four players begin; each of the last two is commanded by two threads.
     players = [_watch(engine, number) for number in range(4)]
-    commanded = players[2:]
     with _person(engine):
         for player in players:
             player.start()
         others = [
             threading.Thread(target=_command, args=(player, chance.randint(0, 2**32), tally))
-            for player in commanded
+            for player in players[2:]
             for _ in range(2)
         ]
         for other in others:
@@ -144,13 +143,16 @@ def _command(player: Player, seed: int, tally: Tally) -> None:
 @contextlib.contextmanager
 def _person(engine: Engine) -> Iterator[None]:
     """Somebody who passes on every call; nobody, where the engine asks none."""
+    if not isinstance(engine, HumanEngine):
+        yield
+        return
     over = threading.Event()
 
     def pass_on() -> None:
         while not over.wait(0.0001):
-            for key in engine.waiting if isinstance(engine, HumanEngine) else ():
+            for key in engine.waiting:
                 with contextlib.suppress(ValueError):  # its session was stopped meanwhile
-                    engine.pass_on(key)  # type: ignore[attr-defined]
+                    engine.pass_on(key)
 
     person = threading.Thread(target=pass_on)
     person.start()

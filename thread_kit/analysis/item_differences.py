@@ -192,7 +192,7 @@ def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
 
 def _has_budget(item: PaperItem, method: str, benchmark: str, limits: str) -> bool:
     """Whether these limits (JSON; "" where a row does not tell them) are those of the paper."""
-    used = (json.loads(limits) if limits else None) or {}  # null where it could not be started
+    used = json.loads(limits or "null") or {}  # null, too, where it could not be started
     sources = sources_of(used, budget_of(method, benchmark, item.paper))
     return bool(used) and CHOSEN not in sources.values()
 

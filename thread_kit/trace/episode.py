@@ -8,6 +8,7 @@ episode opens with no model and no environment (`Episode.load`).
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Iterable, Iterator
@@ -323,18 +324,15 @@ class Episode:
         """
         path = Path(path)
         try:
-            with path.open("rb") as packed:
-                is_packed = packed.read(len(GZIP)) == GZIP
-            if is_packed:
-                with gzip.open(path) as file:
+            data = path.read_bytes()
+            if data.startswith(GZIP):
+                with gzip.open(io.BytesIO(data)) as file:
                     data = file.read(UNPACKED + 1)
-            else:
-                data = path.read_bytes()
-            if is_packed and len(data) > UNPACKED:
-                raise TraceError(
-                    f"{path} comes to more than {UNPACKED / 2**20:.0f} MiB; if you trust it, open "
-                    "what gunzip makes of it"
-                )
+                if len(data) > UNPACKED:
+                    raise TraceError(
+                        f"{path} comes to more than {UNPACKED / 2**20:.0f} MiB; if you trust it, "
+                        "open what gunzip makes of it"
+                    )
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise TraceError(f"{path} is no trace: not UTF-8 text ({error.reason})") from error
