@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import importlib
 import io
 import math
 import os
@@ -26,8 +25,7 @@ from thread_kit.sandbox.jail import seccomp
 from thread_kit.sandbox.jail.limits import describe_excess, shorten_error
 from thread_kit.sandbox.jail.wire import name_file, pack, receive, send, unpack
 
-PRELOADED = {"np": "numpy", "pd": "pandas", "stats": "scipy.stats"}
-LOADED_WHEN_USED = {"plt": "matplotlib.pyplot"}  # as long to import as all the others
+NAMES = {"np": "numpy", "pd": "pandas", "stats": "scipy.stats", "plt": "matplotlib.pyplot"}
 GIVEN = "thread_kit_jail"  # the module in which the functions live that every namespace has
 TEXT_CHARACTERS = 1_000  # of a value that is no plain data, such as a table
 _PLAIN = (int, bool, float, list, tuple, dict, set)
@@ -99,9 +97,6 @@ class _Run:
     def __call__(self, code: str, inputs: str, state: bytes) -> tuple[dict[str, Any], bytes]:
         namespace: dict[str, Any] = cloudpickle.loads(state) if state else {}
         namespace |= {"__name__": "__main__", "__builtins__": builtins, **self.given}
-        for name, module in LOADED_WHEN_USED.items():
-            if re.search(rf"\b{name}\b", code) and name not in namespace:
-                namespace[name] = importlib.import_module(module)
         plain = {"inf": float("inf"), "nan": float("nan"), "__builtins__": {"set": set}}
         namespace |= eval(inputs, plain)
         random.seed(0)  # Python seeds it anew in a forked process; numpy's stays as the server's
@@ -136,7 +131,7 @@ class _Run:
         functions += [_named(name, self._remote(name)) for name in self.settings["functions"]]
         for function in functions:
             setattr(module, function.__name__, function)
-        modules = {n: sys.modules[full] for n, full in PRELOADED.items() if full in sys.modules}
+        modules = {n: sys.modules[full] for n, full in NAMES.items() if full in sys.modules}
         return {**modules, **{one.__name__: one for one in functions}}
 
     def _save(self, what: Any) -> str:

@@ -33,11 +33,19 @@ if __name__ == "__main__":
     sys.path[:0] = [sys.argv[1]]
     sys.path += sys.argv[3:]
 
-from thread_kit.sandbox.jail.run import PRELOADED, run_and_exit
+import cloudpickle
+
+from thread_kit.sandbox.jail.run import run_and_exit
 from thread_kit.sandbox.jail.wire import FrameError, pack, receive, send, unpack
 
 WALL = 4  # a run may take so many times its seconds on the clock
-PLOTS = re.compile(r"plt|plot|hist|matplotlib")  # in code that needs the library for pictures
+PRELOADED = ("numpy", "pandas")
+LOADED_WHEN_USED = {
+    "scipy.stats": re.compile(r"stats|scipy"),
+    "matplotlib.pyplot": re.compile(r"plt|plot|hist|matplotlib"),
+}
+"""Libraries by what code that needs them says: each takes as long to import as those of
+`PRELOADED`, and the more memory the server has, the longer takes every fork."""
 _DUMPABLE = 4
 
 
@@ -50,8 +58,7 @@ def serve(requests: int, replies: int, settings: dict[str, Any]) -> None:
         except FrameError:
             return
         request, _ = unpack(frame)
-        if PLOTS.search(request["code"]):
-            _import_plots()
+        _import_what_is_used(request["code"])
         before = _list_files(scratch)
         # 1. A process for this run alone, with a pipe to it and one from it.
         ours, theirs = os.pipe()
@@ -134,15 +141,15 @@ def _remove(folder: Path, names: set[str]) -> None:
             shutil.rmtree(folder / name, ignore_errors=True)
 
 
-def _import_plots() -> None:
-    """Import what makes pictures, once for all runs, before any code of a model can touch it."""
-    if "matplotlib.pyplot" in sys.modules:
-        return
-    try:
-        importlib.import_module("matplotlib.pyplot")
-    except Exception:  # the code that needs it is told
-        return
-    gc.freeze()
+def _import_what_is_used(code: str) -> None:
+    """Import it once for all runs, before any code of a model can touch it."""
+    for name, uses in LOADED_WHEN_USED.items():
+        if name not in sys.modules and uses.search(code):
+            try:
+                importlib.import_module(name)
+            except Exception:  # the code that needs it is told
+                continue
+            gc.freeze()
 
 
 def main() -> None:
@@ -159,7 +166,7 @@ def main() -> None:
     os.chdir("/")  # what is imported here reads no file that a run has written
     warnings.simplefilter("ignore")
     loaded = {}
-    for name in PRELOADED.values():
+    for name in PRELOADED:
         try:
             loaded[name] = importlib.import_module(name)
         except ImportError:
@@ -169,6 +176,9 @@ def main() -> None:
         loaded["numpy"].random.seed(0)
     if "pandas" in loaded:
         loaded["pandas"].set_option("display.width", 120, "display.max_columns", 12)
+        # What pandas imports and keeps at its first table would be gone with each run.
+        table = loaded["pandas"].DataFrame({"number": [1.0, 2.0], "text": ["a", "b"]})
+        repr(cloudpickle.loads(cloudpickle.dumps(table)).dropna())
     gc.freeze()
     try:
         send(replies, pack({"is": "ready", "libraries": sorted(loaded)}))
