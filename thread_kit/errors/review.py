@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from statsmodels.stats.inter_rater import cohens_kappa
 
 from thread_kit.errors.error_types import ErrorType
 from thread_kit.errors.first_error import find_first_error
@@ -96,6 +95,8 @@ def agreement(reviews: Sequence[Review], first: str, second: str) -> Agreement:
 
     Raises ValueError if no episode was reviewed by both.
     """
+    from statsmodels.stats.inter_rater import cohens_kappa  # here: it takes a second
+
     table = confusion(reviews, first, second).to_numpy()
     n = int(table.sum())
     same = float(table.trace()) / n
