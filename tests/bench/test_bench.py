@@ -6,9 +6,11 @@ import json
 from importlib.util import find_spec
 from itertools import cycle
 
+import pandas as pd
 import pytest
 
-from thread_kit.bench import rates, server, tables
+from thread_kit.bench import __main__ as bench
+from thread_kit.bench import episodes, rates, server, tables
 from thread_kit.bench.__main__ import main
 from thread_kit.bench.contenders import (
     create_completion,
@@ -228,6 +230,16 @@ def test_episodes_at_once_are_played_whole_by_every_contender(weights, work):
 
 
 @pytest.mark.model
+def test_where_nothing_is_kept_calls_side_by_side_share_nothing_either(weights, work):
+    calls = list(enumerate(call for call in work.calls if isinstance(call, Forced)))
+    with weights.load(episodes._ForgetfulEngine) as engine:
+        for ended in engine.play(*calls):
+            call = calls[ended.thread][1]
+            assert ended.reused == 0
+            assert ended.evaluated == len(call.seen) + len(call.written) - 1
+
+
+@pytest.mark.model
 def test_drift_is_measured_at_every_token_and_nothing_differs_from_itself(weights, work):
     kept, batched, drafted = drift(weights, work)
     assert kept.places == drafted.places == work.generated
@@ -371,6 +383,25 @@ def test_figures_show_the_tables(result):
 def test_what_cannot_be_measured_is_one_clear_error(arguments, message, capsys):
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.model
+def test_parts_are_measured_in_their_order_and_a_stop_is_no_traceback(monkeypatch, capsys):
+    measured = []
+    for name in ("contenders", "bookkeeping"):
+        part = lambda *_, name=name: measured.append(name) or {}  # noqa: E731
+        monkeypatch.setitem(bench.PARTS, name, part)
+        monkeypatch.setitem(bench.SHOWN, name, lambda result: pd.DataFrame())
+    asked = ["--calls", "1", "--task", "1", "--at-once", "1", "--cpu-threads", "1"]
+    assert main([*asked, "--parts", "bookkeeping", "contenders"]) == 0
+    assert measured == ["contenders", "bookkeeping"]
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(bench.PARTS, "contenders", stop)
+    assert main([*asked, "--parts", "contenders"]) == 130
+    assert capsys.readouterr().err.startswith("thread_kit.bench: stopped")
 
 
 def test_a_server_of_ones_own_drafts_at_the_setting_that_was_best(monkeypatch, tmp_path):

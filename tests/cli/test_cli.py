@@ -361,6 +361,14 @@ def test_a_suite_has_another_model_for_the_planner(tmp_path, capsys, monkeypatch
     assert "executor, planner planner" in capsys.readouterr().out
 
 
+def test_another_model_for_the_planner_is_refused_where_no_method_has_one():
+    options = {"planner_model": "smollm2-135m"}
+    for names in (["thread"], ["react", "thread"]):
+        with pytest.raises(ValueError, match="--planner-model smollm2-135m is for adapt"):
+            build_methods(names, TEXTCRAFT, "textcraft", **options)
+    assert len(build_methods(["react", "adapt"], TEXTCRAFT, "textcraft", **options)) == 2
+
+
 def test_an_episode_has_another_model_for_the_planner(capsys, monkeypatch):
     said = {"executor": "Task failed!\n#END#", "planner": "Step 1: fetch 9 emerald\n#END#"}
     load = {name: ScriptedEngine([reply] * 9, name=name) for name, reply in said.items()}

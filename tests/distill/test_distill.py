@@ -379,6 +379,8 @@ def test_examples_are_drawn_until_there_are_enough_tokens_each_once():
     assert found == examples("thread", training_tasks(1, 50), Letters(), tokens=20_000, seed=3)
     assert 20_000 <= sum(map(len, found)) < 30_000
     assert len({example.tokens for example in found}) == len(found)
+    with pytest.raises(ValueError, match="give at least 1"):
+        examples("thread", training_tasks(1, 50), Letters(), tokens=0)
     with pytest.raises(ValueError, match="give more"):
         examples("react", training_tasks(1, 2), Letters(), tokens=10**6)
     with pytest.raises(ValueError, match="unknown method 'adapt'"):

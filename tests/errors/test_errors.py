@@ -363,6 +363,17 @@ def test_the_rules_review_what_failed():
     assert {review.reviewer for review in by_episode.values()} == {RULES}
 
 
+def test_an_episode_that_is_not_over_has_not_failed(tmp_path):
+    cut = Episode(EPISODES["invalid"].header)
+    for event in EPISODES["invalid"].events[:-1]:
+        cut.add(event)
+    assert cut.status.is_live
+    (review,) = review_by_rules({"cut": cut, "given up": EPISODES["given up"]})
+    assert review.episode == "given up"
+    with pytest.raises(ValueError, match="no episode failed"):
+        Reviewer("anna", {"cut": cut}, path=tmp_path / "r.jsonl")
+
+
 # The widget
 
 
@@ -380,6 +391,10 @@ def test_a_reviewer_sees_the_failed_episodes_one_after_the_other(tmp_path):
     reviewer.save.click()
     assert reviewer.choice.value == "given up"
     assert reviewer.note.value == ""
+    with pytest.raises(ValueError, match="choose the first error"):
+        reviewer.record()
+    assert len(read_reviews(path)) == 1
+    reviewer.event.value = reviewer.event.options[-1][1]
     reviewer.type.value = ErrorType.INADEQUATE_PLAN
     reviewer.record()
     assert repr(reviewer) == "Reviewer('anna', 2 of 2 reviewed)"
@@ -394,10 +409,12 @@ def test_a_reviewer_sees_the_failed_episodes_one_after_the_other(tmp_path):
 
 def test_a_verdict_is_kept_where_there_is_no_folder_yet_and_a_failure_to_keep_it_is_shown(tmp_path):
     reviewer = Reviewer("anna", EPISODES, path=tmp_path / "runs" / "r.jsonl")
+    reviewer.event.index = 0
     reviewer.save.click()
     assert len(read_reviews(reviewer.path)) == 1
     (tmp_path / "file").touch()
     reviewer.path = tmp_path / "file" / "r.jsonl"
+    reviewer.event.index = 0
     reviewer.save.click()
     shown = reviewer.children[-1].children[1].value
     assert 'role="alert"' in shown

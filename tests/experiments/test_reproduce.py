@@ -146,6 +146,11 @@ def test_what_a_page_would_not_show_is_not_played(tmp_path, item, options, messa
         ("--plan --model x", "--model is for what is played; --plan plays nothing"),
         ("adapt --nearest --at-once 8", "--nearest, --at-once is for what is played; give --model"),
         ("--prices prices.csv", "--prices is for --plan"),
+        ("--check --temperature 2 --server http://x", "--temperature, --server is for what"),
+        ("thread-v2 table-3 --context 17 --quantize Q8_0", "--quantize, --context is for what"),
+        ("thread-v2 table-3 --draft 4", "--draft is for what is played"),
+        ("--results no/such/folder", "--results no/such/folder is no folder"),
+        ("thread-v2 table-3 --out page.txt", "--out page.txt: a page is .md or .html"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(capsys, words, message):

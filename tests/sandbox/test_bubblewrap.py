@@ -162,6 +162,41 @@ def test_random_numbers_are_the_same_in_a_replay(sandbox):
     assert after(sandbox, line).printed == after(sandbox, line).printed
 
 
+def test_a_set_has_one_order_in_every_jail(sandbox):
+    line = "places = {'north', 'south', 'east', 'west', 'here', 'there'}\nprint(places)"
+    with BubblewrapSandbox() as other:
+        one, same = after(sandbox, line), after(other, line)
+    assert (one.printed, one.variables) == (same.printed, same.variables)
+
+
+@pytest.mark.parametrize("name", ["pd", "stats", "plt", "save", "look_up"])
+def test_a_name_that_a_thread_has_bound_stays_its_own(sandbox, name):
+    outcome = after(sandbox, f"import math\n{name} = math.pi", "x = 1", f"print({name})")
+    assert outcome.printed == "3.141592653589793\n"
+    assert outcome.variables[name] == "3.141592653589793"
+    assert after(sandbox, f"print({name})").printed != outcome.printed
+
+
+@pytest.mark.parametrize(
+    ("line", "printed"),
+    [
+        ("print(stats.norm.cdf(0))", "0.5\n"),
+        ("print(pd.Series([1, 2, 3]).corr(pd.Series([1, 4, 9]), method='spearman'))", "1.0\n"),
+        ("from scipy.special import expit\nprint(expit(0))", "0.5\n"),
+    ],
+)
+def test_what_takes_long_to_import_is_imported_once_and_where_it_is_used(line, printed):
+    def loaded():
+        backwards = "scipy"[::-1], "matplotlib"[::-1]  # naming them would load them
+        code = f"import sys\nprint([name[::-1] in sys.modules for name in {backwards}])"
+        return after(sandbox, code).printed
+
+    with BubblewrapSandbox() as sandbox:
+        assert loaded() == "[False, False]\n"
+        assert after(sandbox, line).printed == printed
+        assert loaded() == "[True, False]\n"
+
+
 def test_many_python_threads_may_share_it(sandbox):
     with ThreadPoolExecutor(4) as pool:
         printed = list(pool.map(lambda n: after(sandbox, f"print({n})").printed, range(8)))

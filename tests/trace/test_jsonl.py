@@ -68,6 +68,24 @@ def test_a_last_line_counts_if_it_is_whole_and_is_cut_off_if_it_is_torn(tmp_path
         assert read_lines(path, dict, what="no row") == [*left, {"number": 3}]
 
 
+@pytest.mark.parametrize("text", ["my only copy of an idea", "{1, 2}", "[1, 2", "\u00ff\u00fe"])
+def test_nothing_is_cut_off_a_file_of_another(tmp_path, text):
+    path = tmp_path / "note.txt"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(OSError, match=r"note\.txt is another's file"):
+        mend_last_line(path, error=OSError)
+    assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("end", [b"{", b"\0\0\0", b"  ", b'{"number": 3, "te'])
+def test_what_a_crash_leaves_is_cut_off(tmp_path, end):
+    path = tmp_path / "r.jsonl"
+    write_line(path, {"number": 1})
+    path.write_bytes(path.read_bytes() + end)
+    mend_last_line(path)
+    assert path.read_bytes() == b'{"number": 1}\n'
+
+
 def test_a_line_that_cannot_be_taken_is_an_error_with_its_number(tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_text('{"n": 1}\n{"n": "x"}\n')

@@ -9,6 +9,7 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +24,7 @@ from thread_kit.bench.episodes import play_together, players
 from thread_kit.bench.exactness import drift
 from thread_kit.bench.rates import rate, rate_beside_cells
 from thread_kit.bench.server import llama_server
-from thread_kit.bench.workload import Measurement, Weights, Workload, workload
+from thread_kit.bench.workload import Contender, Measurement, Weights, Workload, workload
 from thread_kit.cli.arguments import DefaultsFormatter, choose_teaching
 from thread_kit.engines.core_share import own_cores
 from thread_kit.engines.llama import LlamaEngine
@@ -50,6 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (RuntimeError, ValueError, OSError) as error:
         print(f"thread_kit.bench: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(
+            "thread_kit.bench: stopped; what --out names has the parts until then", file=sys.stderr
+        )
+        return 130
     return 0
 
 
@@ -135,7 +141,7 @@ def _measure(options: argparse.Namespace) -> None:
             **{name: version(name) for name in packages},
         },
     }
-    for part in options.parts:
+    for part in (part for part in PARTS if part in options.parts):
         result |= PARTS[part](weights, works, options)
         if part in SHOWN:
             print(f"{SHOWN[part](result).to_string(index=False)}\n")
@@ -184,8 +190,7 @@ def _rows(rows: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _episodes(weights: Weights, works: list[Workload], options: argparse.Namespace) -> Any:
-    has_server = bool(options.server or find_spec("xllamacpp"))
-    contenders = players(options.server, has_server=has_server)
+    contenders = players(options.server, has_server=_has_server(options))
     return {"episodes": _rows(play_together(weights, works, options.at_once, contenders))}
 
 
@@ -200,7 +205,7 @@ def _keeping(weights: Weights, works: list[Workload], options: argparse.Namespac
 
 PARTS: dict[str, Part] = {
     "contenders": lambda weights, works, options: {
-        "contenders": _rows(_contenders(weights, works[0], options.rounds))
+        "contenders": _rows(_contenders(weights, works[0], options))
     },
     "episodes": _episodes,
     "exactness": lambda weights, works, _: {"exactness": _rows(drift(weights, works[0]))},
@@ -227,12 +232,18 @@ SHOWN = {
 }
 
 
-def _contenders(weights: Weights, work: Workload, rounds: int) -> list[Measurement]:
-    contenders = [run for run in CONTENDERS if run is not llama_server or find_spec("xllamacpp")]
-    if len(contenders) < len(CONTENDERS):
+def _has_server(options: argparse.Namespace) -> bool:
+    return bool(options.server or find_spec("xllamacpp"))
+
+
+def _contenders(weights: Weights, work: Workload, options: argparse.Namespace) -> list[Measurement]:
+    contenders: list[Contender] = [run for run in CONTENDERS if run is not llama_server]
+    if _has_server(options):
+        contenders.append(partial(llama_server, binary=options.server))
+    else:
         print("llama-server is left out: pip install xllamacpp")
     order = random.Random(0)
-    runs = [run for _ in range(rounds) for run in order.sample(contenders, len(contenders))]
+    runs = [run for _ in range(options.rounds) for run in order.sample(contenders, len(contenders))]
     return [run_in_process(run, weights, work) for run in tqdm(runs, unit="run", leave=False)]
 
 

@@ -23,6 +23,7 @@ from thread_kit.bench.server import PATIENCE, ask_server, run_server
 from thread_kit.bench.timed_engine import TimedEngine
 from thread_kit.bench.workload import WARM_UP, Weights, Workload
 from thread_kit.engines.engine import Completion
+from thread_kit.engines.kv_cache import SequenceKey
 
 DRAFT = 10
 """Tokens that are drafted, where a contender drafts; a server has `NGRAM_MOD`."""
@@ -50,6 +51,15 @@ class _TimedForcedEngine(TimedEngine, ForcedEngine):
     """Writes the recorded tokens, and knows how long that took."""
 
 
+class _ForgetfulEngine(_TimedForcedEngine):
+    """One that takes nothing over from calls beside, either: they begin with the same tokens."""
+
+    def _place(self, key: SequenceKey, tokens: list[int]) -> int:
+        super()._place(key, tokens)
+        self._cache.cut(key, 0)
+        return 0
+
+
 def play_threads(
     name: str, weights: Weights, works: Sequence[Workload], *, keep: bool = True, draft: int = 0
 ) -> Together:
@@ -60,7 +70,7 @@ def play_threads(
     fresh = itertools.count()
     same = 0
 
-    with weights.load(_TimedForcedEngine, draft=draft) as engine:
+    with weights.load(_TimedForcedEngine if keep else _ForgetfulEngine, draft=draft) as engine:
 
         def go_on(episode: int) -> None:
             for step in steps[episode]:

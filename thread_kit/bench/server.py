@@ -48,10 +48,10 @@ def ask_server(client: httpx.Client, address: str, call: Forced) -> Reply:
     return Reply(evaluated, tokens, len(tokens) - timings.get("draft_n_accepted", 0))
 
 
-def llama_server(weights: Weights, work: Workload) -> Measurement:
-    """The same calls, in order."""
+def llama_server(weights: Weights, work: Workload, *, binary: str | None = None) -> Measurement:
+    """The same calls, in order. binary: as in `run_server`."""
     with (
-        run_server(weights, work.threads) as (process, address),
+        run_server(weights, work.threads, binary=binary) as (process, address),
         httpx.Client(timeout=PATIENCE) as client,
     ):
         ask_server(client, address, WARM_UP)

@@ -168,7 +168,7 @@ def add_loading(command: Any) -> None:
     )
     command.add_argument(
         "--draft",
-        type=lambda text: None if text == "auto" else int(text),
+        type=_draft,
         default=argparse.SUPPRESS,
         metavar="N",
         help="tokens to look up and verify in one pass, at most; or auto: as many as pay, by what "
@@ -189,6 +189,12 @@ def add_loading(command: Any) -> None:
         metavar="URL",
         help="ask a server for the model (llama-server, vLLM; docs/howto/server.md)",
     )
+
+
+def _draft(text: str) -> int | None:
+    if not (text == "auto" or text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r}: give a number of tokens, or auto")
+    return None if text == "auto" else int(text)
 
 
 def add_places(command: Any) -> None:

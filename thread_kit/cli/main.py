@@ -114,17 +114,16 @@ def show_episode(options: argparse.Namespace) -> None:
     elif options.thread in episode.threads:
         print(read_text(episode, options.thread))
     else:
-        raise ValueError(
-            f"there is no thread {options.thread}; this episode has 0 to {len(episode.threads) - 1}"
-        )
+        known = f"0 to {len(episode.threads) - 1}" if episode.threads else "none"
+        raise ValueError(f"there is no thread {options.thread}; this episode has {known}")
 
 
 def write_page(options: argparse.Namespace) -> None:
     """Write the player with a saved episode in it, and print where."""
     from thread_kit.views.export_html import save_page
 
-    path = options.out or Path(options.file).with_suffix(".html")
-    print(save_page(Episode.load(options.file), path))
+    episode = Episode.load(options.file)
+    print(save_page(episode, options.out or Path(options.file).with_suffix(".html")))
 
 
 def installed_version() -> str:

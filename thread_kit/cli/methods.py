@@ -10,6 +10,7 @@ from typing import Any
 from thread_kit.cli.arguments import import_object
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.experiments.method import Method, PerTaskMethod, SessionMethod
+from thread_kit.experiments.method_builders import has_planner
 from thread_kit.experiments.method_registry import (
     find_method,
     has_trials,
@@ -35,12 +36,14 @@ def build_methods(
     is_chosen: bool = False,
     prompt: Prompt | None = None,
     trials: int | None = None,
+    planner_model: str | None = None,
 ) -> list[Method]:
     """The methods that were asked for, few-shot; or the one that the adapter teaches the model.
 
     examples: the name of the prompts of one of the tasks. is_chosen: whether a person named the
     adapter. prompt: THREAD's; None for the examples that fit each task. trials: of those that try
-    again. Raises ValueError where an adapter would play what it does not teach, and what
+    again. planner_model: another one, of those that have a planner. Raises ValueError where an
+    adapter would play what it does not teach, or an option is for none of the methods, and what
     `find_method`, `load_method` and `import_object` raise.
     """
     names = [name if ":" in name else find_method(name) for name in names]
@@ -56,6 +59,7 @@ def build_methods(
     if prompt is not None and not adapter and not reads_prompt:
         raise ValueError(f"--prompt is THREAD's own; {', '.join(names)} have theirs")
     methods: list[Method] = []
+    has_use = planner_model is None
     for name in names:
         if ":" in name:
             methods.append(_load_own(name, benchmark, prompt))
@@ -64,8 +68,14 @@ def build_methods(
         else:
             own = trials if has_trials(name) else None
             make = partial(load_method, name, taught=adapter is not None, trials=own)
-            make(examples)  # what is missing is said before anything is played
+            made = make(examples)  # what is missing is said before anything is played
+            has_use = has_use or has_planner(made, benchmark)
             methods.append(PerTaskMethod(name, make))
+    if not has_use:
+        raise ValueError(
+            f"--planner-model {planner_model} is for adapt and plan-and-execute; none of "
+            "these methods has a planner"
+        )
     return methods
 
 

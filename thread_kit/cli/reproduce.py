@@ -85,10 +85,10 @@ def run(options: argparse.Namespace) -> None:
     from thread_kit.analysis.stored_rows import OWN, load_stored_rows
 
     folder = options.results or OWN
+    _refuse_what_plays(options)
     if options.check:
         _check(options)
         return
-    _refuse_what_plays(options)
     if options.plan:
         _print_plan(options, folder)
         return
@@ -120,9 +120,13 @@ def _check(options: argparse.Namespace) -> None:
 def _refuse_what_plays(options: argparse.Namespace) -> None:
     """Raises ValueError for options that would do nothing."""
     rules = [rule for benchmark in BENCHMARKS.values() for rule in benchmark.rules]
-    names = ["only", "tasks", "split", "temperature", "planner_model", "server", "executor", *rules]
+    names = ["only", "tasks", "split", "temperature", "planner_model", "executor", *rules]
     given = [name for name in dict.fromkeys(names) if getattr(options, name)]
     given += ["at_once"] if options.at_once != 1 else []
+    usual = argparse.ArgumentParser()
+    add_loading(usual)
+    loading = vars(usual.parse_args([])) | {"draft": None}
+    given += [name for name, value in loading.items() if getattr(options, name, None) != value]
     if options.plan and (idle := [*(["model"] if options.model else []), *given]):
         raise ValueError(f"{_flags(idle)} is for what is played; --plan plays nothing")
     if given and not options.model:
@@ -131,6 +135,13 @@ def _refuse_what_plays(options: argparse.Namespace) -> None:
         raise ValueError(f"{_flags(idle)} is for --plan")
     if options.out and not options.item:
         raise ValueError("--out is for the page of one item; name it, or give --results FOLDER")
+    if options.out and options.out.suffix not in (".md", ".html"):
+        raise ValueError(f"--out {options.out}: a page is .md or .html")
+    makes_folder = options.model or options.item
+    if (results := options.results) and (
+        results.is_file() or not (makes_folder or results.is_dir())
+    ):
+        raise ValueError(f"--results {results} is no folder; name the one that episodes are in")
 
 
 def _flags(names: Iterable[str]) -> str:

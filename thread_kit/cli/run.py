@@ -71,6 +71,7 @@ def run(options: argparse.Namespace) -> None:
         adapter=adapter,
         is_chosen=options.adapter is not None,
         prompt=prompt,
+        planner_model=options.planner_model,
     )
 
     # The session, which checks all that it is given before it begins; where no budget was chosen,

@@ -106,6 +106,7 @@ def run(options: argparse.Namespace) -> None:
                 is_chosen=options.adapter is not None,
                 prompt=prompt,
                 trials=options.trials,
+                planner_model=options.planner_model,
             ),
             models={name_models(model, options): partial(load_models, model, adapter, options)},
             environment=benchmark.environment,

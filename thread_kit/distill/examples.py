@@ -134,8 +134,10 @@ def examples(
     their texts alike. others: of one in so many tasks the children are taken. slips: whether the
     teacher of threads makes some (`slips.py`). file: where the examples of each task are written;
     those that are there are not played again.
-    Raises ValueError if the tasks are used up before.
+    Raises ValueError if the tasks are used up before, or no tokens are wanted.
     """
+    if tokens < 1:
+        raise ValueError(f"{tokens} tokens of examples are wanted; give at least 1")
     unique: dict[tuple[int, ...], Example] = {}
     count = 0
     done = file.tasks if file else []

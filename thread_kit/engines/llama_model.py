@@ -90,7 +90,7 @@ class LlamaModel:
         _check_count("context", context)
         _check_count("batch", batch)
         _check_count("sequences", sequences, MAX_SEQUENCES)
-        _check_count("cpu_threads", cpu_threads or 1, MAX_CPU_THREADS)
+        _check_count("cpu_threads", 1 if cpu_threads is None else cpu_threads, MAX_CPU_THREADS)
         self._must_fit_memory(context)
         # It also aborts where there are fewer cells or places than sequences; and of places it
         # takes memory for as many as it is told, of which a context can use no more than its own.

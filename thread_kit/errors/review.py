@@ -35,8 +35,12 @@ class Review:
 
 
 def review_by_rules(episodes: dict[str, Episode]) -> list[Review]:
-    """What the rules propose for the failed episodes among these, by the names of their traces."""
-    errors = {name: find_first_error(episode) for name, episode in episodes.items()}
+    """What the rules propose for the failed episodes among these, by the names of their traces.
+
+    One that is not over has not failed.
+    """
+    over = {name: episode for name, episode in episodes.items() if not episode.status.is_live}
+    errors = {name: find_first_error(episode) for name, episode in over.items()}
     return [
         Review(name, RULES, error.type, error.event, error.why)
         for name, error in errors.items()

@@ -42,7 +42,8 @@ class Reviewer(widgets.VBox):
 
     name: the reviewer's. episodes: by the names of their traces. path: the file of reviews.
     proposals: show what the rules propose; a second opinion should be formed without them.
-    Raises ValueError if no episode failed, or the name is empty.
+    An episode that is not over has not failed. Raises ValueError if none failed, or the name is
+    empty.
     """
 
     def __init__(
@@ -53,7 +54,11 @@ class Reviewer(widgets.VBox):
         path: str | Path,
         proposals: bool = False,
     ) -> None:
-        self.failed = {key: episode for key, episode in episodes.items() if episode.reward != 1}
+        self.failed = {
+            key: episode
+            for key, episode in episodes.items()
+            if episode.reward != 1 and not episode.status.is_live
+        }
         if not name.strip():
             raise ValueError("a review needs the name of its reviewer")
         if not self.failed:
@@ -96,7 +101,12 @@ class Reviewer(widgets.VBox):
         }
 
     def record(self) -> Review:
-        """Write the verdict that the controls show, and go to the next episode without one."""
+        """Write the verdict that the controls show, and go to the next episode without one.
+
+        Raises ValueError where no first error is chosen.
+        """
+        if self.event.value is None:
+            raise ValueError("choose the first error in the list")
         review = Review(
             self.choice.value, self.name, self.type.value, self.event.value, self.note.value
         )
@@ -132,6 +142,7 @@ class Reviewer(widgets.VBox):
             for number, event in enumerate(episode.events)
             if (text := label_event(event)) is not None
         ]
+        self.event.value = None  # else the first one, once another episode had one chosen
         own, proposed = self.reviews.get(key), find_first_error(episode)
         about = ""
         if own:

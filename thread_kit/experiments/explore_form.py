@@ -28,8 +28,9 @@ from thread_kit.experiments.explore_controls import (
     set_options,
     show_path,
 )
-from thread_kit.experiments.explore_setup import Setup, has_planner
+from thread_kit.experiments.explore_setup import Setup
 from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.method_builders import has_planner
 from thread_kit.experiments.method_registry import TAUGHT, list_methods, load_method, method_slug
 from thread_kit.paths import resource
 from thread_kit.views.formatting import sanitize

@@ -11,7 +11,6 @@ import thread_kit
 from thread_kit import exchange
 from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import Engine
-from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.env import Env
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.experiments.method import SessionMethod
@@ -116,16 +115,6 @@ class Setup(NamedTuple):
         options = {"path": str(path)} | _without_defaults(self.options) | functions
         lines.append(f"session = {_call('method', *parts, **options)}")
         return "\n".join([*sorted(imports, key=_order), "", *lines, "tk.watch(session)"])
-
-
-def has_planner(method: SessionMethod, benchmark: Benchmark) -> bool:
-    """Whether a method has a planner, which can be another model than the rest of it."""
-    try:
-        planners = {prompt.sha256 for prompt in load_planners(benchmark)}
-    except FileNotFoundError:
-        return False
-    prompts = (method.prompt, *method.fixed.get("prompts", ()))
-    return not planners.isdisjoint(prompt.sha256 for prompt in prompts)
 
 
 class Name(str):

@@ -321,3 +321,13 @@ def load_planners(benchmark: Benchmark) -> list[Prompt]:
     except FileNotFoundError:
         others = []  # InterCode's: Plan & Solve stands there in its place
     return [load_prompt(benchmark, planner), *others]
+
+
+def has_planner(method: SessionMethod, benchmark: Benchmark) -> bool:
+    """Whether a method has a planner, which can be another model than the rest of it."""
+    try:
+        planners = {prompt.sha256 for prompt in load_planners(benchmark)}
+    except FileNotFoundError:
+        return False
+    prompts = (method.prompt, *method.fixed.get("prompts", ()))
+    return not planners.isdisjoint(prompt.sha256 for prompt in prompts)

@@ -154,7 +154,7 @@ class ResultsFile:
             ) from None
         try:
             self.rows = read_results(self.path)
-            mend_last_line(self.path)
+            mend_last_line(self.path, error=ResultsFileError)
         except BaseException:
             self._file.close()
             raise

@@ -62,7 +62,8 @@ class JailServer:
         # Where the parent folder of the kit is in the jail there is only its folder `jail`.
         kit = str(JAIL.parents[2]) if weaker else "/kit"
         worker = [
-            *(os.path.realpath(sys.executable), "-I", "-S"),
+            # Not -I: it ignores the environment, which is all ours, and with it PYTHONHASHSEED.
+            *(os.path.realpath(sys.executable), "-P", "-s", "-S"),
             *(f"{kit}/thread_kit/sandbox/jail/worker.py", kit),
             json.dumps({**settings, **folders, "remove": folder.name if folder else None}),
             *_libraries(),

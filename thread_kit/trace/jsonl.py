@@ -100,6 +100,10 @@ def take_lines(
     return values
 
 
+OBJECT = b'{"'
+"""How a line of ours begins."""
+
+
 def is_whole(last_line: str | bytes) -> bool:
     """Whether a line that has no line break lacks nothing else: no torn object is JSON."""
     try:
@@ -108,15 +112,21 @@ def is_whole(last_line: str | bytes) -> bool:
         return False
 
 
-def mend_last_line(path: Path) -> None:
-    """Make room for the next line: the last one gets its line break, or is cut off if torn."""
+def mend_last_line(path: Path, *, error: type[Exception] = ValueError) -> None:
+    """Make room for the next line: the last one gets its line break, or is cut off if torn.
+
+    Raises `error` for one that never was a line of ours: of another's file nothing is cut off.
+    """
     with path.open("rb+") as file:
         data = file.read()
         end = data.rfind(b"\n") + 1
-        if is_whole(data[end:]):
+        last = data[end:].strip(b" \t\r\0")  # zeros are what a crash of the system leaves
+        if is_whole(last):
             file.write(b"\n")
-        elif end < len(data):
+        elif last.startswith(OBJECT) or OBJECT.startswith(last):
             file.truncate(end)
+        else:
+            raise error(f"{path} is another's file: its last line is no JSON; give another path")
 
 
 def replace_lines(path: Path, values: Iterable[Any]) -> None:

@@ -96,7 +96,8 @@ class _Run:
 
     def __call__(self, code: str, inputs: str, state: bytes) -> tuple[dict[str, Any], bytes]:
         namespace: dict[str, Any] = cloudpickle.loads(state) if state else {}
-        namespace |= {"__name__": "__main__", "__builtins__": builtins, **self.given}
+        # What a thread has bound is its own, whatever stood under that name before.
+        namespace = self.given | namespace | {"__name__": "__main__", "__builtins__": builtins}
         plain = {"inf": float("inf"), "nan": float("nan"), "__builtins__": {"set": set}}
         namespace |= eval(inputs, plain)
         random.seed(0)  # Python seeds it anew in a forked process; numpy's stays as the server's

@@ -5,7 +5,7 @@ gives up what it may give up (`sandbox/jail/seccomp.py`, limits), runs the code,
 it, and is killed. So nothing that the code does to its process, to pandas or to builtins reaches
 the next run, and a run that does not stop costs its own process and not the start of the server.
 
-    python -I -S worker.py FOLDER-OF-THE-KIT SETTINGS SITE-PACKAGES ...
+    python -P -s -S worker.py FOLDER-OF-THE-KIT SETTINGS SITE-PACKAGES ...
 
 SETTINGS is a JSON object (`sandbox/jail_server.py` writes it); its `scratch` is the folder that all
 runs of an episode share, `temporary` one that is empty at the start of each, and `remove` what is
@@ -41,7 +41,7 @@ from thread_kit.sandbox.jail.wire import FrameError, pack, receive, send, unpack
 WALL = 4  # a run may take so many times its seconds on the clock
 PRELOADED = ("numpy", "pandas")
 LOADED_WHEN_USED = {
-    "scipy.stats": re.compile(r"stats|scipy"),
+    "scipy.stats": re.compile(r"stats|scipy|corr|interpolate|win_type"),  # some by way of pandas
     "matplotlib.pyplot": re.compile(r"plt|plot|hist|matplotlib"),
 }
 """Libraries by what code that needs them says: each takes as long to import as those of
