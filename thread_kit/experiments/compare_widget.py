@@ -88,6 +88,7 @@ class CompareWidget(widgets.VBox):
             player.stop()
             with contextlib.suppress(Exception):  # what went wrong there stands in the player
                 player.wait()
+            player.close()  # else the kernel keeps it, and sends it to each page that is opened
         self._shown, self._trees.children = {}, ()
 
     def _describe(self) -> None:

@@ -71,7 +71,9 @@ class Explorer(widgets.VBox):
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self._engines: dict[tuple[str, str | None], Engine] = {}
+        self._loading = threading.Lock()  # a run and a fork may ask for one model at once
         self._shown: dict[str, ExploredPlayer] = {}
+        self._of_forks: list[Player] = []
         self._worker: threading.Thread | None = None
         self.note = widgets.HTML()
         self.form = SetupForm(self._try)
@@ -167,10 +169,11 @@ class Explorer(widgets.VBox):
     def load(self, model: str, adapter: str | None) -> Engine:
         """A model, once; while it is loaded, the panel says so."""
         key = model, adapter
-        if key not in self._engines:
-            self._say(f"loading {model} ...")
-            self._engines[key] = load_model(model, adapter=adapter)
-        return self._engines[key]
+        with self._loading:
+            if key not in self._engines:
+                self._say(f"loading {model} ...")
+                self._engines[key] = load_model(model, adapter=adapter)
+            return self._engines[key]
 
     def load_chosen(self) -> Engine:
         """The model that a saved episode is forked with."""
@@ -238,6 +241,7 @@ class Explorer(widgets.VBox):
     def _arrange(self) -> None:
         """One player, or two beside each other; of a fork a player of its own, as it is now."""
         columns = []
+        before, self._of_forks = self._of_forks, []
         for key in dict.fromkeys([self.left.value, self.right.value]):
             if not key:
                 continue
@@ -245,9 +249,12 @@ class Explorer(widgets.VBox):
             player: Player = self._shown[name]
             if number:
                 player = Player(player.forks[number - 1])
+                self._of_forks.append(player)
             title = widgets.HTML(f"<b>{escape(name_shown(name, number))}</b>")
             columns.append(widgets.VBox([title, player]))
         self.stage.children = columns
+        for player in before:  # else the kernel keeps them, and sends them to each page that opens
+            player.close()
 
     def __repr__(self) -> str:
         return repr(self.form).replace("SetupForm", "Explorer")

@@ -25,6 +25,7 @@ class Store {
     if (n <= this.n) return;
     this.n = n;
     Object.assign(this, more);
+    if (this.offline) this.isDead = true; // nothing will ever come, whatever was under way
     this.tracks = tracks.map(makeTrack);
     for (const view of this.views) view.update();
   }

@@ -10,17 +10,19 @@ class Asking {
   show() {
     const { view } = this;
     const { now, recording } = view.track();
-    const thread = view.store.offline || !view.isAtEnd ? undefined : now.asks[0];
-    if (thread === this.thread) return;
+    const thread = view.store.offline ? undefined : now.asks[0];
+    const call = thread === undefined ? "" : `${view.selected} ${thread}`;
+    const isHidden = !call || !view.isAtEnd; // a look back keeps what is half written
+    if (call === this.call && isHidden === this.element.hidden) return;
     const had = this.element.contains(document.activeElement);
-    this.thread = thread;
-    this.element.hidden = thread === undefined;
-    if (thread !== undefined) this.build(thread, recording.about.marks);
+    if (call && call !== this.call) this.build(thread, recording.about.marks);
+    this.call = call;
+    this.element.hidden = isHidden;
     // Between two calls of a person there is no field: the player keeps the focus for the next one.
-    if (had && thread === undefined) view.element.focus({ preventScroll: true });
-    else if (had || (this.hadFocus && document.activeElement === view.element))
+    if (had && isHidden) view.element.focus({ preventScroll: true });
+    else if (!isHidden && (had || (this.hadFocus && document.activeElement === view.element)))
       this.area.focus({ preventScroll: true });
-    this.hadFocus = had && thread === undefined;
+    this.hadFocus = had && isHidden;
   }
 
   build(thread, marks) {

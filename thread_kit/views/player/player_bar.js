@@ -116,7 +116,7 @@ class Bar {
     const text = this.describe();
     this.slider.setAttribute("aria-valuetext", text);
     if (this.description.textContent !== text) this.description.textContent = text;
-    const problems = [now.error, now.notice, view.complaint, view.isAtEnd ? state.detail : ""];
+    const problems = [now.error, now.notice, view.problem, view.isAtEnd ? state.detail : ""];
     const errors = [...new Set(problems.filter(Boolean))];
     const shown = JSON.stringify([now.reading, errors, waits]);
     if (shown !== this.shownNotes)

@@ -20,12 +20,15 @@ class Pane {
 
   show() {
     const { thread } = this;
-    if (thread && thread === this.shown && this.track === this.view.shown[this.side]) return;
+    if (thread && thread === this.shown && this.track === this.view.shown[this.side]) return this.showBelow();
     const isSame = thread?.id === this.shown?.id && this.track === this.view.shown[this.side];
     const before = this.shown;
     this.shown = thread;
     this.track = this.view.shown[this.side];
-    if (isSame && thread && this.isWritingOnly(before, thread)) return this.showWriting();
+    if (isSame && thread && this.isWritingOnly(before, thread)) {
+      this.showWriting();
+      return this.showBelow();
+    }
     const whose = this.view.shown.length > 1 ? [" of the original", " of the fork"][this.side] : "";
     this.element.setAttribute("aria-label", (thread ? `thread ${thread.id}` : "no thread") + whose);
     if (!thread) return this.element.replaceChildren(make("p", {}, this.empty()));
@@ -38,12 +41,15 @@ class Pane {
     this.writingPiece.hidden = !thread.writing;
     const ran = thread.lines.map(({ line, error, printed }) => [line, error ?? printed]);
     const done = thread.actions.map(({ action, observation }) => [`> ${action}`, observation]);
+    this.branches = new Map();
+    this.below = document.createTextNode("");
+    this.strip = make("div", {});
     const edits = thread.edits.map(({ what, was, now }) => [what, `${was} → ${now}`]);
     this.element.replaceChildren(
       make("h4", {}, `Thread ${thread.id} `, statusBadge(thread), make("bdi", {}, " " + thread.label)),
       ...(thread.detail ? [make("div", { class: "tk-error" }, thread.detail)] : []),
-      make("div", { class: "tk-totals" }, this.costs(thread)),
-      ...workStrip(thread, this.view.states[this.side].threads, this.view),
+      make("div", { class: "tk-totals" }, this.below),
+      this.strip,
       this.copyButton(thread),
       ...this.table("changed here", edits),
       ...this.prompt(thread),
@@ -57,6 +63,8 @@ class Pane {
       ...this.table("lines that printed or failed", ran),
       ...this.table("actions", done),
     );
+    this.work = undefined;
+    this.showBelow();
     this.element.scrollTop = keepEnd && this.view.follow ? this.element.scrollHeight : top;
     if (focused) this.element.querySelector(`[data-key="${focused}"]`)?.focus();
   }
@@ -80,14 +88,28 @@ class Pane {
     if (keepEnd && this.view.follow) this.element.scrollTop = this.element.scrollHeight;
   }
 
+  // What the threads below have come to: they go on while this one waits.
+  showBelow() {
+    const { threads } = this.view.states[this.side];
+    for (const [id, row] of this.branches)
+      if (row.child !== threads[id]) {
+        row.child = threads[id];
+        row.replaceChildren(`↳ thread ${id} `, statusBadge(row.child), make("bdi", {}, ` ${row.child.label}`));
+      }
+    const work = generatedBy(this.shown.id, threads);
+    if (work === this.work) return;
+    this.work = work;
+    this.below.data = this.costs(this.shown, work);
+    this.strip.replaceChildren(...workStrip(this.shown, threads, this.view));
+  }
+
   isAtEnd() {
     const { scrollTop, clientHeight, scrollHeight } = this.element;
     return scrollTop + clientHeight >= scrollHeight - 8;
   }
 
-  costs(thread) {
-    const { threads } = this.view.states[this.side];
-    const below = generatedBy(thread.id, threads) - thread.usage.generated;
+  costs(thread, work) {
+    const below = work - thread.usage.generated;
     return [
       `depth ${thread.depth}`,
       thread.costs,
@@ -100,8 +122,8 @@ class Pane {
   copyButton(thread) {
     const status = make("span", { role: "status" });
     const copy = async () => {
-      await navigator.clipboard.writeText(this.exactPrompt(thread));
-      status.textContent = " copied";
+      const isCopied = await copyText(this.exactPrompt(thread));
+      status.textContent = isCopied ? " copied" : " could not copy: the browser does not let this page";
     };
     const title = "The few-shot prompt, the context and the sequence, to the character";
     return make(
@@ -175,10 +197,8 @@ class Pane {
         onmouseenter: () => this.view.point(String(branch)),
         onmouseleave: () => this.view.point(null),
       },
-      `↳ thread ${branch} `,
-      statusBadge(child),
-      make("bdi", {}, " " + child.label),
     );
+    this.branches.set(branch, row);
     return [row, xray];
   }
 
@@ -224,4 +244,23 @@ class Pane {
     });
     return element;
   }
+}
+
+// Whether a text is in the clipboard now. Over plain http, but from this machine, there is only the
+// older way to it.
+async function copyText(text) {
+  if (navigator.clipboard)
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      return false;
+    }
+  const area = make("textarea", {});
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const isCopied = document.execCommand("copy");
+  area.remove();
+  return isCopied;
 }

@@ -17,7 +17,7 @@ class View {
     const isRecorded = store.tracks[0].now.phase === "over";
     this.speed = SPEEDS[isRecorded ? RECORDED : LIVE]; // frames a second
     this.asked = ""; // the phase that a button asked for
-    this.problem = null;
+    this.problem = "";
     this.bar = new Bar(this);
     this.tree = new Tree(this);
     this.forking = new Forking(this);
@@ -118,8 +118,10 @@ class View {
       if (!isSlow) head.at = length;
       else if (head.at < length) this.play(head);
     });
-    const { phase } = this.track().now;
-    if (this.asked === phase || phase === "over") this.asked = "";
+    const { now } = this.track();
+    // A pause may have come before what "resume" would have shown.
+    const isHeard = now.phase === this.asked || (this.asked === "running" && now !== this.askedAt);
+    if (isHeard || now.phase === "over" || this.store.isDead) this.asked = "";
     this.show();
   }
 
@@ -216,7 +218,7 @@ class View {
     this.halt();
     this.selected = number;
     this.asked = "";
-    this.problem = null;
+    this.problem = "";
     this.open = [this.open.at(-1)];
   }
 
@@ -249,14 +251,10 @@ class View {
     );
   }
 
-  // Stays until the moment is another one.
+  // Stays until a person does something else: a live moment is another one with each token.
   report(text) {
-    this.problem = { text, at: this.head.at };
+    this.problem = text;
     this.show();
-  }
-
-  get complaint() {
-    return this.problem?.at === this.head.at ? this.problem.text : "";
   }
 
   // Moving
@@ -265,7 +263,7 @@ class View {
     this.halt();
     this.head.at = at;
     this.head.follow = this.isAtEnd;
-    this.problem = null;
+    this.problem = "";
     this.show();
   }
 
@@ -284,7 +282,7 @@ class View {
 
   run() {
     const { now } = this.track();
-    this.problem = null;
+    this.problem = "";
     if (this.isRunning) {
       this.halt();
       if (now.phase === "running") this.ask("pause", "paused");
@@ -293,13 +291,14 @@ class View {
     if (this.isAtEnd && now.phase === "paused" && !this.store.isDead) this.ask("resume", "running");
     else {
       if (this.isAtEnd) this.head.at = now.phase === "over" || this.store.isDead ? 0 : this.length;
-      this.play(this.head);
+      this.play(this.head, now.phase === "paused");
     }
     this.show();
   }
 
-  play(head) {
-    Object.assign(head, { follow: false, playing: true });
+  // resumes: whether a session that is paused goes on where the replay ends.
+  play(head, resumes = false) {
+    Object.assign(head, { follow: false, playing: true, resumes });
     clearInterval(this.timer);
     let [last, due] = [performance.now(), 0];
     this.timer = setInterval(() => {
@@ -316,11 +315,12 @@ class View {
     }, 30);
   }
 
-  // The end of what there is; if the session is paused, it goes on.
+  // The end of what there is; a session that a person found paused, and ran, goes on.
   arrive(head) {
     this.halt();
     head.follow = true;
-    if (!this.store.isDead && this.track().now.phase === "paused") this.ask("resume", "running");
+    const isPaused = !this.store.isDead && this.track().now.phase === "paused";
+    if (isPaused && head.resumes) this.ask("resume", "running");
   }
 
   stop() {
@@ -329,7 +329,7 @@ class View {
   }
 
   ask(verb, phase) {
-    if (this.send({ do: verb })) this.asked = phase;
+    if (this.send({ do: verb })) [this.asked, this.askedAt] = [phase, this.track().now];
   }
 
   fork({ track, at, changes }) {

@@ -245,6 +245,8 @@ class Player(anywidget.AnyWidget):
                     self._execute(verb, track, content)
                 except (ValueError, SyntaxError, RuntimeError, OSError) as error:
                     track.update(notice=sanitize(str(error)))
+                except Exception as error:  # a package that is missing, say
+                    track.update(notice=sanitize(f"{type(error).__name__}: {error}"))
 
     def _execute(self, verb: str, track: Track, content: Mapping[str, Any]) -> None:
         match verb:
