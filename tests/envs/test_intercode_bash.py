@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from thread_kit.envs.intercode_bash.benchmark import BASH
 from thread_kit.envs.intercode_bash.container import Container, Ran
-from thread_kit.envs.intercode_bash.env import InterCodeBash, find_folder, show_output
+from thread_kit.envs.intercode_bash.env import InterCodeBash, find_folder, run_gold, show_output
 from thread_kit.envs.intercode_bash.reward import (
+    NOT_HERE,
     compute_reward,
     compute_similarity,
     read_changes,
@@ -39,6 +40,23 @@ def container():
 
 
 # The container
+
+
+def test_files_are_as_old_as_an_image_and_empty_folders_are_cleaned_away():
+    script = "mkdir -p /place/empty/more /place/full && echo a > /place/full/a"
+    container = Container(script, read_system(OWN)[1])
+    assert container.run("find /place | sort").output == "/place\n/place/full\n/place/full/a\n"
+    assert container.run("find /place -mmin -600").output == ""
+    assert container.run("find /place -type f -mmin +600").output == "/place/full/a\n"
+    container.close()
+
+
+def test_a_search_of_all_there_is_does_not_fail_for_what_the_root_keeps_to_itself(container):
+    assert container.run("touch /here").status == 0
+    assert container.run("find / -maxdepth 5 -path '*/here'") == Ran("/here\n", 0)
+    found = container.run("find / /nowhere -maxdepth 5 -path '*/here'")
+    assert found == Ran("/here\nfind: ‘/nowhere’: No such file or directory\n", 1)
+    assert container.run("find / -maxdepth 1 -name here && exit 1") == Ran("/here\n", 1)
 
 
 def test_commands_run_as_intercode_runs_them(container):
@@ -227,7 +245,30 @@ NEVER_TWICE_THE_SAME = {
 }
 
 
-def test_the_gold_command_earns_the_reward_on_193_of_200_tasks(monkeypatch):
+def test_a_gold_command_that_is_stopped_is_not_kept_as_an_answer(monkeypatch):
+    task = tasks("train")[0]
+    run = Container.run
+    with monkeypatch.context() as patched:
+        stopped = lambda self, command: run(self, command)._replace(stopped="time")  # noqa: E731
+        patched.setattr(Container, "run", stopped)
+        with pytest.raises(RuntimeError, match="gold command of task 0 was stopped: time"):
+            run_gold.__wrapped__(task)
+    assert run_gold.__wrapped__(task) == run_gold(task)
+
+
+NEEDS_OTHER_PROGRAMS = {62, 63, 104, 167, 174, 185, 192, 194, 196}
+"""tree, cpio, dig, ping and cal: of none of them does the kit ask that it is there."""
+
+
+def test_where_the_gold_commands_program_is_missing_no_output_is_right():
+    gold = "/bin/bash: line 1: cal: command not found\n"
+    assert compute_reward(gold, {}, gold, {}) == 0.67
+    assert compute_reward("", {}, gold, {}) == 0.67
+
+
+def test_the_gold_command_earns_the_reward_on_184_of_200_tasks_and_more_with_their_programs(
+    monkeypatch,
+):
     systems = range(1, 5)
     use_own_files(monkeypatch)
     assert [sum(t.system == n for t in tasks("test")) for n in systems] == [60, 53, 60, 27]
@@ -239,4 +280,6 @@ def test_the_gold_command_earns_the_reward_on_193_of_200_tasks(monkeypatch):
         env.close()
         if reward != 1:
             missed[task.number] = (reward, task.gold)
-    assert set(missed) <= set(NEVER_TWICE_THE_SAME), missed
+    missing = {task.number for task in tasks("test") if NOT_HERE in run_gold(task)[0]}
+    assert set(missed) <= missing.union(NEVER_TWICE_THE_SAME), missed
+    assert missing <= NEEDS_OTHER_PROGRAMS

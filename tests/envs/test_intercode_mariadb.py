@@ -6,6 +6,8 @@ import importlib.util
 import os
 import re
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from helpers.intercode import use_own_files
@@ -186,7 +188,23 @@ def test_the_gold_query_earns_the_reward_on_1028_questions(monkeypatch):
             assert again[number].rows == output.rows is not None, number
             assert compute_reward(again[number].rows, output.rows) == 1, number
     start_server("test").close()
-    start_server.cache_clear()
+    mariadb._start_server.cache_clear()
+
+
+def test_threads_that_ask_at_once_share_a_server(monkeypatch):
+    made = []
+
+    def make(split):
+        time.sleep(0.05)
+        made.append(split)
+        return split
+
+    monkeypatch.setattr(mariadb, "MariaDbServer", make)
+    mariadb._start_server.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        assert {*pool.map(start_server, ["dev"] * 8)} == {"dev"}
+    mariadb._start_server.cache_clear()
+    assert made == ["dev"]
 
 
 def test_a_server_by_url_is_refused_for_a_user_that_may_write(monkeypatch):

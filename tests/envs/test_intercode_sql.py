@@ -18,8 +18,8 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.intercode.files import FOLDER_VARIABLE, read_file
 from thread_kit.envs.intercode_sql.benchmark import SQL
 from thread_kit.envs.intercode_sql.dump import read_dump
-from thread_kit.envs.intercode_sql.engine import ROWS, TOO_MUCH, Output
-from thread_kit.envs.intercode_sql.env import InterCodeSql, show_output
+from thread_kit.envs.intercode_sql.engine import ROWS, TOO_LONG, TOO_MUCH, Output
+from thread_kit.envs.intercode_sql.env import InterCodeSql, find_gold, show_output
 from thread_kit.envs.intercode_sql.questions import HARDNESS, load_databases, tasks
 from thread_kit.envs.intercode_sql.reward import compute_reward
 from thread_kit.envs.intercode_sql.sqlite import SqliteEngine
@@ -359,3 +359,12 @@ def test_the_gold_query_earns_the_reward_on_all_1034_questions_in_sqlite(officia
 @pytest.mark.parametrize("number", [0, 1, 517, 1033])
 def test_official_questions_are_played_to_the_end(official_files, number):
     assert solvable(SQL.environment, {"split": "test", "number": number})
+
+
+def test_a_gold_query_that_is_stopped_is_not_kept_as_an_answer(monkeypatch):
+    task = tasks("train")[0]
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteEngine, "execute", lambda self, statement: Output(None, TOO_LONG))
+        with pytest.raises(RuntimeError, match="gold query of task 0: the statement took too long"):
+            find_gold.__wrapped__(task, False)
+    assert find_gold.__wrapped__(task, False) == find_gold(task, False) != ()

@@ -23,7 +23,7 @@ def call_module(page: Page, function: str, *arguments: Any) -> Any:
 
 def show_player(page: Page, state: str) -> None:
     """Put a player into the page, whose messages from the kernel are `hear(message)` there,
-    and those to it `sent`.
+    and those to it `sent`; `die()` ends the kernel.
 
     state: its snapshot, as JSON.
     """
@@ -38,6 +38,7 @@ def show_player(page: Page, state: str) -> None:
             widget.initialize({ model });
             widget.render({ model, el: document.body });
             window.hear = (message) => heard["msg:custom"](message);
+            window.die = () => heard["comm_live_update"]();
         }""",
         state,
     )

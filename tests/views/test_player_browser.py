@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from helpers.bare_page import call_module, show_player
@@ -330,6 +331,107 @@ def test_who_changes_tabs_halts_the_replay_and_resumes_nothing(browser):
     sent = page.evaluate("window.sent")
     page.close()
     assert [message["do"] for message in sent if message.get("do") == "resume"] == []
+
+
+def recorded(*replies: str, **options) -> dict:
+    """What a player of an episode that is over shows."""
+    player = watch(Session(ScriptedEngine([*replies]), context="go =>", **options))
+    player.wait(60)
+    return json.loads(player.snapshot_json())
+
+
+def test_a_step_at_a_slow_speed_starts_no_model(browser):
+    state = recorded("a" * 30 + " =>", "#END#", "#END#")
+    (track,) = state["tracks"]
+    now = {**track["now"], "phase": "paused"}
+    rest, track["frames"], track["now"] = track["frames"][2:], track["frames"][:2], now
+    page = browser.new_page()
+    show_player(page, json.dumps(state))
+    page.get_by_label("speed").select_option("100 a second")
+    page.get_by_role("button", name="step by thread").click()
+    parts = rest[:10], rest[10:20], rest[20:]
+    for n, (frames, phase) in enumerate(zip(parts, ("running", "running", "paused"), strict=True)):
+        news = {
+            "n": state["n"] + n + 1,
+            "tracks": {"0": {"frames": frames, "now": {**now, "phase": phase}}},
+        }
+        page.evaluate("(news) => window.hear(news)", news)
+    expect(page.locator(".tk-bar .tk-badge")).to_have_text("paused")
+    sent = [message["do"] for message in page.evaluate("window.sent") if "do" in message]
+    # Whom a person lets run at an earlier moment, runs on from the end.
+    page.get_by_label("timeline").fill("1")
+    page.get_by_role("button", name="Replay").click()
+    page.wait_for_function("() => window.sent.at(-1).do === 'resume'")
+    page.close()
+    assert sent == ["step"]
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_without_a_kernel_a_run_that_is_not_over_can_be_replayed(browser, offline):
+    state = recorded("abc =>", "#END#", "#END#") | {"offline": offline}
+    state["tracks"][0]["now"]["phase"] = "running"
+    page = browser.new_page()
+    show_player(page, json.dumps(state))
+    if not offline:
+        page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_role("button", name="Pause")).to_have_attribute("aria-disabled", "true")
+        page.evaluate("() => window.die()")
+    expect(page.locator(".tk-bar .tk-badge")).to_have_text("no kernel")
+    expect(page.get_by_role("button", name="Stop")).to_have_attribute("aria-disabled", "true")
+    page.get_by_role("button", name="Replay").click()
+    expect(page.locator(".tk-bar .tk-badge")).to_have_text("replaying")
+    page.close()
+
+
+def test_a_look_back_keeps_what_is_half_written(browser):
+    state = recorded("abc =>", "#END#", "#END#")
+    state["tracks"][0]["now"] |= {"phase": "running", "asks": [0]}
+    page = browser.new_page()
+    show_player(page, json.dumps(state))
+    area = page.get_by_label("write as thread 0")
+    area.fill("my long answer")
+    page.locator(".tk-player").focus()
+    page.keyboard.press("0")
+    expect(area).to_be_hidden()
+    page.keyboard.press("9")
+    expect(area).to_have_value("my long answer")
+    page.close()
+
+
+def test_the_pane_counts_what_threads_below_write_while_its_own_waits(browser):
+    state = recorded("abc =>", "b" * 20 + "#END#", "#END#")
+    (track,) = state["tracks"]
+    kinds = [frame.get("kind") for frame in track["frames"]]
+    spawned, returned = kinds.index("spawned", 1), kinds.index("returned")
+    rest, track["frames"] = track["frames"][spawned + 1 : returned], track["frames"][: spawned + 1]
+    track["now"]["phase"] = "running"
+    page = browser.new_page()
+    show_player(page, json.dumps(state))
+    page.locator(".tk-row[data-id='0']").click()
+    totals, branch = page.locator(".tk-pane .tk-totals"), page.locator(".tk-pane .tk-branch")
+    expect(totals).to_contain_text("by threads below 0")
+    expect(branch).to_contain_text("generating")
+    news = {"n": state["n"] + 1, "tracks": {"0": {"frames": rest}}}
+    page.evaluate("(news) => window.hear(news)", news)
+    expect(totals).not_to_contain_text("by threads below 0 ")
+    shown = totals.inner_text(), branch.inner_text()
+    page.locator(".tk-row[data-id='1']").click()
+    page.locator(".tk-row[data-id='0']").click()  # built anew
+    assert (totals.inner_text(), branch.inner_text()) == shown
+    page.close()
+
+
+def test_a_page_without_a_clipboard_says_whether_it_has_copied(browser):
+    page = browser.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    show_player(page, json.dumps(recorded("abc =>", "#END#", "#END#")))
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.get_by_role("button", name="Copy the exact prompt").click()
+    said = page.locator(".tk-tools [role=status]")
+    expect(said).to_have_text(re.compile("copied|could not copy"))
+    page.close()
+    assert errors == []
 
 
 def test_two_children_grow_at_once_and_the_pane_stays_with_the_one_that_it_follows(browser):

@@ -109,6 +109,8 @@ def run_gold(task: Task) -> tuple[str, Changes]:
     container = Container(*read_system(task.system))
     try:
         ran = container.run(task.gold)
+        if ran.stopped:  # part of an answer would be kept as all of it
+            raise RuntimeError(f"the gold command of task {task.number} was stopped: {ran.stopped}")
         return ran.output, read_changes(container)
     finally:
         container.close()

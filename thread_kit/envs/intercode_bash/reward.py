@@ -6,6 +6,9 @@
 
 Each part is rounded to two places. So a file that both have created and one output decide two
 thirds of it, and a task that asks for output alone begins at two thirds.
+
+Where the gold command's own program is not on this machine, nobody knows the right output, and no
+output earns that third: such a task is never solved.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from thread_kit.envs.intercode_bash.container import Container
 
 WORD = re.compile(r"\b\w\w+\b")
 ADDED = ("A", "??", "C")
+NOT_HERE = ": command not found"
 
 Changes = Mapping[tuple[str, str], str]
 """What a command has changed: by (path, kind of change) the hash, where files were added."""
@@ -52,7 +56,8 @@ def compute_reward(output: str, changes: Changes, gold_output: str, gold_changes
     both = [key for key in set(changes) & set(gold_changes) if key[1] in ADDED]
     equal = sum(changes[key] == gold_changes[key] for key in both)
     files = round(0.33 * equal / len(both), 2) if both else 0.33
-    answer = round(0.33 * compute_similarity(output, gold_output), 2)
+    is_known = NOT_HERE not in gold_output
+    answer = round(0.33 * compute_similarity(output, gold_output), 2) if is_known else 0.0
     return round(0.01 + paths + files + answer, 2)
 
 

@@ -23,7 +23,7 @@ from thread_kit.envs.intercode.interaction import (
     CommandResult,
     InterCodeEnv,
 )
-from thread_kit.envs.intercode_sql.engine import Output, SqlEngine
+from thread_kit.envs.intercode_sql.engine import TOO_LONG, TOO_MUCH, Output, SqlEngine
 from thread_kit.envs.intercode_sql.questions import Task, load_databases, tasks
 from thread_kit.envs.intercode_sql.reward import compute_reward
 from thread_kit.envs.intercode_sql.sqlite import SqliteEngine
@@ -96,10 +96,16 @@ def open_engine(task: Task, mariadb: bool) -> SqlEngine:
 
 @cache  # methods and seeds ask for each task; the gold query changes nothing
 def find_gold(task: Task, mariadb: bool) -> tuple[str, ...]:
-    """The rows of the gold query; none where the system refuses it."""
+    """The rows of the gold query; none where the system refuses it.
+
+    Raises RuntimeError where it was stopped: what it would have given is not known.
+    """
     engine = open_engine(task, mariadb)
     try:
-        return tuple(engine.execute(task.gold).rows or ())
+        output = engine.execute(task.gold)
+        if output.error in (TOO_LONG, TOO_MUCH):
+            raise RuntimeError(f"the gold query of task {task.number}: {output.error}")
+        return tuple(output.rows or ())
     finally:
         engine.close()
 

@@ -24,6 +24,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 import weakref
 from functools import cache
@@ -208,9 +209,17 @@ def check_server(url: str) -> dict[str, Any]:
     return address
 
 
-@cache
+_starting = threading.Lock()
+
+
 def start_server(split: str) -> MariaDbServer:
-    """The server of this process with a split's databases."""
+    """The server of this process with a split's databases; threads that ask at once share it."""
+    with _starting:
+        return _start_server(split)
+
+
+@cache
+def _start_server(split: str) -> MariaDbServer:
     return MariaDbServer(split)
 
 
