@@ -22,6 +22,9 @@ def fold(state: dict[str, Any], frame: dict[str, Any]) -> None:
             place = place[key]
         if verb == "push":
             place[path[-1]] += value
+        elif verb == "each":
+            for one in place.values():
+                one[path[-1]] = value
         else:
             place[path[-1]] = value
 

@@ -143,6 +143,17 @@ def snapshot(player: Player) -> dict[str, Any]:
     return json.loads(player.get_state("snapshot")["snapshot"])
 
 
+def test_what_all_threads_share_is_in_a_frame_once():
+    sizes = []
+    for children in (20, 60):
+        replies = [r for n in range(children) for r in (f"child {n} =>", f"x{n} = {n}\n#END#")]
+        engine = ScriptedEngine([*replies, "#END#"])
+        player = watch(Session(engine, context="go =>", scope="shared", calls=200))
+        assert len(player.wait(60).threads) == children + 1
+        sizes.append(len(player.snapshot_json()))
+    assert sizes[1] < 5 * sizes[0]  # with their square, and not with their cube
+
+
 def test_the_messages_of_a_player_fold_into_the_last_state_of_the_episode():
     player = watch(session())
     assert repr(player) == "Player(0 threads, depth 0, 0 tokens generated, not started)"

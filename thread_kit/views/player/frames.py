@@ -9,7 +9,8 @@ itself, and frames in a file play without Python. Two kinds of frames:
     {"event": 7, "kind": "spawned", "thread": 2, "description": "...", "changes": [...]}
 
 A change is [verb, path, value]: `set` puts the value there, `push` appends the values to the list
-there. A recorded episode has no tokens of its own; they are made from what its calls wrote.
+there, and `each` puts it under the last name of the path into all that the rest of it holds. A
+recorded episode has no tokens of its own; they are made from what its calls wrote.
 """
 
 from __future__ import annotations
@@ -183,10 +184,11 @@ class FrameRecorder:
                 yield ["push", [*path, "edits"], [asdict(view_edit(event))]]
         # 2. Variables: of all threads where they share them.
         if isinstance(event, ExecutedLine | Returned | Resolved | Edited):
-            shared = self.episode.header.get("scope") == "shared"
-            for number in list(self.episode.threads) if shared else [event.thread]:
-                variables = view_variables(self.episode.threads[number])
-                yield ["set", ["threads", str(number), "variables"], variables]
+            variables = view_variables(self.episode.threads[event.thread])
+            if self.episode.header.get("scope") == "shared":
+                yield ["each", ["threads", "variables"], variables]
+            else:
+                yield ["set", [*path, "variables"], variables]
         # 3. Status and costs of the thread, and of the parent of one that was spawned.
         for touched in (thread, getattr(event, "parent", None)):
             if touched in self._heads:

@@ -246,8 +246,8 @@ class Pane {
   }
 }
 
-// Whether a text is in the clipboard now. Over plain http, but from this machine, there is only the
-// older way to it.
+// Whether a text is in the clipboard now. A page of another machine that is not served securely has
+// the older way to it alone.
 async function copyText(text) {
   if (navigator.clipboard)
     try {

@@ -17,6 +17,10 @@ export function fold(state, frame, owned = new Set()) {
   if ("token" in frame) inner(["threads", frame.thread]).writing += frame.token;
   for (const [verb, path, value] of frame.changes ?? []) {
     if (verb === "push") inner(path).push(...value);
+    else if (verb === "each") {
+      const all = inner(path.slice(0, -1));
+      for (const id in all) (all[id] = own(all[id]))[path.at(-1)] = value;
+    }
     else inner(path.slice(0, -1))[path.at(-1)] = value;
   }
   return next;
