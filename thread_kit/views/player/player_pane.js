@@ -246,21 +246,19 @@ class Pane {
   }
 }
 
-// Whether a text is in the clipboard now. A page of another machine that is not served securely has
-// the older way to it alone.
+// Whether a text is in the clipboard now. Where a page may not use it (one of another machine that is
+// not served securely has none), there is the older way to it.
 async function copyText(text) {
-  if (navigator.clipboard)
-    try {
-      await navigator.clipboard.writeText(text);
-      return true;
-    } catch {
-      return false;
-    }
-  const area = make("textarea", {});
-  area.value = text;
-  document.body.append(area);
-  area.select();
-  const isCopied = document.execCommand("copy");
-  area.remove();
-  return isCopied;
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = make("textarea", {});
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const isCopied = document.execCommand("copy");
+    area.remove();
+    return isCopied;
+  }
 }
