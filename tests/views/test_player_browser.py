@@ -430,6 +430,7 @@ def test_a_page_without_a_clipboard_says_whether_it_has_copied(browser):
     page.get_by_role("button", name="Copy the exact prompt").click()
     said = page.locator(".tk-tools [role=status]")
     expect(said).to_have_text(re.compile("copied|could not copy"))
+    expect(page.get_by_role("button", name="Copy the exact prompt")).to_be_focused()
     page.close()
     assert errors == []
 

@@ -253,12 +253,13 @@ async function copyText(text) {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    const area = make("textarea", {});
+    const [area, focused] = [make("textarea", {}), document.activeElement];
     area.value = text;
     document.body.append(area);
     area.select();
     const isCopied = document.execCommand("copy");
     area.remove();
+    focused?.focus({ preventScroll: true });
     return isCopied;
   }
 }
