@@ -366,7 +366,8 @@ def test_another_model_for_the_planner_is_refused_where_no_method_has_one():
     for names in (["thread"], ["react", "thread"]):
         with pytest.raises(ValueError, match="--planner-model smollm2-135m is for adapt"):
             build_methods(names, TEXTCRAFT, "textcraft", **options)
-    assert len(build_methods(["react", "adapt"], TEXTCRAFT, "textcraft", **options)) == 2
+    for names in (["react", "adapt"], ["react", "thread_kit.methods.react:react"]):
+        assert len(build_methods(names, TEXTCRAFT, "textcraft", **options)) == 2
 
 
 def test_an_episode_has_another_model_for_the_planner(capsys, monkeypatch):

@@ -9,9 +9,11 @@ import os
 import re
 import shutil
 
+import ipywidgets as widgets
 import pytest
 from helpers.jupyter import PATIENCE, Notebook
 from helpers.suites import speak
+from ipywidgets.widgets.widget import _instances as instances
 from playwright.sync_api import expect
 
 import thread_kit
@@ -26,6 +28,7 @@ from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import GeneratedSpan
 from thread_kit.trace.shipped import list_episodes
+from thread_kit.views.player.widget import Player
 
 LONG = PATIENCE * 1000
 """Milliseconds."""
@@ -285,6 +288,27 @@ def test_a_fork_can_stand_beside_any_episode(panel):
         "<b>acacia-fence-gate</b>",
         "<b>acacia-fence-gate, fork 1</b>",
     ]
+
+
+def test_what_is_shown_no_longer_is_not_kept_in_the_kernel(panel):
+    panel.saved.value = FENCE
+    panel.open_button.click()
+    (player,) = panel._shown.values()
+    player.fork(1, calls=2)
+    player.wait(of=1)
+    alone, fork = values(panel.left)[:2]
+    panel.right.value = fork
+    kinds = Player, widgets.HTML, widgets.VBox
+
+    def kept():
+        return [sum(isinstance(one, kind) for one in instances.values()) for kind in kinds]
+
+    before = kept()
+    for _ in range(3):
+        panel.left.value, panel.right.value = fork, alone
+        panel.left.value, panel.right.value = alone, fork
+    assert kept() == before
+    assert player.model_id in instances
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from thread_kit.bench.episodes import play_together, players
 from thread_kit.bench.exactness import drift
 from thread_kit.bench.rates import rate, rate_beside_cells
 from thread_kit.bench.server import llama_server
-from thread_kit.bench.workload import Contender, Measurement, Weights, Workload, workload
+from thread_kit.bench.workload import Measurement, Weights, Workload, workload
 from thread_kit.cli.arguments import DefaultsFormatter, choose_teaching
 from thread_kit.engines.core_share import own_cores
 from thread_kit.engines.llama import LlamaEngine
@@ -237,7 +237,7 @@ def _has_server(options: argparse.Namespace) -> bool:
 
 
 def _contenders(weights: Weights, work: Workload, options: argparse.Namespace) -> list[Measurement]:
-    contenders: list[Contender] = [run for run in CONTENDERS if run is not llama_server]
+    contenders = list(CONTENDERS)
     if _has_server(options):
         contenders.append(partial(llama_server, binary=options.server))
     else:

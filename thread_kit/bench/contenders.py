@@ -16,7 +16,6 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-from thread_kit.bench.server import llama_server
 from thread_kit.bench.workload import (
     WARM_UP,
     Contender,
@@ -174,6 +173,4 @@ def run_in_process(contender: Callable[[Weights, W], R], weights: Weights, work:
         return pool.submit(contender, weights, work).result()
 
 
-CONTENDERS: tuple[Contender, ...] = (
-    *(kv_true, create_completion, llama_server, prompt_cached, nothing_cached),
-)
+CONTENDERS: tuple[Contender, ...] = (*(kv_true, create_completion, prompt_cached, nothing_cached),)

@@ -168,7 +168,7 @@ def add_loading(command: Any) -> None:
     )
     command.add_argument(
         "--draft",
-        type=_draft,
+        type=_read_draft,
         default=argparse.SUPPRESS,
         metavar="N",
         help="tokens to look up and verify in one pass, at most; or auto: as many as pay, by what "
@@ -191,7 +191,7 @@ def add_loading(command: Any) -> None:
     )
 
 
-def _draft(text: str) -> int | None:
+def _read_draft(text: str) -> int | None:
     if not (text == "auto" or text.isdecimal()):
         raise argparse.ArgumentTypeError(f"{text!r}: give a number of tokens, or auto")
     return None if text == "auto" else int(text)

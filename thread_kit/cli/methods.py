@@ -63,6 +63,7 @@ def build_methods(
     for name in names:
         if ":" in name:
             methods.append(_load_own(name, benchmark, prompt))
+            has_use = True  # whose prompts are whose is its own affair
         elif name == "thread" and prompt is not None:
             methods.append(SessionMethod("thread", prompt))
         else:

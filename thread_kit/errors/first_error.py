@@ -33,6 +33,11 @@ class Finding:
     why: str
 
 
+def has_failed(episode: Episode) -> bool:
+    """Whether an episode is over, and not solved."""
+    return episode.reward != 1 and not episode.status.is_live
+
+
 def find_first_error(episode: Episode) -> Finding | None:
     """The first error that a rule finds in a failed episode; None for one that is solved.
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from thread_kit.errors.error_types import ErrorType
-from thread_kit.errors.first_error import find_first_error
+from thread_kit.errors.first_error import find_first_error, has_failed
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.jsonl import mend_last_line, read_lines, write_line
 
@@ -39,8 +39,8 @@ def review_by_rules(episodes: dict[str, Episode]) -> list[Review]:
 
     One that is not over has not failed.
     """
-    over = {name: episode for name, episode in episodes.items() if not episode.status.is_live}
-    errors = {name: find_first_error(episode) for name, episode in over.items()}
+    failed = {name: episode for name, episode in episodes.items() if has_failed(episode)}
+    errors = {name: find_first_error(episode) for name, episode in failed.items()}
     return [
         Review(name, RULES, error.type, error.event, error.why)
         for name, error in errors.items()

@@ -15,7 +15,7 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from thread_kit.errors.error_types import DESCRIPTIONS, ErrorType
-from thread_kit.errors.first_error import find_first_error
+from thread_kit.errors.first_error import find_first_error, has_failed
 from thread_kit.errors.review import Review, read_reviews, write_review
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import (
@@ -54,11 +54,7 @@ class Reviewer(widgets.VBox):
         path: str | Path,
         proposals: bool = False,
     ) -> None:
-        self.failed = {
-            key: episode
-            for key, episode in episodes.items()
-            if episode.reward != 1 and not episode.status.is_live
-        }
+        self.failed = {key: episode for key, episode in episodes.items() if has_failed(episode)}
         if not name.strip():
             raise ValueError("a review needs the name of its reviewer")
         if not self.failed:

@@ -73,7 +73,6 @@ class Explorer(widgets.VBox):
         self._engines: dict[tuple[str, str | None], Engine] = {}
         self._loading = threading.Lock()  # a run and a fork may ask for one model at once
         self._shown: dict[str, ExploredPlayer] = {}
-        self._of_forks: list[Player] = []
         self._worker: threading.Thread | None = None
         self.note = widgets.HTML()
         self.form = SetupForm(self._try)
@@ -240,8 +239,7 @@ class Explorer(widgets.VBox):
 
     def _arrange(self) -> None:
         """One player, or two beside each other; of a fork a player of its own, as it is now."""
-        columns = []
-        before, self._of_forks = self._of_forks, []
+        columns, before = [], self.stage.children
         for key in dict.fromkeys([self.left.value, self.right.value]):
             if not key:
                 continue
@@ -249,12 +247,16 @@ class Explorer(widgets.VBox):
             player: Player = self._shown[name]
             if number:
                 player = Player(player.forks[number - 1])
-                self._of_forks.append(player)
             title = widgets.HTML(f"<b>{escape(name_shown(name, number))}</b>")
             columns.append(widgets.VBox([title, player]))
         self.stage.children = columns
-        for player in before:  # else the kernel keeps them, and sends them to each page that opens
-            player.close()
+        # What is shown no longer, the kernel would keep, and send to each page that is opened.
+        for column in before:
+            title, player = column.children
+            if not isinstance(player, ExploredPlayer):
+                player.close()
+            title.close()
+            column.close()
 
     def __repr__(self) -> str:
         return repr(self.form).replace("SetupForm", "Explorer")

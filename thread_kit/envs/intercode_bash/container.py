@@ -205,7 +205,7 @@ class Container:
         )
 
 
-OWN = re.compile(r"^find: ‘/(run/kit|proc|sys|usr|etc)\b.*’: Permission denied\n", re.MULTILINE)
+HIDDEN = re.compile(r"^find: ‘/(run/kit|proc|sys|usr|etc)\b.*’: Permission denied\n", re.MULTILINE)
 
 
 def hide_own(ran: Ran) -> Ran:
@@ -214,7 +214,7 @@ def hide_own(ran: Ran) -> Ran:
     InterCode's roots have no such places: nothing is forbidden there to root. A `find` that failed
     for them alone has not failed.
     """
-    output, count = OWN.subn("", ran.output)
+    output, count = HIDDEN.subn("", ran.output)
     if not count:
         return ran
     has_failed = ran.status != 1 or re.search("^find: ", output, re.MULTILINE)
