@@ -1,7 +1,7 @@
 """Reads a dump of MySQL (mysqldump's form) as scripts for SQLite, one a database.
 
 Covered: what InterCode's dump of Spider and the kit's own databases hold: tables, primary keys,
-rows. Texts compare without capitals, as in MySQL's collation. Keys that only speed queries up or
+rows. Texts compare as in MySQL's collation (`sqlite_worker.py`). Keys that only speed queries up or
 refer to other tables are left out.
 """
 
@@ -30,7 +30,9 @@ Description = tuple[str, str, str, str, str | None, str]
 
 @dataclass(slots=True)
 class Database:
-    """script: makes the database in SQLite. tables: what DESC shows of each, by its name."""
+    """script: makes its tables in SQLite, where one of its name is attached.
+    tables: what DESC shows of each, by its name.
+    """
 
     script: str = ""
     tables: dict[str, list[Description]] = field(default_factory=dict)
@@ -39,17 +41,19 @@ class Database:
 def read_dump(text: str) -> dict[str, Database]:
     """The databases of a dump by their names; raises ValueError for a dump without any."""
     databases: dict[str, Database] = {}
-    database = Database()
+    current, database = "main", Database()
     for statement in STATEMENT.finditer(text):
         if statement["database"]:
-            database = databases.setdefault(statement["database"], Database())
+            current = statement["database"]
+            database = databases.setdefault(current, Database())
         elif statement["table"]:
             name = statement["table"].lower()  # as MySQL keeps it with lower_case_table_names=1
             columns, script = _read_table(statement["body"])
             database.tables[name] = columns
-            database.script += f"CREATE TABLE `{name}` ({script});\n"
+            database.script += f"CREATE TABLE `{current}`.`{name}` ({script});\n"
         else:
-            database.script += f"INSERT INTO {TEXT.sub(_quote, statement['insert'])};\n"
+            rows = TEXT.sub(_quote, statement["insert"])
+            database.script += f"INSERT INTO `{current}`.{rows};\n"
     if not databases:
         raise ValueError("this is no dump of MySQL: it creates no database")
     return databases

@@ -93,7 +93,8 @@ class SqliteEngine(SqlEngine):
 
     def _run(self, statement: str) -> Output:
         if self._process is None:
-            self._process = _Process({"script": self.database.script, **self._settings})
+            first = {"name": self.name, "script": self.database.script, **self._settings}
+            self._process = _Process(first)
         try:
             reply = self._process.ask({"sql": statement, "rows": ROWS, "characters": CHARACTERS})
         except Exception:  # it was stopped, or does not answer as it should

@@ -11,6 +11,7 @@ import json
 import resource
 import sqlite3
 import sys
+import unicodedata
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -52,20 +53,39 @@ def authorize(action: int, first: str | None, second: str | None, *_: str | None
     return sqlite3.SQLITE_DENY if refused or action not in ALLOWED else sqlite3.SQLITE_OK
 
 
+def compare_texts(first: str, second: str) -> int:
+    """-1, 0 or 1, as MySQL's utf8mb4_general_ci says: no capitals, no accents, padded with spaces."""
+    first, second = (_without_accents(text).upper() for text in (first, second))
+    width = max(len(first), len(second))
+    first, second = first.ljust(width), second.ljust(width)
+    return (first > second) - (first < second)
+
+
+def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text
+    parts = unicodedata.normalize("NFD", text)
+    return "".join(char for char in parts if not unicodedata.combining(char))
+
+
 class Database:
     """The database, and how many operations the statement under way has left."""
 
-    def __init__(self, script: str, operations: int) -> None:
+    def __init__(self, name: str, script: str, operations: int) -> None:
         self.operations = operations
         self.left = 0
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        # Attached, so that its tables can be called `name.table`, too.
+        self.connection.execute(f"ATTACH ':memory:' AS `{name}`")
         for pragma in (
             "temp_store = MEMORY",
-            f"max_page_count = {PAGES}",
+            f"main.max_page_count = {PAGES}",
+            f"`{name}`.max_page_count = {PAGES}",
             f"hard_heap_limit = {MEMORY}",
             "trusted_schema = OFF",
         ):
             self.connection.execute(f"PRAGMA {pragma}")
+        self.connection.create_collation("NOCASE", compare_texts)
         self.connection.executescript(script)
         for name, limit in LIMITS.items():
             self.connection.setlimit(getattr(sqlite3, f"SQLITE_LIMIT_{name}"), limit)
@@ -105,7 +125,7 @@ def main(pipe: Connection) -> None:
     for kind, limit in (("AS", 2 * MEMORY), ("FSIZE", 0), ("NOFILE", 32), ("CORE", 0)):
         resource.setrlimit(getattr(resource, f"RLIMIT_{kind}"), (limit, limit))
     try:
-        database = Database(first["script"], first["operations"])
+        database = Database(first["name"], first["script"], first["operations"])
     except Exception as error:
         pipe.send_bytes(json.dumps({"error": str(error)}).encode())
         return
