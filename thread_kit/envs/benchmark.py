@@ -166,11 +166,13 @@ class NumberedTask:
     arguments: dict[str, Any]
 
 
-def list_questions(benchmark: str, kinds: int, arguments: dict[str, Any]) -> list[NumberedTask]:
-    """The first questions of a split. arguments: those that all of them have."""
+def list_questions(
+    benchmark: str, kinds: int, arguments: dict[str, Any], *, most: int = LISTED
+) -> list[NumberedTask]:
+    """The first questions of a split, of which there are `most`. arguments: those that all have."""
     return [
         NumberedTask(benchmark, number, number % kinds, {**arguments, "number": number})
-        for number in range(LISTED)
+        for number in range(min(most, LISTED))
     ]
 
 

@@ -22,8 +22,12 @@ def make_purchase(**arguments: Any) -> Env:
 def list_tasks(split: str) -> list[NumberedTask]:
     """Goals of a split in the shop of this machine, which each task names."""
     from thread_kit.envs.webshop.catalogue import load_catalogue
+    from thread_kit.envs.webshop.goals import SPLITS, make_goals
 
-    return list_questions("webshop", 1, {"catalogue": load_catalogue().name, "split": split})
+    shop = load_catalogue()
+    goals = make_goals(shop, by_people=False).goals[SPLITS[split]]
+    arguments = {"catalogue": shop.name, "split": split}
+    return list_questions("webshop", 1, arguments, most=len(goals))
 
 
 def is_smaller(row: Mapping[str, Any]) -> bool:
