@@ -121,7 +121,7 @@ class InTurn(Env):
         if self.game.won:
             self.begin()
         target = self.game.goal.rstrip(".").rpartition(" ")[2]
-        return [p for p in self.game.variables["places"] if not p.startswith(target)]
+        return sorted(self.game.variables["places"], key=lambda p: p.startswith(target))
 
     def step(self, action: str) -> Step:
         if self.game.won:
@@ -141,6 +141,21 @@ class InTurn(Env):
 
 
 # THREAD
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "look"])
+def test_threads_search_places_of_the_targets_kind_too(kind):
+    """As those of G.3 do, where what is looked for may lie already; of two, not the target."""
+    games = [e for e in thread_prompt(kind).examples if "Your task is to" in e.context]
+    assert len(games) == 2
+    for example in games:
+        room = re.findall(r"\ban? (\w+ \d+)", example.context)
+        target = re.search(r"^target = '((\w+) \d+)'$", example.response, re.M)
+        places = re.search(r"^places = (\[.*\])$", example.response, re.M)
+        assert target and places
+        left_out = {place for place in room if place.startswith(f"{target[2]} ")}
+        left_out -= set(re.findall(r"'([^']+)'", places[1]))
+        assert left_out <= ({target[1]} if kind == "pick2" else set())
 
 
 @needs_engine
