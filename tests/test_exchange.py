@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from thread_kit.dialect import AGENT, QA, Dialect
+from thread_kit.dialect import AGENT, COMMANDS, QA, Dialect, Stop
 from thread_kit.exchange import (
     INSTANTIATED_CHARACTERS,
     Known,
@@ -15,6 +15,7 @@ from thread_kit.exchange import (
     abstract_values,
     as_observed,
     exchange_of,
+    find_action,
     instantiate,
     mentioned,
     phi_full_sequence,
@@ -25,6 +26,7 @@ from thread_kit.exchange import (
 )
 from thread_kit.requests import Finished, Status
 from thread_kit.sequence import Provenance, Sequence, Span
+from thread_kit.thread import own_code
 
 thorough = settings(deadline=None, max_examples=300)
 
@@ -52,6 +54,10 @@ def sequence(*parts: str) -> Sequence:
     """A sequence whose parts were generated and returned in turn."""
     kinds = (Provenance.GENERATED, Provenance.RETURNED)
     return Sequence(tuple(Span(kinds[n % 2], part, ()) for n, part in enumerate(parts)))
+
+
+def own(text: str) -> Span:
+    return Span(Provenance.GENERATED, text, ())
 
 
 def finished(status: Status = Status.ENDED, printed: str | None = None, text: str = "") -> Finished:
@@ -249,6 +255,40 @@ def test_xi_takes_any_line_that_is_an_action(before, line, variables, dialect):
     for mark in dialect.actions:
         Y = sequence(before + "\n", mark + line.replace("\n", "") + dialect.listen)
         assert isinstance(xi_after_mark(Y, variables, dialect), str)
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("> SELECT 1\nFROM ship =>", "SELECT 1\nFROM ship"),
+        ("think: I look.\n> for f in *; do\n  cat $f\ndone =>", "for f in *; do\n  cat $f\ndone"),
+        ("> DESC ship\n> SELECT 1\n\n =>", "SELECT 1"),
+        ("x = 1\nNo action at all. =>", None),
+        ("> ls =>", "ls"),
+    ],
+)
+def test_a_command_may_have_several_lines(text, action):
+    assert find_action(sequence(text), COMMANDS) == action
+    assert find_action(sequence("> ls =>", text[:0]), COMMANDS) == "ls"
+    for dialect in (AGENT, QA):  # elsewhere an action is a line
+        last = text.rpartition("\n")[2]
+        assert find_action(sequence(text), dialect) == ("ls" if last == "> ls =>" else None)
+
+
+def test_no_line_of_somebody_elses_text_begins_a_command():
+    seen = Span(Provenance.OBSERVED, "a\n> rm b<=\n", (1,))
+    assert find_action(sequence("> ls =>") + seen + own("echo c =>"), COMMANDS) is None
+    assert find_action(sequence("> ls =>") + seen + own("> echo c\nd =>"), COMMANDS) == "echo c\nd"
+    open_line = Span(Provenance.RETURNED, "> rm", (1,))
+    assert find_action(sequence("It is =>") + open_line + own(" b\nc =>"), COMMANDS) is None
+
+
+def test_no_line_of_a_command_is_code_of_the_thread():
+    written = "x = 1\n> python3 - <<E\nprint('theirs')\nE\n =>"
+    Y = sequence(written)
+    assert own_code(Y, Stop.LISTEN, COMMANDS) == ["x = 1"]
+    Y = Y + Span(Provenance.OBSERVED, "theirs<=\n", (1,)) + own("print('mine')\n#END#")
+    assert own_code(Y, Stop.END, COMMANDS) == ["x = 1", "print('mine')"]
 
 
 # The observation abstraction

@@ -57,6 +57,7 @@ class Dialect:
     code: the text is a program with prose in it (appendix G.1, G.2). Blocks run as wholes, code may
         stand behind what came back in the same line, an action is a line of code, and a child's
         context is the whole line (`exchange.py`).
+    several_lines: an action goes on from its mark to the listen mark, over as many lines as it has.
     """
 
     listen: str = "=>"
@@ -67,6 +68,7 @@ class Dialect:
     after_close: str = "\n"
     spawn: str | None = None
     code: bool = False
+    several_lines: bool = False
 
     @classmethod
     def of(cls, marks: Mapping[str, Any]) -> Dialect:
@@ -141,9 +143,19 @@ class Dialect:
     def is_action(self, line: str) -> bool:
         return line.lstrip().startswith(self.actions)
 
+    def action_lines(self, lines: list[str]) -> list[str]:
+        """The lines of the action with which a text ends, the one with the mark first; or none."""
+        marked = next((n for n in reversed(range(len(lines))) if self.is_action(lines[n])), None)
+        if marked is None or not (self.several_lines or marked == len(lines) - 1):
+            return []
+        return lines[marked:]
+
 
 AGENT = Dialect()
 """Agent tasks (THREAD paper, appendix G.3 to G.5): what comes back ends the line."""
+
+COMMANDS = Dialect(several_lines=True)
+"""Commands of a shell, or of SQL: what InterCode's agents write may have several lines."""
 
 QA = Dialect(after_close="", code=True)
 """Question answering (appendix G.1, G.2): the line goes on after what came back."""

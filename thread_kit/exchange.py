@@ -173,11 +173,29 @@ def psi_full_sequence(child: Finished) -> str:
     return child.sequence.text
 
 
+def find_action(sequence: Sequence, dialect: Dialect) -> str | None:
+    """The action with which a sequence ends, as it is written; None where it ends with none.
+
+    A line that begins with somebody else's text is never an action.
+    """
+    if dialect.several_lines:
+        return read_action(sequence.own_end, dialect)
+    return read_action(sequence.last_line, dialect) if sequence.last_line_is_own else None
+
+
+def read_action(text: str, dialect: Dialect) -> str | None:
+    """The action with which a text ends, without its mark; None where it ends with none."""
+    lines = dialect.action_lines(dialect.bare(text).split("\n"))
+    if not lines:
+        return None
+    action = "\n".join(lines).lstrip()
+    mark = next(mark for mark in dialect.actions if action.startswith(mark))
+    return action[len(mark) :].strip()
+
+
 def xi_after_mark(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
-    """xi of the papers: what follows the action mark in the last line, instantiated."""
-    line = dialect.bare(sequence.last_line).lstrip()
-    mark = next(mark for mark in dialect.actions if line.startswith(mark))
-    return instantiate(line[len(mark) :].strip(), variables)
+    """xi of the papers: what follows the action mark at the end of a sequence, instantiated."""
+    return instantiate(find_action(sequence, dialect) or "", variables)
 
 
 def xi_code(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:

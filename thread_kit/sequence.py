@@ -76,6 +76,17 @@ class Sequence:
             rest -= len(span.text)
         return False
 
+    @property
+    def own_end(self) -> str:
+        """The lines that the thread has generated since the last of somebody else's text."""
+        own, before = "", ""
+        for span in reversed(self.spans):
+            if span.provenance is not Provenance.GENERATED and span.text:
+                before = span.text
+                break
+            own = span.text + own
+        return own if not before or before.endswith("\n") else own.partition("\n")[2]
+
     def own_lines(self, *, complete: bool = False) -> list[str]:
         """The complete lines that the thread generated itself, to the last character.
 

@@ -31,6 +31,7 @@ from thread_kit.exchange import (
     Psi,
     Xi,
     coming_up,
+    find_action,
     instantiate,
     references,
 )
@@ -131,7 +132,7 @@ def thread(
             status = ENDS[generated.stop]
             return Finished(Y, status, variables, printed, tuple(known), error=error, lost=lost)
 
-        if Y.last_line_is_own and dialect.is_action(Y.last_line):
+        if find_action(Y, dialect) is not None:
             # Y = Y + E(xi(Y))
             observation: str = yield Act((yield from instantiated(xi)))
             text = abstract(observation.strip(), Known(variables, own))
@@ -171,11 +172,15 @@ def _free_name(taken: Collection[str]) -> str:
 def own_code(Y: Sequence, stop: Stop, dialect: Dialect) -> list[str]:
     """The thread's own complete lines, without the end mark and without actions.
 
-    In a dialect of code the lines of one statement are one.
+    In a dialect of code the lines of one statement are one. Of an action of several lines none is
+    code of the thread.
     """
     over = stop in (Stop.END, Stop.END_OF_STREAM)
-    runs = Y.own_runs(complete=over) if dialect.code else [Y.own_lines(complete=over)]
-    for run in runs:
+    in_runs = dialect.code or dialect.several_lines
+    runs = Y.own_runs(complete=over) if in_runs else [Y.own_lines(complete=over)]
+    for number, run in enumerate(runs):
         lines = [line.removesuffix(dialect.end) for line in run]
+        if dialect.several_lines and (number < len(runs) - 1 or stop is Stop.LISTEN):
+            lines = lines[: len(lines) - len(dialect.action_lines(lines))]
         run[:] = [line for line in lines if line.strip() and not dialect.is_action(line)]
     return [line for run in runs for line in (blocks(run) if dialect.code else run)]

@@ -152,7 +152,8 @@ def test_threads_search_places_of_the_targets_kind_too(kind):
         room = re.findall(r"\ban? (\w+ \d+)", example.context)
         target = re.search(r"^target = '((\w+) \d+)'$", example.response, re.M)
         places = re.search(r"^places = (\[.*\])$", example.response, re.M)
-        assert target and places
+        assert target
+        assert places
         left_out = {place for place in room if place.startswith(f"{target[2]} ")}
         left_out -= set(re.findall(r"'([^']+)'", places[1]))
         assert left_out <= ({target[1]} if kind == "pick2" else set())

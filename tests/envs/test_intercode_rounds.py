@@ -71,6 +71,33 @@ def test_no_method_has_more_than_ten_rounds_and_the_row_has_them_all(tmp_path, n
         assert row["turns"] == 10
 
 
+SELECT = "SELECT count(*)\nFROM ship"
+LOOP = "for i in 1 2\ndo echo $i\ndone"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("react", "react-hybrid", "thread", "adapt", "reflexion", "stateflow", "sf_chat"),
+        *("plan-and-solve", "try again, visible reward"),
+    ],
+)
+@pytest.mark.parametrize(("benchmark", "command"), [("sql", SELECT), ("bash", LOOP)])
+def test_a_command_of_several_lines_is_one_command(tmp_path, name, benchmark, command):
+    """As in InterCode's scripts, whose parsers take all lines between the brackets."""
+
+    def reply(text: str) -> str:
+        is_new = not text.rpartition("#START#")[2].strip()
+        if is_new and "Step 1" in text:  # a planner's examples
+            return "Step 1: count.\nExecution Order: Step 1\n#END#"
+        return f"> {command} =>"
+
+    _, episode = play(tmp_path, name, benchmark, reply, calls=12)
+    acted = [event.action for event in episode.events if isinstance(event, Acted)]
+    assert command in acted
+    assert {*acted} <= {command, "SHOW TABLES", "submit"}
+
+
 @pytest.mark.parametrize("name", ["try again", "reflexion"])
 def test_each_trial_has_its_ten_rounds_until_the_model_submits(tmp_path, name):
     row, episode = play(tmp_path, name, "sql", fail_after(12, COMMAND["sql"]))

@@ -14,7 +14,7 @@ call of the model for each action.
 
 from __future__ import annotations
 
-from thread_kit.exchange import xi_after_mark
+from thread_kit.exchange import read_action
 from thread_kit.methods.common import own_text, until_verdict, verdict, with_break
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.requests import (
@@ -62,7 +62,8 @@ def alfchat(thread: NewThread, *, hint: str = "", rounds: int = 50) -> Steps:
             Y += thread.instruction(dialect.closed(NO_ACTION))
             invalid += 1
         else:
-            action = xi_after_mark(Y, {}, dialect) if dialect.is_action(line) else line
+            marked = read_action(line, dialect)
+            action = line if marked is None else marked
             observation: Observation = yield Act(action, nearest=True)
             Y += thread.observed(observation.strip())
             actions.append(observation.action)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from thread_kit.exchange import xi_after_mark
+from thread_kit.exchange import find_action
 from thread_kit.methods.common import Code, listen, own_text, subtask
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.prompts import Prompt
@@ -58,9 +58,9 @@ def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int
             # Y = Y + DECOMP(h, T)
             context = subtask(thread.context, f"{name} {task}")
             Y, last_answer, _ = yield from listen(thread, Y, context, prompt=handlers[name])
-        elif dialect.is_action(line):
+        elif (action := find_action(Y, dialect)) is not None:
             # Y = Y + E(action)
-            last_answer = (yield Act(xi_after_mark(Y, {}, dialect))).strip()
+            last_answer = (yield Act(action)).strip()
             Y += thread.observed(last_answer)
         else:
             Y += thread.instruction(dialect.closed(NO_ACTION))

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from thread_kit.exchange import xi_after_mark
+from thread_kit.exchange import find_action
 from thread_kit.methods.common import Answer, as_instruction, ask, verdict, write_reply
 from thread_kit.methods.reflexion import with_lessons
 from thread_kit.prompts import Prompt
@@ -182,9 +182,9 @@ def take_step(thread: NewThread, *, begun: Sequence, temperature: float) -> Step
     Y += generated.span
     status = ENDS.get(generated.stop, Status.ENDED)
     cut = generated.stop in ENDS  # an action is closed by the mark that listens
-    if cut or not (Y.last_line_is_own and dialect.is_action(Y.last_line)):
+    action = find_action(Y, dialect)
+    if cut or action is None:
         return Finished(Y, status, {"action": None, "reward": 0.0, "over": True}, "no action")
-    action = xi_after_mark(Y, {}, dialect)
     observation: Observation = yield Act(action)
     Y += thread.observed(observation.strip())
     facts = {"action": action, "reward": observation.reward, "over": observation.is_over}

@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from thread_kit.dialect import Dialect
-from thread_kit.exchange import xi_after_mark
+from thread_kit.exchange import find_action, read_action
 from thread_kit.methods.common import Code, completed, own_text, until_verdict, verdict
 from thread_kit.requests import (
     ENDS,
@@ -93,11 +93,11 @@ def react(
                 variables["won"] = status.is_end and completed(printed)
             return Finished(Y, status, variables, printed)
         # Y = Y + E(action)
-        if Y.last_line_is_own and dialect.is_action(Y.last_line):
-            action = xi_after_mark(Y, {}, dialect)
-            observation: Observation = yield Act(action)
+        asked = None if status else find_action(Y, dialect)
+        if asked is not None:
+            observation: Observation = yield Act(asked)
             Y += thread.observed(observation.strip())
-            taken.append(action)
+            taken.append(asked)
             is_over = observation.is_over
             won = observation.won
             if won is not None or (is_over and not judges):
@@ -110,5 +110,12 @@ def react(
 
 
 def _count_iterations(written: str, dialect: Dialect) -> int:
-    """The lines that a call wrote, each of which the ADaPT paper asks for by a call."""
-    return 1 if dialect.code else max(1, sum(bool(line.strip()) for line in written.split("\n")))
+    """The lines that a call wrote, each of which the ADaPT paper asks for by a call.
+
+    An action is one, whatever lines it has.
+    """
+    if dialect.code:
+        return 1
+    count = sum(bool(line.strip()) for line in written.split("\n"))
+    _, *others = (read_action(written, dialect) or "").split("\n")
+    return max(1, count - sum(bool(line.strip()) for line in others))

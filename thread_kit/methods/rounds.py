@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from thread_kit.exchange import xi_after_mark
+from thread_kit.exchange import find_action
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.requests import (
     ENDS,
@@ -34,8 +34,9 @@ def play_round(
     if not status.is_end:
         return Y, status, None
     listens = generated.stop not in ENDS
-    if listens and Y.last_line_is_own and dialect.is_action(Y.last_line):
-        observation: Observation = yield Act(xi_after_mark(Y, {}, dialect))
+    action = find_action(Y, dialect) if listens else None
+    if action is not None:
+        observation: Observation = yield Act(action)
         Y += thread.observed(observation.strip())
         return Y, None, observation
     yield Act("")

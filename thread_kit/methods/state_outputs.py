@@ -10,13 +10,13 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from thread_kit.exchange import psi_print, unless_replaced, xi_after_mark
+from thread_kit.exchange import psi_print, read_action, unless_replaced
 from thread_kit.methods.common import with_break, write_reply
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.methods.stateflow import Cut, History, Machine
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Act, Define, Finished, Observation, Request, Show, Spawn
-from thread_kit.sequence import Provenance, Sequence, Span
+from thread_kit.sequence import Provenance, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Prompter:
 
 @dataclass(frozen=True, slots=True)
 class Execute:
-    """E: takes the action that is the last line of the reply; says so where it is none.
+    """E: takes the action at the end of the reply; says so where there is none.
 
     nearest: whatever the last line is, the environment takes it for the valid action that is most
     like it (StateFlow paper, section 4.2).
@@ -87,14 +87,14 @@ class Execute:
         thread, dialect = history.thread, history.thread.dialect
         if not history.Y.text.endswith(dialect.listen):
             history.add(thread.instruction(f" {dialect.listen}"))
-        line = history.replies[-1].rpartition("\n")[2] if history.replies else ""
-        marked = dialect.is_action(line)
-        if not marked and not (self.nearest and line.strip()):
+        reply = history.replies[-1] if history.replies else ""
+        action = read_action(reply, dialect)
+        if action is None and self.nearest:
+            action = reply.rpartition("\n")[2].strip() or None
+        if action is None:
             history.observe("", None)
             history.add(thread.instruction(dialect.closed(NO_ACTION)))
             return
-        spoken = Sequence((thread.instruction(line),))
-        action = xi_after_mark(spoken, {}, dialect) if marked else line.strip()
         observation: Observation = yield Act(action, nearest=self.nearest)
         history.observe(action, observation)
         history.add(thread.observed(observation.strip()))

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from thread_kit.dialect import Dialect
-from thread_kit.exchange import xi_after_mark
+from thread_kit.exchange import find_action
 from thread_kit.methods.common import (
     as_instruction,
     ask,
@@ -86,10 +86,10 @@ def take_step(thread: NewThread, *, begun: Sequence) -> Steps:
     if line.removeprefix("> ").startswith(THOUGHT):
         Y += thread.observed("OK.")
         return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)
-    if not (Y.last_line_is_own and dialect.is_action(Y.last_line)):
+    action = find_action(Y, dialect)
+    if action is None:
         Y += thread.instruction(dialect.closed(NO_ACTION))
         return Finished(Y, Status.ENDED, {"over": False}, NO_ACTION)
-    action = xi_after_mark(Y, {}, dialect)
     observation: Observation = yield Act(action)
     Y += thread.observed(observation.strip())
     if observation.is_over:

@@ -193,6 +193,7 @@ def _is_program(value: Any) -> bool:
 _MARKS: dict[str, Check] = {
     "actions": _is_list_of(_is_text),
     "code": _is_a(bool),
+    "several_lines": _is_a(bool),
     "spawn": _is_a(str, type(None)),
 }
 _FITS: dict[str, Check] = {

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from thread_kit.exchange import read_action
 from thread_kit.sequence import Provenance, Span
 from thread_kit.trace.costs import Usage
 from thread_kit.trace.episode import Episode, Thread
@@ -336,7 +337,8 @@ def view_unsent_action(episode: Episode, thread: Thread, observed: Span) -> Acti
     """An action that the environment never saw: a line of code, or what nobody executed."""
     spans = thread.sequence.spans
     place = next((n for n, span in enumerate(spans) if span is observed), len(spans))
-    written = episode.dialect.bare(spans[place - 1].text if place else "").rpartition("\n")[2]
+    text = spans[place - 1].text if place else ""
+    written = read_action(text, episode.dialect) or episode.dialect.bare(text).rpartition("\n")[2]
     action, observation = sanitize(written.lstrip("#> ").rstrip()), observed.text.rstrip("\n")
     if episode.dialect.code:
         return Action(action, sanitize(observation.removesuffix(episode.dialect.close)), 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from thread_kit.dialect import COMMANDS
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.intercode.tasks import SPLITS
 from thread_kit.envs.intercode_bash.env import InterCodeBash
@@ -18,6 +19,7 @@ BASH = Benchmark(
     methods=("react-hybrid", "plan-and-solve", "try again, visible reward"),
     executors=("executor",),
     carry=True,  # what one step has found out, the next one need not
+    dialect=COMMANDS,
     machines={"bash": MACHINE},
     error_rules=InterCodeRules,
     published="InterCode Bash",

@@ -54,7 +54,7 @@ def authorize(action: int, first: str | None, second: str | None, *_: str | None
 
 
 def compare_texts(first: str, second: str) -> int:
-    """-1, 0 or 1, as MySQL's utf8mb4_general_ci says: no capitals, no accents, padded with spaces."""
+    """-1, 0 or 1, as MySQL's utf8mb4_general_ci: no capitals, no accents, padded with spaces."""
     first, second = (_without_accents(text).upper() for text in (first, second))
     width = max(len(first), len(second))
     first, second = first.ljust(width), second.ljust(width)
