@@ -14,6 +14,7 @@ from thread_kit.bench.workload import peak_memory
 from thread_kit.dialect import AGENT, ASYNC, QA, QA_ASYNC
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env, Step
+from thread_kit.envs.intercode.interaction import REACT
 from thread_kit.exchange import phi_full_sequence, psi_full_sequence
 from thread_kit.experiments.method_registry import BUILDERS, VARIANTS, load_method
 from thread_kit.prompts import EMPTY
@@ -42,7 +43,7 @@ class Echo(Env):
     """
 
     name = "echo"
-    show_reward = False
+    script = REACT
 
     def __init__(self, seed: int = 0) -> None:
         self.task = {"seed": seed}
@@ -58,7 +59,7 @@ class Echo(Env):
     def step(self, action: str) -> Step:
         self._steps += 1
         over = self._draw(action) < 0.1
-        shown = f" Reward: {float(over)}" if self.show_reward else ""
+        shown = f" Reward: {float(over)}" if self.script.shows_reward else ""
         return Step(f"You {action}.{shown}", float(over), over, False, {"action": action})
 
     def _draw(self, text: str) -> float:

@@ -9,6 +9,7 @@ from helpers.intercode import use_own_files
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thread_kit.envs.intercode.interaction import REACT
 from thread_kit.envs.intercode_bash.benchmark import BASH
 from thread_kit.envs.intercode_bash.container import Container, Ran
 from thread_kit.envs.intercode_bash.env import InterCodeBash, find_folder, run_gold, show_output
@@ -172,8 +173,8 @@ def test_observations_say_whether_a_command_failed(env):
         "error_rate": 0.5,
         "file_system": OWN,
     }
-    assert len(show_output(Ran("x" * 1000, 0)).text) == len("Output: ") + 350
-    assert show_output(Ran("", 137, "time")).text == "Error: Command timed out"
+    assert len(show_output(Ran("x" * 1000, 0), REACT).text) == len("Output: ") + 350
+    assert show_output(Ran("", 137, "time"), REACT).text == "Error: Command timed out"
 
 
 def test_cd_is_remembered_where_it_leads_somewhere(env):

@@ -147,5 +147,5 @@ def test_methods_that_need_a_reward_say_so_where_there_is_none():
     import thread_kit as tk
 
     method = load_method("try again, visible reward", "sql")
-    with pytest.raises(ValueError, match="tasks of textcraft have no reward to show"):
+    with pytest.raises(ValueError, match="not of textcraft"):
         method(ScriptedEngine([]), tk.TextCraft("dev", 1), seed=0, path=None)

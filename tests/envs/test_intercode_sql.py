@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.intercode.files import FOLDER_VARIABLE, read_file
+from thread_kit.envs.intercode.interaction import PLAN_AND_SOLVE, REACT, TRY_AGAIN
 from thread_kit.envs.intercode_sql.benchmark import SQL
 from thread_kit.envs.intercode_sql.dump import read_dump
 from thread_kit.envs.intercode_sql.engine import ROWS, TOO_LONG, TOO_MUCH, Output
@@ -258,14 +259,14 @@ def test_the_last_word_submits(env, text, action):
 
 
 def test_with_the_reward_in_sight_the_best_counts_and_the_first_full_one_ends_it(env):
-    env.show_reward = True
+    env.script = TRY_AGAIN
     env.reset()
     step = env.step("SELECT name FROM ship LIMIT 1")
     assert step.observation == "[('Gull',)]\nReward: 0.17"
     step = env.step("nothing")
     assert (step.observation.partition("\n")[2], step.reward) == ("Reward: 0.00", 1 / 6)
     assert step.info["measures"]["error_rate"] == 0.5
-    assert env.again().show_reward
+    assert env.again().script is TRY_AGAIN
     step = env.step("SELECT name FROM ship ORDER BY built")
     assert (step.reward, step.terminated) == (1, True)
 
@@ -287,6 +288,15 @@ def test_the_rows_of_a_suite_have_turns_error_rate_and_difficulty(tmp_path):
     assert row["solvable"]
 
 
+def test_plan_and_solves_script_counts_no_submission_among_its_commands(env):
+    env.script = PLAN_AND_SOLVE
+    env.reset()
+    for command in ("SELECT", "SHOW TABLES", "SHOW TABLES", "SHOW TABLES"):
+        step = env.step(command)
+    assert step.info["measures"]["error_rate"] == 1 / 4
+    assert load_method("plan-and-solve", "sql").script is PLAN_AND_SOLVE
+
+
 def test_an_episode_without_a_command_has_its_difficulty_too(env):
     env.reset()
     assert env.measures == {"turns": 0, "error_rate": 0, "hardness": "easy"}
@@ -294,11 +304,13 @@ def test_an_episode_without_a_command_has_its_difficulty_too(env):
 
 def test_observations_are_cut_as_in_intercodes_scripts():
     many = [f"({n},)" for n in range(40)]
-    assert show_output(Output(many)) == f"[{', '.join(many[:25])}]"
-    assert len(show_output(Output(None, "x" * 1000))) == 350
-    assert len(show_output(Output([f"('{'x' * 9000}',)"]))) == 4003
-    assert show_output(Output([])) == "[]"
-    assert show_output(Output(None)) == "None"
+    for script, rows, characters in ((REACT, 25, 350), (PLAN_AND_SOLVE, 25, 1000)):
+        assert show_output(Output(many), script) == f"[{', '.join(many[:rows])}]"
+        assert len(show_output(Output(None, "x" * 2000), script)) == characters
+    assert show_output(Output(many), TRY_AGAIN) == f"[{', '.join(many)}]"
+    assert len(show_output(Output([f"('{'x' * 9000}',)"]), REACT)) == 4003
+    assert show_output(Output([]), REACT) == "[]"
+    assert show_output(Output(None), REACT) == "None"
 
 
 def test_an_output_has_a_bound(ferries):

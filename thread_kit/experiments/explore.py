@@ -39,7 +39,7 @@ from thread_kit.experiments.explore_controls import (
 from thread_kit.experiments.explore_form import SetupForm
 from thread_kit.experiments.explore_setup import Setup
 from thread_kit.experiments.explore_traces import clip_name, list_shipped, list_traces, name_of
-from thread_kit.experiments.method import VisibleRewardMethod
+from thread_kit.experiments.method import ScriptedMethod
 from thread_kit.experiments.method_registry import method_slug
 from thread_kit.experiments.recorded_method import find_recorded_method
 from thread_kit.session.session import Session
@@ -308,8 +308,8 @@ def recorded_settings(episode: Episode) -> dict[str, Any]:
     if "program" not in episode.header:
         return {"env": env}
     method = find_recorded_method(episode.header, env.examples if env else "")
-    if isinstance(method, VisibleRewardMethod):
-        env.show_reward = True  # type: ignore[union-attr]
+    if isinstance(method, ScriptedMethod):
+        env.script = method.script  # type: ignore[union-attr]
     return {"env": env, "recorded": {"program": method.fixed["program"]}}
 
 

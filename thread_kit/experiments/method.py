@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from thread_kit.engines.engine import Engine
 from thread_kit.envs.env import Env
+from thread_kit.envs.intercode.interaction import REACT, Script
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.session.scheduler import KeepCells
 from thread_kit.session.session import Session
@@ -72,15 +73,18 @@ class SessionMethod:
         return session
 
 
-class VisibleRewardMethod(SessionMethod):
-    """A method that reads the reward of each command; raises ValueError where none is to be had."""
+@dataclass(frozen=True)
+class ScriptedMethod(SessionMethod):
+    """A method with a script of its own in InterCode; raises ValueError on other tasks."""
+
+    script: Script = REACT
 
     def __call__(
         self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any
     ) -> Session:
-        if not hasattr(env, "show_reward"):
-            raise ValueError(f"the tasks of {env.name} have no reward to show after each action")
-        env.show_reward = True
+        if not hasattr(env, "script"):
+            raise ValueError(f"{self.name} is a method of InterCode's tasks, not of {env.name}'s")
+        env.script = self.script
         return super().__call__(engine, env, seed=seed, path=path, **options)
 
 

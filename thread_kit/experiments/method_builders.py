@@ -15,8 +15,9 @@ from typing import Any
 
 from thread_kit.dialect import QA_ASYNC, Dialect
 from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.intercode.interaction import PLAN_AND_SOLVE, TRY_AGAIN
 from thread_kit.experiments.budgets import own_limit
-from thread_kit.experiments.method import SessionMethod, VisibleRewardMethod
+from thread_kit.experiments.method import ScriptedMethod, SessionMethod
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.common import add_verdicts
 from thread_kit.methods.decomp import decomp
@@ -181,7 +182,7 @@ def make_try_again_rewarded(benchmark: Benchmark, examples: str) -> SessionMetho
     name = "try again, visible reward"
     program = partial(try_again_with_reward, turns=own_limit(name, benchmark, "turns"))
     method = make_method(name, program, prompt)
-    return VisibleRewardMethod(method.name, prompt, method.fixed)
+    return ScriptedMethod(method.name, prompt, method.fixed, script=TRY_AGAIN)
 
 
 def add_reflexion(
@@ -264,7 +265,8 @@ def make_plan_and_execute(
 def make_plan_and_solve(benchmark: Benchmark, examples: str) -> SessionMethod:
     prompt = load_prompt(benchmark, f"plan_and_solve/{examples}")
     program = partial(plan_and_solve, steps=own_limit("plan-and-solve", benchmark, "turns"))
-    return make_method("plan-and-solve", program, prompt)
+    method = make_method("plan-and-solve", program, prompt)
+    return ScriptedMethod(method.name, prompt, method.fixed, script=PLAN_AND_SOLVE)
 
 
 def make_adapt(

@@ -4,7 +4,7 @@ After each command the reward is that of submitting now, so an episode that ends
 been submitted as it was left (InterCode's scripts do it at the end). What was executed stays, and
 its rounds are spent, also where an executor has failed. A method of several trials has the ten in
 each, and no other trial once the model has submitted. Models do not see the reward,
-but by the method that is made for it (`show_reward`; StateFlow paper, appendix A.3, "Try Again").
+but by the method that is made for it (`Script`; StateFlow paper, appendix A.3, "Try Again").
 """
 
 from __future__ import annotations
@@ -19,8 +19,31 @@ TURNS = 10
 """Rounds of interaction at most (StateFlow paper, section 4.1)."""
 
 SUBMIT = "submit"
-TEXT_CHARACTERS = 350
-"""Where InterCode's scripts cut a text that a model observes."""
+
+
+class Script(NamedTuple):
+    """In what InterCode's scripts differ, each of which plays one method.
+
+    shows_reward: after each command the observation has its reward, the first full one ends the
+        task, and the reward of the episode is the best.
+    counts_submission: the one at the end is a command of the error rate, too.
+    characters, rows: where a text, or a table, that a model observes is cut.
+    """
+
+    shows_reward: bool = False
+    counts_submission: bool = True
+    characters: int = 350
+    rows: int = 25
+
+
+REACT = Script()
+"""`eval_react.py`, for all methods without a script of their own."""
+
+PLAN_AND_SOLVE = Script(counts_submission=False, characters=1_000)
+"""`eval_plan_solve.py`."""
+
+TRY_AGAIN = Script(shows_reward=True, counts_submission=False, characters=1_000, rows=50)
+"""`eval_n_turn.py`, with the cuts of `policies.py`."""
 
 
 class CommandResult(NamedTuple):
@@ -34,8 +57,7 @@ class InterCodeEnv(Env):
     """A question and its gold command, for one episode.
 
     turns: rounds of interaction at most, `submit` among them; also `max_actions`.
-    show_reward: after each command the observation has its reward, the first full one ends the
-        task, and the reward of the episode is the best.
+    script: what a method sees, and how its errors are counted.
     """
 
     can_undo = False
@@ -45,7 +67,7 @@ class InterCodeEnv(Env):
         if turns is not None and turns < 1:
             raise ValueError(f"turns is {turns}; give 1 or more, or None for no limit")
         self.max_actions = turns
-        self.show_reward = False
+        self.script = REACT
         self._begin()
 
     def __repr__(self) -> str:
@@ -61,7 +83,7 @@ class InterCodeEnv(Env):
     def again(self) -> Self:
         """See Env."""
         env = type(self)(**self.task, turns=self.max_actions)
-        env.show_reward = self.show_reward
+        env.script = self.script
         return env
 
     def oracle(self) -> list[str]:
@@ -103,8 +125,8 @@ class InterCodeEnv(Env):
             text, failed = self.execute(action)
             self._errors += failed
             reward = self.grade()
-            self._reward = max(reward, self._reward) if self.show_reward else reward
-            if self.show_reward:
+            self._reward = max(reward, self._reward) if self.script.shows_reward else reward
+            if self.script.shows_reward:
                 text = f"{text}\nReward: {reward:.2f}"
                 self._submitted = reward == 1
         self._is_over = self._submitted or self._taken == self.max_actions
@@ -113,7 +135,7 @@ class InterCodeEnv(Env):
     @property
     def announces_success(self) -> bool:  # type: ignore[override]
         """See Env: a model learns it from the reward alone."""
-        return self.show_reward
+        return self.script.shows_reward
 
     @property
     def untouched_reward(self) -> float:  # type: ignore[override]
@@ -142,8 +164,7 @@ class InterCodeEnv(Env):
     @property
     def measures(self) -> dict[str, Any]:
         """See Env, of the last trial: `turns`; `error_rate`, the share of commands that failed."""
-        # Each episode is submitted once, by the model or at its end; the submission is a command,
-        # too (docs/fidelity/intercode.md).
-        commands = self._taken - (self._submitted and not self.show_reward)
-        rate = self._errors / max(commands + (not self.show_reward), 1)
+        # Each episode is submitted once, by the model or at its end (docs/fidelity/intercode.md).
+        commands = self._taken - (self._submitted and not self.script.shows_reward)
+        rate = self._errors / max(commands + self.script.counts_submission, 1)
         return {"turns": self._taken, "error_rate": round(rate, 4)}

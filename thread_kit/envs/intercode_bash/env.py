@@ -22,12 +22,12 @@ from typing import Any, final
 
 from thread_kit.envs.env import choose_task
 from thread_kit.envs.intercode.interaction import (
-    TEXT_CHARACTERS,
     TURNS,
     CommandResult,
     InterCodeEnv,
+    Script,
 )
-from thread_kit.envs.intercode_bash.container import OUTPUT, Container, Ran
+from thread_kit.envs.intercode_bash.container import OUTPUT, PATIENCE, Container, Ran
 from thread_kit.envs.intercode_bash.reward import Changes, compute_reward, read_changes
 from thread_kit.envs.intercode_bash.tasks import Task, read_system, tasks
 
@@ -75,11 +75,11 @@ class InterCodeBash(InterCodeEnv):
             return CommandResult(f"Error: {self._last}", True)
         except RuntimeError as error:  # the container is gone, which no command should achieve
             self._container, self._last = None, ""
-            return CommandResult(f"Error: {error}"[:TEXT_CHARACTERS], True)
+            return CommandResult(f"Error: {error}"[: self.script.characters], True)
         if folder and not ran.status:
             self._folder = folder
         self._last = ran.output
-        return show_output(ran)
+        return show_output(ran, self.script)
 
     def grade(self) -> float:
         """See InterCodeEnv: changes and the last output against those of the gold command."""
@@ -106,7 +106,8 @@ SPECIAL = ";&|<>()`$\"'\n*?[]{}~\\"
 @cache  # methods and seeds ask for each task
 def run_gold(task: Task) -> tuple[str, Changes]:
     """What the gold command prints and changes, in a root of its own."""
-    container = Container(*read_system(task.system))
+    # A busy machine shall not take the answer away.
+    container = Container(*read_system(task.system), seconds=PATIENCE)
     try:
         ran = container.run(task.gold)
         if ran.stopped:  # part of an answer would be kept as all of it
@@ -132,9 +133,9 @@ def find_folder(command: str, current: str) -> str | None:
     return "/" + "/".join(parts)
 
 
-def show_output(ran: Ran) -> CommandResult:
+def show_output(ran: Ran, script: Script) -> CommandResult:
     """What a command gave as the model observes it."""
-    output = ran.output.strip("\n")[:TEXT_CHARACTERS]
+    output = ran.output.strip("\n")[: script.characters]
     if ran.stopped:
         return CommandResult(f"Error: {STOPPED.get(ran.stopped, ran.stopped)}", True)
     if ran.status:

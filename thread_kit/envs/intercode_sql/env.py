@@ -18,17 +18,16 @@ from typing import Any, final
 
 from thread_kit.envs.env import choose_task
 from thread_kit.envs.intercode.interaction import (
-    TEXT_CHARACTERS,
     TURNS,
     CommandResult,
     InterCodeEnv,
+    Script,
 )
 from thread_kit.envs.intercode_sql.engine import TOO_LONG, TOO_MUCH, Output, SqlEngine
 from thread_kit.envs.intercode_sql.questions import Task, load_databases, tasks
 from thread_kit.envs.intercode_sql.reward import compute_reward
 from thread_kit.envs.intercode_sql.sqlite import SqliteEngine
 
-SHOWN_ROWS = 25
 SHOWN_CHARACTERS = 4_000
 
 
@@ -69,7 +68,7 @@ class InterCodeSql(InterCodeEnv):
             self._engine = open_engine(self.chosen, self.mariadb)
         output = self._engine.execute(command.partition(";")[0].strip())
         self._last = output.rows
-        return CommandResult(show_output(output), output.error is not None)
+        return CommandResult(show_output(output, self.script), output.error is not None)
 
     def grade(self) -> float:
         """See InterCodeEnv: the last output against that of the gold query."""
@@ -110,11 +109,11 @@ def find_gold(task: Task, mariadb: bool) -> tuple[str, ...]:
         engine.close()
 
 
-def show_output(output: Output) -> str:
+def show_output(output: Output, script: Script) -> str:
     """An output as the model observes it."""
     if output.error is not None:
-        return f"Error executing query: {output.error}"[:TEXT_CHARACTERS]
+        return f"Error executing query: {output.error}"[: script.characters]
     if output.rows is None:
         return "None"
-    shown = f"[{', '.join(output.rows[:SHOWN_ROWS])}]"
+    shown = f"[{', '.join(output.rows[: script.rows])}]"
     return shown if len(shown) <= SHOWN_CHARACTERS else shown[:SHOWN_CHARACTERS] + "..."
