@@ -35,7 +35,7 @@ from thread_kit.errors.review import (
     write_review,
 )
 from thread_kit.errors.review_widget import Reviewer, label_event
-from thread_kit.errors.rules import ErrorRules
+from thread_kit.errors.rules import AlfWorldRules, ErrorRules
 from thread_kit.experiments.results import Results
 from thread_kit.methods.react import react
 from thread_kit.paths import resource
@@ -43,7 +43,7 @@ from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Span
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Instructed
+from thread_kit.trace.events import Acted, Instructed, Restarted
 
 GET_LOGS = ["> get 2 oak logs =>", "> craft 4 oak planks using 1 oak logs =>"]
 
@@ -265,6 +265,42 @@ def test_an_action_that_is_refused_is_invalid_although_it_is_the_last_one():
 def test_in_a_household_what_was_not_seen_is_misread_and_the_rest_is_invalid(actions, expected):
     replies = [f"> {action} =>" for action in actions] + [NO]
     assert find_first_error(play(react, replies, env=House(), prompts=[])).type is expected
+
+
+def household(*acted: tuple[str, str], again: int = -1):
+    """What the rules say last of actions and observations; before which of them it began anew."""
+    rules, found = AlfWorldRules("Your task is to: put an apple in fridge."), None
+    for number, (action, observation) in enumerate(acted):
+        if number == again:
+            rules.check_event(Restarted(0, ""))
+        found = rules.check_event(Acted(0, action, observation, 0.0, False, False, {}))
+    return found and found[0]
+
+
+SEEN = ("go to countertop 1", "On the countertop 1, you see a apple 12, and a knife 1.")
+LEFT = ("go to fridge 1", "The fridge 1 is closed.")
+
+
+@pytest.mark.parametrize(
+    ("taken", "expected"),
+    [
+        ("knife 1 from countertop 1", ErrorType.INVALID_ACTION),  # seen, but walked away from
+        ("apple 1 from countertop 1", ErrorType.MISREAD_OBSERVATION),  # it is another one
+        ("apple from countertop 1", ErrorType.INVALID_ACTION),  # not its whole name
+        ("apple 1 from shelf 1", ErrorType.INVALID_ACTION),  # nobody has looked there
+    ],
+)
+def test_what_was_seen_at_its_place_is_not_misread_where_one_has_left(taken, expected):
+    refused = (f"take {taken}", "Nothing happens.")
+    assert household(SEEN, LEFT, refused) is expected
+    assert household(SEEN, LEFT, refused, again=2) is ErrorType.INVALID_ACTION
+
+
+def test_what_was_put_somewhere_is_seen_there():
+    put = ("put mug 1 in/on countertop 1", "You put the mug 1 in/on the countertop 1.")
+    refused = ("take mug 1 from countertop 1", "Nothing happens.")
+    assert household(SEEN, refused) is ErrorType.MISREAD_OBSERVATION
+    assert household(SEEN, put, LEFT, refused) is ErrorType.INVALID_ACTION
 
 
 def test_rows_of_actions_are_a_threads_own_and_end_where_a_child_returns():

@@ -195,6 +195,58 @@ def test_a_text_without_steps_is_no_plan():
     assert parse_plan("I would fetch it.\nExecution order: (Step 1)") is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Step 1: fetch **it**\nStep 2: go\n**Execution Order:** (Step 1 OR Step 2)",
+        "**Step 1:** fetch **it\n**Step 2**: go\n**Execution Order: (Step 1 OR Step 2)**",
+        "- __Step 1:__ fetch **it\n- __Step 2:__ go\n*Execution order*: Step 1 OR Step 2.",
+    ],
+)
+def test_a_plan_may_be_written_in_markdown(text):
+    found = parse_plan(text)
+    assert found
+    assert (found.steps, found.logic) == ({1: "fetch **it", 2: "go"}, ("OR", (1, 2)))
+
+
+@pytest.mark.parametrize("order", ["", "Execution order: Step 1"])
+def test_a_planner_that_waits_has_given_a_plan_only_with_its_order(order):
+    """ADaPT paper, Algorithm 1: P and logic; nobody knows what would have come of one cut short."""
+    planned = f"Step 1: fetch it.\n{order} =>"
+    said = [planned, YES] if order else [planned]
+    episode = play(partial(plan_and_execute, executor=EXECUTOR), said, prompts=[EXECUTOR])
+    assert claims_success(episode) is bool(order)
+    episode = play(partial(adapt, planner=PLANNER, max_depth=2), [NO, *said])
+    assert claims_success(episode) is bool(order)
+
+
+class Table(Lock):
+    """Takes what the household takes: "put X in/on Y"."""
+
+    name = "alfworld"
+
+    def step(self, action: str) -> Step:
+        return super().step("open" if action == "put mug 1 in/on desk 1" else action)
+
+
+@pytest.mark.parametrize("name", ["adapt", "try again", "plan-and-execute", "react-hybrid"])
+@pytest.mark.parametrize("word", ["on", "in", "in/on"])
+def test_adapts_executors_may_say_on_for_in_on_as_in_its_code(name, word):
+    method = load_method(name, "alfworld-pick")
+    replies = [f"> put mug 1 {word} desk 1 =>"]
+    if name == "plan-and-execute":
+        replies.insert(0, "Step 1: put it there.\nExecution order: Step 1\n#END#")
+    run = method(ScriptedEngine([*replies, YES]), Table(), seed=0, path=None)
+    assert run.run(progress=False).reward == 1
+
+
+def test_react_itself_says_it_as_the_household_does():
+    method = load_method("react", "alfworld-pick")
+    replies = ["> put mug 1 on desk 1 =>", *["#END#"] * 60]
+    run = method(ScriptedEngine(replies), Table(), seed=0, path=None)
+    assert run.run(progress=False).reward == 0
+
+
 LONG = f"Step {'9' * 5000}: open it."
 
 

@@ -62,6 +62,7 @@ class Benchmark:
     methods: those that it has beyond the common ones (`experiments/method_registry.py`).
     start: actions that are taken before an executor's first call (ADaPT paper, appendix A). look:
         the one that shows ADaPT's planner where it is.
+    in_on: whether executors' "put X on Y" is mended (`methods/react.py`).
     max_depth: d_max of the ADaPT paper (section 4.2), and its number of trials, where
         data/budgets.csv has no line for the benchmark.
     executors: roles of ADaPT's own executor prompts ("executor", "atomic"); else it is ReAct's.
@@ -96,6 +97,7 @@ class Benchmark:
     methods: tuple[str, ...] = ()
     start: tuple[str, ...] = ()
     look: str = ""
+    in_on: bool = False
     max_depth: int = 3
     executors: tuple[str, ...] = ()
     carry: bool = False

@@ -48,7 +48,7 @@ DESCRIPTIONS = {
     "such name",
     ErrorType.OUT_OF_CONTEXT: "a thread has more to read than the model can see (other, in the "
     "paper)",
-    ErrorType.OUT_OF_BUDGET: "calls, tokens, seconds, levels or the environment's actions are used "
+    ErrorType.OUT_OF_BUDGET: "calls, tokens, seconds or the environment's actions are used "
     "up (other, in the paper): a table is described until the ten rounds are over",
     ErrorType.OTHER: "none of these",
 }

@@ -9,13 +9,20 @@ from thread_kit.errors.error_types import ErrorType
 from thread_kit.methods.adaplanner import WAITS
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.requests import Status
-from thread_kit.trace.events import Acted, Closed, Ended, Event, ExecutedLine, Instructed
+from thread_kit.trace.events import (
+    Acted,
+    Closed,
+    Ended,
+    Event,
+    ExecutedLine,
+    Instructed,
+    Restarted,
+)
 
 BUDGETS = (
     Status.OUT_OF_CALLS,
     Status.OUT_OF_TOKENS,
     Status.OUT_OF_TIME,
-    Status.OUT_OF_DEPTH,
     Status.TRUNCATED,
 )
 
@@ -112,19 +119,28 @@ def _uses(action: Recipe, command: Recipe) -> bool:
 
 
 class AlfWorldRules(ErrorRules):
-    """ALFWorld: an action without effect is invalid; or something is taken that was not seen."""
+    """ALFWorld: an action without effect is invalid; or a thing is taken where none was seen."""
 
     def __init__(self, context: str) -> None:
         super().__init__(context)
-        self._observed = ""  # what was observed last
+        self._seen: dict[str, str] = {}  # what was observed last of each place
+
+    def check_event(self, event: Event) -> tuple[ErrorType, str] | None:
+        if isinstance(event, Restarted) and not event.restored:
+            self._seen.clear()
+        return super().check_event(event)
 
     def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
-        observation, before = acted.observation.strip(), self._observed
+        observation = acted.observation.strip()
         if observation != "Nothing happens.":
-            self._observed = observation
+            if visited := re.fullmatch(r"(?:go to|open) (.+)", acted.action):
+                self._seen[visited[1]] = observation
+            elif put := re.fullmatch(r"(?:put|move) (.+) (?:in/on|to) (.+)", acted.action):
+                self._seen[put[2]] = f"{self._seen.get(put[2], '')} {put[1]}"
             return None
-        taken = re.match(r"take (.+?) from (.+)", acted.action)
-        if taken and taken[1] not in before:
+        taken = re.fullmatch(r"take (.+?) from (.+)", acted.action)
+        seen = self._seen.get(taken[2]) if taken else None
+        if taken and seen is not None and not re.search(rf"\b{re.escape(taken[1])}\b", seen):
             return ErrorType.MISREAD_OBSERVATION, f"{taken[1]} is taken, and was not seen there"
         return ErrorType.INVALID_ACTION, f"nothing happens: {acted.action}"
 

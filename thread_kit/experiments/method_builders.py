@@ -70,7 +70,8 @@ def _named(method: str, role: str) -> str:
 def _executor(method: str, benchmark: Benchmark, **more: Any) -> Program:
     """With the iterations that the method's paper gives one."""
     iterations = own_limit(method, benchmark, "iterations")
-    return partial(react, iterations=iterations, start=benchmark.start, **more)
+    settings: dict[str, Any] = {"start": benchmark.start, "in_on": benchmark.in_on, **more}
+    return partial(react, iterations=iterations, **settings)
 
 
 def _react(method: str, benchmark: Benchmark) -> Program:
@@ -78,7 +79,8 @@ def _react(method: str, benchmark: Benchmark) -> Program:
 
     On TextCraft it is the executor of the ADaPT paper, and on InterCode its end submits the task.
     """
-    return _executor(method, benchmark, judges=benchmark.name not in ("alfworld", "webshop"))
+    judges = benchmark.name not in ("alfworld", "webshop")
+    return _executor(method, benchmark, judges=judges, in_on=False)
 
 
 def make_method(
@@ -171,6 +173,7 @@ def make_try_again(benchmark: Benchmark, examples: str, executor: str = SHARED) 
         trials=own_limit("try again", benchmark, "trials"),
         iterations=own_limit("try again", benchmark, "iterations"),
         start=benchmark.start,
+        in_on=benchmark.in_on,
     )
     name = "try again" if executor == SHARED else _named("try-again", executor)
     return make_method(name, program, prompt)
@@ -257,6 +260,7 @@ def make_plan_and_execute(
         executor=prompt,
         iterations=own_limit("plan-and-execute", benchmark, "iterations"),
         start=benchmark.start,
+        in_on=benchmark.in_on,
         carry=benchmark.carry,
     )
     return make_method(_named("plan-and-execute", executor), program, planner, prompt)
@@ -280,6 +284,7 @@ def make_adapt(
         max_depth=max_depth or own_limit("adapt", benchmark, "d_max"),
         iterations=own_limit("adapt", benchmark, "iterations"),
         start=benchmark.start,
+        in_on=benchmark.in_on,
         look=benchmark.look,
         carry=benchmark.carry,
     )

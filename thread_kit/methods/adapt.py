@@ -51,6 +51,7 @@ def adapt(
     start: tuple[str, ...] = (),
     look: str = "",
     carry: bool = False,
+    in_on: bool = False,
     progress: Handover = START,
     task: str = "",
     k: int = 1,
@@ -58,7 +59,7 @@ def adapt(
     """ADAPT(T, k), where T is the thread's context and its prompt is the executor's.
 
     planner: the planner's prompt. max_depth: d_max; the paper's is 4 on TextCraft, 3 elsewhere.
-    iterations, start: as in `react`, for each executor.
+    iterations, start, in_on: as in `react`, for each executor.
     look: an action that shows the planner where the last success has left the environment, with
         the sub-tasks that executors have failed at (appendix A and G, WebShop: the current page,
         and "information from previous run").
@@ -71,7 +72,9 @@ def adapt(
     if carry:
         yield Restore(progress.actions)
     known = progress.known if carry else ""
-    executed = yield from react(thread, iterations=iterations, start=start, known=known)
+    executed = yield from react(
+        thread, iterations=iterations, start=start, known=known, in_on=in_on
+    )
     success = executed.status.is_end and completed(executed.printed or "")
     progress = progress.after(executed, success, task)
     Y = executed.sequence
@@ -88,12 +91,13 @@ def adapt(
         seen = (yield Act(look)).strip()
         Y += thread.observed(seen)
         context = f"{seen}\nFailed so far: {', '.join(progress.failed) or 'nothing'}\n{context}"
-    Y, text, _ = yield from ask(thread, Y, "plan", context, program=write_reply, prompt=planner)
-    plan = parse_plan(text)
+    Y, text, child = yield from ask(thread, Y, "plan", context, program=write_reply, prompt=planner)
+    plan = parse_plan(text, is_cut=child.sequence.text.endswith(thread.dialect.listen))
     if plan is None:
         return Finished(Y, Status.ENDED, {"progress": progress}, verdict(False))
 
-    child = partial(adapt, planner=planner, max_depth=max_depth, look=look, carry=carry, k=k + 1)
+    deeper = partial(adapt, planner=planner, max_depth=max_depth, look=look, carry=carry, k=k + 1)
+    deeper = partial(deeper, iterations=iterations, start=start, in_on=in_on)
 
     def attempt(step: int) -> Generator[Request, Any, bool]:
         nonlocal Y, progress
@@ -101,7 +105,7 @@ def adapt(
             return progress.won
         part = plan.steps[step]
         context = subtask(thread.context, part)
-        program = partial(child, iterations=iterations, start=start, progress=progress, task=part)
+        program = partial(deeper, progress=progress, task=part)
         Y, text, finished = yield from ask(thread, Y, part, context, program=program)
         progress = finished.variables.get("progress", progress)  # none of one that was cut
         return completed(text)

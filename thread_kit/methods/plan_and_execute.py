@@ -39,17 +39,19 @@ def plan_and_execute(
     iterations: int = 20,
     start: tuple[str, ...] = (),
     carry: bool = False,
+    in_on: bool = False,
 ) -> Steps:
     """Plan with the thread's own prompt, then give each step to an executor.
 
-    executor: its prompt. iterations, start: as in `react`, for each step. carry: as in `adapt`, so
-    that the executors of both know the same.
+    executor: its prompt. iterations, start, in_on: as in `react`, for each step. carry: as in
+    `adapt`, so that the executors of both know the same.
     """
     progress = START
     # P, logic = planner(T)
     generated: Generated = yield Generate(Sequence())
     Y = Sequence((generated.span,))
-    plan = parse_plan(own_text(Y, thread.dialect))
+    is_cut = generated.stop not in ENDS
+    plan = parse_plan(own_text(Y, thread.dialect), is_cut=is_cut)
     status = ENDS.get(generated.stop, Status.ENDED)
     if plan is None or not status.is_end:
         return Finished(Y, status, {}, verdict(False))
@@ -63,7 +65,7 @@ def plan_and_execute(
         task = plan.steps[step]
         context = subtask(thread.context, task)
         known = progress.known if carry else ""
-        program = partial(react, iterations=iterations, start=start, known=known)
+        program = partial(react, iterations=iterations, start=start, known=known, in_on=in_on)
         Y, text, child = yield from ask(thread, Y, task, context, program=program, prompt=executor)
         progress = progress.after(child, completed(text))
         return completed(text)

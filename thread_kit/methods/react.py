@@ -50,13 +50,15 @@ def react(
     known: str = "",
     temperature: float | None = None,
     judges: bool = True,
+    in_on: bool = False,
 ) -> Steps:
     """Think and act until the model, or the environment, is done; returns its last words.
 
     iterations: thoughts and actions at most. start: actions that are taken before the first of them
     (ADaPT paper, appendix A: the inventory). known: steps of another thread that stand at the start
     of this one. temperature: None is the episode's. judges: whether what the model says of itself,
-    or its end mark, ends it; if not, the environment alone does, as in the code of ReAct.
+    or its end mark, ends it; if not, the environment alone does, as in the code of ReAct. in_on:
+    "put X on Y" is taken for "put X in/on Y", ALFWorld's word, as in the code of ADaPT.
 
     The variables of what it returns: `actions`, all that it took, and where the environment is over
     `won`, as in `Handover`.
@@ -95,6 +97,8 @@ def react(
         # Y = Y + E(action)
         asked = None if status else find_action(Y, dialect)
         if asked is not None:
+            if in_on and asked.startswith("put "):
+                asked = asked.replace(" in ", " in/on ").replace(" on ", " in/on ")
             observation: Observation = yield Act(asked)
             Y += thread.observed(observation.strip())
             taken.append(asked)

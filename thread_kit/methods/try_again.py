@@ -27,11 +27,12 @@ def try_again(
     temperature: float = 0.7,
     iterations: int = 20,
     start: tuple[str, ...] = (),
+    in_on: bool = False,
 ) -> Steps:
     """Give the task to an executor again and again.
 
     trials: at most; the paper's d_max, 4 on TextCraft and 3 elsewhere. temperature: of all trials
-    but the first. iterations, start: as in `react`.
+    but the first. iterations, start, in_on: as in `react`.
     """
     Y, answer = Sequence(), ""
     # for trial = 1 ... d_max do
@@ -45,7 +46,7 @@ def try_again(
                 break
         # executor(T), from the start of the environment
         heat = None if trial == 1 else temperature
-        executor = partial(react, iterations=iterations, start=start, temperature=heat)
+        executor = partial(react, iterations=iterations, start=start, in_on=in_on, temperature=heat)
         Y, answer, _ = yield from ask(thread, Y, f"trial {trial}", thread.context, program=executor)
     # return whether the last one says that T is completed
     return Finished(Y, Status.ENDED, {}, verdict(completed(answer)))

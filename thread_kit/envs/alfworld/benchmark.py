@@ -32,6 +32,7 @@ ALFWORLD = Benchmark(
     # ADaPT paper, section 6.2: atomic skills and two whole games (hybrid), or the skills only.
     executors=("executor", "atomic"),
     carry=True,  # appendix A
+    in_on=True,
     handlers=("find", "make", "put", "use"),
     machines=MACHINES,
     error_rules=AlfWorldRules,
