@@ -168,6 +168,38 @@ def test_long_variables_are_given_back_and_long_answers_told():
     assert acts(episode) == ["push", "10 999"]
 
 
+@pytest.mark.parametrize(
+    ("plans", "answers", "kept"),
+    [
+        ([plan("act('open')\n" * 3)], [], plan("act('open')\n" * 3)),
+        (
+            ["I open it:\n```\n" + plan("act('open')\n" * 3).replace("#END#", "```\n#END#")],
+            [],
+            plan("act('open')\n" * 3),
+        ),
+        (
+            [plan("act('open')", "assert 0"), plan("assert 0", "act('open')\nact('open')")],
+            ["2#END#"],
+            "",
+        ),
+    ],
+)
+def test_a_skill_is_what_solves_its_task_from_the_first_step_on(plans, answers, kept):
+    found = {}
+
+    def program(thread):
+        finished = yield from adaplanner(thread, questions=ASK)
+        found.update(finished.variables)
+        return finished
+
+    replies = [*plans, *answers]
+    episode = play(
+        program, replies, env=Lock(tries=3), prompts=[ASK], scope="exported", new_tokens=10**6
+    )
+    assert episode.reward == 1
+    assert found["plan"].strip() == kept.removesuffix("#END#").strip()
+
+
 def test_what_stands_before_the_first_step_is_parsed_within_limits():
     threads = [
         threading.Thread(target=parse_steps, args=(f"{'-' * length}\n# [Step 1] a\nx = 1",))

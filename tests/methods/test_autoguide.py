@@ -121,6 +121,16 @@ def test_it_ends_with_its_iterations_or_where_the_agent_ends():
     assert guide(speak).status is Status.ENDED
 
 
+def test_where_reacts_own_word_ends_nothing_the_guided_agent_goes_on_as_well():
+    """As `react` does on ALFWorld and WebShop, whose examples it reads."""
+    replies = ["> pull =>", "Task completed!\n#END#", "#END#", "> open =>", "> open =>"]
+    said = {"identify": ["Open.#END#"] * 5, "act": replies}
+    assert guide(by_role(**said), judges=False).reward == 1
+    assert guide(by_role(**said)).reward == 0
+    for name in ("alfworld-heat", "webshop"):
+        assert load_method("autoguide", name).fixed["program"].keywords["judges"] is False
+
+
 @pytest.mark.parametrize(
     ("reply", "chosen"),
     [
@@ -155,6 +165,24 @@ def test_a_guideline_is_learnt_of_the_first_step_in_which_a_pair_differs():
         "Successful:\n> look =>A lock.<=\n> push =>It moves.<=\n> open =>It opens.<=\n"
         "Context: Closed.\n\nResponse:\n#START#\n"
     )
+
+
+@pytest.mark.parametrize("role", ["identify", "extract"])
+def test_of_what_a_budget_has_cut_nothing_is_learnt(role):
+    roles = {name: ROLES[name] for name in ("identify", "match", "extract")}
+    extraction = partial(extract_guideline, won=WON, lost=LOST, known=(), **roles)
+    said = {"identify": ["Shut.#END#"], "extract": ["Push.#END#"], role: ["word " * 99]}
+    found = {}
+
+    def program(thread):
+        found.update((finished := (yield from extraction(thread))).variables)
+        return finished
+
+    play(program, by_role(**said), env=Lock(), prompts=list(roles.values()), new_tokens=50)
+    assert found == {
+        "context": "" if role == "identify" else "Shut.",
+        "guideline": "" if role == "extract" else "Push.",
+    }
 
 
 def test_the_kit_makes_guidelines_of_what_react_fails_at_and_the_oracle_wins():

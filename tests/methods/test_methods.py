@@ -36,6 +36,7 @@ from thread_kit.methods.common import completed, subtask
 from thread_kit.methods.plan_and_execute import plan_and_execute
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import NO_ACTION, react
+from thread_kit.methods.reflexion import reflexion
 from thread_kit.methods.try_again import try_again
 from thread_kit.prompt_check import speak_examples
 from thread_kit.prompts import Example, load_prompt
@@ -63,6 +64,15 @@ def test_react_is_over_when_the_environment_is():
     episode = play(react, ["> push =>", "> open =>"], env=Lock())
     assert episode.threads[0].sequence.text.endswith("> open =>It opens.<=\n")
     assert (episode.status, episode.reward, episode.usage.calls) == (Status.ENDED, 1, 2)
+
+
+def test_who_judges_nothing_claims_nothing():
+    """ADaPT paper, section 3.1: a claim is the model's, and ReAct's end is the environment's."""
+    assert claims_success(play(react, ["> push =>", "> open =>"])) is True
+    alone = partial(react, judges=False)
+    assert claims_success(play(alone, ["> push =>", "> open =>"])) is None
+    tried = partial(reflexion, actor=alone, reflect=PLANNER, trials=1)
+    assert claims_success(play(tried, ["> push =>", "> open =>"], env=Lock())) is None
 
 
 @pytest.mark.parametrize(

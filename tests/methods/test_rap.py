@@ -222,6 +222,18 @@ def test_a_log_is_what_the_oracle_does_with_its_thoughts():
     ]
 
 
+def test_logs_of_the_shop_think_before_what_they_choose():
+    """As the trajectories of the released code do, whose thoughts are the keys there."""
+    for record in read_records(resource("data/memories") / "rap-webshop.jsonl"):
+        steps = [step for step, _ in record["steps"]]
+        acts = [n for n, step in enumerate(steps) if step.startswith("> ") and step != "> load"]
+        assert all(steps[number - 1].startswith("think: ") for number in acts)
+        assert steps[-2:] == [
+            "think: All that was asked for is chosen. I buy it.",
+            "> click[Buy Now]",
+        ]
+
+
 def test_a_memory_is_read_as_it_was_written(tmp_path):
     path = tmp_path / "memories" / "rap-x.jsonl"
     write_records(path, [MUG, PEN])

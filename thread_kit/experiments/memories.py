@@ -26,6 +26,7 @@ from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.env import Env
 from thread_kit.envs.registry import find_benchmark
+from thread_kit.experiments.budgets import apply_budget, budget_of
 from thread_kit.experiments.memory_builders import load_guides, make_adaplanner
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_builders import make_react
@@ -58,7 +59,7 @@ def list_train(benchmark: Benchmark, tasks: int, first: int = 0) -> Iterator[Env
 
 
 def make_log(env: Env, start: Iterable[str] = ()) -> Log | None:
-    """What the oracle does in a task, with a thought before what it looks for or changes.
+    """What the oracle does in a task, with thoughts: what it looks for, changes or chooses.
 
     start: actions that come before its own. None where it knows no way that an agent could find.
     """
@@ -89,6 +90,7 @@ def _ask_for(task: str) -> str:
     return " ".join(_SAID.sub(" ", task).split())
 
 
+_IN_SHOP = re.compile(r"click\[(?:([A-Z0-9]{10})|([^\]]+))\]")
 _THING = re.compile(r"(take|clean|heat|cool|put|use) ((\w+) \d+)(?:.* (\w+) \d+)?")
 
 
@@ -111,7 +113,16 @@ def _plan(actions: list[str]) -> str:
 
 
 def _think(action: str, following: list[str], before: str) -> str:
-    """The thought before an action of ALFWorld: that something is looked for, or what is done."""
+    """The thought before an action: that something is looked for, or what is done or chosen."""
+    if action.startswith("search["):
+        return "think: I search with the words of what is asked for."
+    if match := _IN_SHOP.fullmatch(action):
+        product, option = match.groups()
+        if option and option.casefold() == "buy now":
+            return "think: All that was asked for is chosen. I buy it."
+        if product:
+            return f"think: {product} is what was asked for, and its price is right. I look at it."
+        return f"think: It shall be {option}."
     if match := _THING.match(action):
         verb, name, _, _ = match.groups()
         if verb in ("take", "use"):
@@ -134,7 +145,10 @@ def read_steps(text: str, dialect: Dialect) -> tuple[tuple[str, str], ...]:
 def play_with(
     engine: Engine, env: Env, method: SessionMethod, **options: Any
 ) -> tuple[Episode, Mapping[str, Any]]:
-    """An episode of a method, and the variables that its program returns."""
+    """An episode of a method, and the variables that its program returns.
+
+    options: of its session; what they leave out is the method's own budget.
+    """
     program, returned = method.fixed["program"], dict[str, Any]()
 
     def note(thread: NewThread) -> Steps:
@@ -143,7 +157,8 @@ def play_with(
         return finished
 
     noted = replace(method, fixed={**method.fixed, "program": note})
-    episode = noted(engine, env, seed=0, path=None, **options).run(progress=False)
+    budget = apply_budget(budget_of(method.name, env.name), env, options)
+    episode = noted(engine, env, seed=0, path=None, **budget).run(progress=False)
     return episode, returned
 
 
@@ -164,8 +179,8 @@ def make_guidelines(
 ) -> Iterator[Guideline]:
     """Guidelines of the tasks in which ReAct fails, beside what the oracle does there.
 
-    Those of the pairs that the prompt shows come first. The model plays and extracts. options: of
-    its sessions (calls, new_tokens).
+    Those of the pairs that the prompt shows come first. The model plays and extracts. options: as
+    in `play_with`.
     """
     shown = list_shown_guidelines(benchmark)
     yield from shown
@@ -204,7 +219,10 @@ def make_guidelines(
 def make_skills(
     benchmark: Benchmark, envs: Iterable[Env], engine: Engine, **options: Any
 ) -> Iterator[dict[str, str]]:
-    """The plans of AdaPlanner that solved their tasks (section 3.4 there), with their tasks."""
+    """The plans of AdaPlanner that solved their tasks from their first step on, with their tasks.
+
+    (Section 3.4 there.) options: as in `play_with`.
+    """
     for env in envs:
         method = make_adaplanner(benchmark, env.examples)
         episode, facts = play_with(engine, env, method, **options)
@@ -224,8 +242,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="number or seed of the first one")
     parser.add_argument("--model", default="qwen2.5-coder-1.5b", help="plays and extracts")
     parser.add_argument("--cpu-threads", type=int, help="cores for the model (default: all)")
-    parser.add_argument("--calls", type=int, default=60, help="of an episode, at most")
-    parser.add_argument("--new-tokens", type=int, default=800, help="of a call, at most")
+    parser.add_argument("--calls", type=int, help="of an episode, at most (default: its method's)")
+    parser.add_argument("--new-tokens", type=int, help="of a call, at most (default: as --calls)")
     parser.add_argument("--out", type=Path, help="the file (default: in data/memories)")
     try:
         return _make_memory(parser.parse_args(arguments))
@@ -246,7 +264,9 @@ def _make_memory(options: argparse.Namespace) -> int:
         if options.tasks:
             engine = load_model(options.model, adapter=None, **threads)
         make = make_guidelines if options.method == "autoguide" else make_skills
-        made = make(benchmark, envs, engine, calls=options.calls, new_tokens=options.new_tokens)
+        chosen = {"calls": options.calls, "new_tokens": options.new_tokens}
+        limits = {name: limit for name, limit in chosen.items() if limit is not None}
+        made = make(benchmark, envs, engine, **limits)
     out = options.out or resource("data") / "memories" / f"{options.method}-{benchmark.name}.jsonl"
     for record in made:
         if record:

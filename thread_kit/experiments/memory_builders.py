@@ -14,7 +14,12 @@ from typing import Any
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method import SessionMethod
-from thread_kit.experiments.method_builders import load_prompt, make_method, waiting_dialect
+from thread_kit.experiments.method_builders import (
+    judges_itself,
+    load_prompt,
+    make_method,
+    waiting_dialect,
+)
 from thread_kit.methods.adaplanner import adaplanner
 from thread_kit.methods.autoguide import autoguide
 from thread_kit.methods.memory import Guideline, GuidelineMemory, Log, LogMemory, read_records
@@ -75,6 +80,7 @@ def make_autoguide(benchmark: Benchmark, examples: str) -> SessionMethod:
         select=select,
         iterations=own_limit("autoguide", benchmark, "iterations"),
         start=benchmark.start,
+        judges=judges_itself(benchmark),
     )
     prompt = load_prompt(benchmark, f"react/{examples}")
     method = make_method("autoguide", program, prompt, identify, match, select)

@@ -84,16 +84,26 @@ def parse_steps(plan: str) -> dict[int, str]:
     """The steps of a plan by their numbers, in order; what stands before them is step 0.
 
     A step is what follows a line like "# [Step 2] ...", up to the next one. A number that comes
-    again goes on with its step. What a model writes around its code is no code: fences, and a
-    sentence before the first step; nor is the import of what a plan has already.
+    again goes on with its step.
     """
-    first, *parts = STEP.split(AROUND.sub("", plan).replace("ast.literal_eval(", "literal_eval("))
-    is_prose = len(first) <= LINE_CHARACTERS and not is_python(first)
-    steps = {0: "" if parts and is_prose else first}
+    first, *parts = STEP.split(clean_plan(plan))
+    steps = {0: first}
     for number, body in zip(parts[::2], parts[1::2], strict=True):
         code = body.partition("\n")[2]
         steps[int(number)] = f"{steps.get(int(number), '')}{code}"
     return dict(sorted(steps.items()))
+
+
+def clean_plan(plan: str) -> str:
+    """A plan without what a model writes around its code.
+
+    That is fences, a sentence before the first step, and the import of what a plan has already.
+    """
+    text = AROUND.sub("", plan).replace("ast.literal_eval(", "literal_eval(")
+    first = STEP.search(text)
+    start = first.start() if first else 0
+    is_prose = start <= LINE_CHARACTERS and not is_python(text[:start])
+    return text[start:] if is_prose else text
 
 
 @dataclass(slots=True)
@@ -196,7 +206,9 @@ def adaplanner(
         plan = revised
     won = running.observation.won if running.observation is not None else False
     status = Status.ENDED if running.is_over else Status.OUT_OF_CALLS
-    return Finished(running.Y, status, {"plan": plan}, verdict(bool(won)))
+    # What was run from a later step on need not solve the task from its start.
+    whole = clean_plan(plan) if start == 1 else ""
+    return Finished(running.Y, status, {"plan": whole}, verdict(bool(won)))
 
 
 def with_error(context: str, error: str, last: list[str]) -> str:

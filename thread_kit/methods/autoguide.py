@@ -45,12 +45,13 @@ def autoguide(
     k: int = 3,
     iterations: int = 50,
     start: tuple[str, ...] = (),
+    judges: bool = True,
 ) -> Steps:
     """ReAct with the thread's own prompt, and before each action the guidelines of its context.
 
     identify, match, select: prompts that say in which context a trajectory is, which known one that
     is, and which guidelines matter. k: guidelines at most. iterations: steps, each with an action.
-    start: as in `react`.
+    start, judges: as in `react`.
     """
     Y = Sequence()
     begun = yield from begin(thread, start)
@@ -71,7 +72,7 @@ def autoguide(
             guidelines = choose(guidelines, reply, k)
         # Y = Y + LLM(q + G + T + Y), and what the environment says to it
         guided = with_guidelines(thread.context, guidelines)
-        Y, child, end = yield from ask_step(thread, Y, guided, begun)
+        Y, child, end = yield from ask_step(thread, Y, guided, begun, judges=judges)
         if end:
             return end
         begun = child.sequence
@@ -91,7 +92,7 @@ def extract_guideline(
     """What the difference between two trajectories of one task teaches.
 
     known: contexts. extract: the prompt that writes a guideline. The variables of what it returns:
-    `context` and `guideline`.
+    `context` and `guideline`, "" where a budget has cut it.
     """
     # t = the first step in which they differ
     before = write_steps(thread.dialect, won[: deviate(won, lost)])
@@ -101,10 +102,11 @@ def extract_guideline(
     # guidelines[c] += LLM(both trajectories, c)
     failed, successful = (write_steps(thread.dialect, steps) for steps in (lost, won))
     pair = f"{thread.context}\nFailed:\n{failed}Successful:\n{successful}Context: {context}"
-    Y, guideline, _ = yield from ask(
+    Y, guideline, child = yield from ask(
         thread, Y, "guideline", pair, program=write_reply, prompt=extract
     )
-    facts = {"context": context, "guideline": " ".join(guideline.split())}
+    whole = child.status.is_end  # one that was cut is none
+    facts = {"context": context, "guideline": " ".join(guideline.split()) if whole else ""}
     return Finished(Y, Status.ENDED, facts, facts["guideline"])
 
 
@@ -125,11 +127,14 @@ def find_context(
     identify: Prompt,
     match: Prompt,
 ) -> Generator[Request, Any, tuple[Sequence, str]]:
-    """In which context a trajectory is: a known one where the model says that it is the same."""
+    """In which context a trajectory is: a known one where the model says that it is the same.
+
+    "" where a budget has cut what the model says.
+    """
     identified: Answer = ask(thread, Y, "context", text, program=write_reply, prompt=identify)
-    Y, reply, _ = yield from identified
-    context = " ".join(reply.split())
-    if context in known or not known:
+    Y, reply, child = yield from identified
+    context = " ".join(reply.split()) if child.status.is_end else ""
+    if context in known or not known or not context:
         return Y, context
     matched: Answer = ask(
         thread,

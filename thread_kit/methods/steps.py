@@ -49,15 +49,14 @@ def begin(thread: NewThread, start: Iterable[str]) -> Generator[Request, Any, Se
 
 
 def ask_step(
-    thread: NewThread, Y: Sequence, context: str, begun: Sequence
+    thread: NewThread, Y: Sequence, context: str, begun: Sequence, *, judges: bool = True
 ) -> Generator[Request, Any, tuple[Sequence, Finished, Finished | None]]:
     """One more step: Y, the child that took it, and how the thread ends where it was the last one.
 
-    begun: all steps before.
+    begun: all steps before. judges: as in `react`.
     """
-    Y, _, child = yield from ask(
-        thread, Y, "step", context, program=partial(take_step, begun=begun)
-    )
+    program = partial(take_step, begun=begun, judges=judges)
+    Y, _, child = yield from ask(thread, Y, "step", context, program=program)
     end = None
     if not child.status.is_end:
         end = Finished(Y, child.status, {})
@@ -66,8 +65,10 @@ def ask_step(
     return Y, child, end
 
 
-def take_step(thread: NewThread, *, begun: Sequence) -> Steps:
+def take_step(thread: NewThread, *, begun: Sequence, judges: bool = True) -> Steps:
     """One thought or action behind what there is already.
+
+    judges: as in `react`.
 
     The variables of what it returns: `thought`, or `seen` of an action; `over`: whether the
     environment, or the model, is done.
@@ -77,18 +78,20 @@ def take_step(thread: NewThread, *, begun: Sequence) -> Steps:
     generated: Generated = yield Generate(Y)
     Y += generated.span
     written = dialect.bare(generated.span.text.removesuffix(dialect.end))
-    judged = until_verdict(written)
-    if judged or generated.stop in ENDS:
+    judged = until_verdict(written) if judges else ""
+    status = ENDS.get(generated.stop)
+    if judged or (status and (judges or not status.is_end)):
         words = judged or own_text(Sequence((generated.span,)), dialect)
-        status = Status.ENDED if judged else ENDS[generated.stop]
+        status = Status.ENDED if judged or not status else status
         return Finished(Y, status, {"over": True}, verdict(completed(words)))
     line = dialect.bare(Y.last_line).strip()
     if line.removeprefix("> ").startswith(THOUGHT):
         Y += thread.observed("OK.")
         return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)
-    action = find_action(Y, dialect)
+    action = None if status else find_action(Y, dialect)
     if action is None:
-        Y += thread.instruction(dialect.closed(NO_ACTION))
+        mark = f" {dialect.listen}" * bool(status)  # its end mark asked for nothing
+        Y += thread.instruction(mark + dialect.closed(NO_ACTION))
         return Finished(Y, Status.ENDED, {"over": False}, NO_ACTION)
     observation: Observation = yield Act(action)
     Y += thread.observed(observation.strip())
