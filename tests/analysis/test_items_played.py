@@ -242,6 +242,15 @@ def test_the_papers_own_shop_goals_and_database_are_no_difference():
     assert not [line for line in told if "SQL" in line or "mariadb" in line]
 
 
+@pytest.mark.parametrize("item", ["table-3", "table-8", "table-9", "table-10"])
+def test_stateflows_tables_share_their_episodes(item):
+    """Section 4.2 there: the nearest action in "all experiments"; Table 9 has Table 3's row."""
+    item = find_item("stateflow", item)
+    here = {"environment": "alfworld", "split": "valid_unseen", "game": "pick-0"}
+    rows = pd.concat(make_rows(2, **here, method=one, nearest=True) for one in item.methods)
+    assert not [line for line in list_differences(item, rows) if "nearest" in line]
+
+
 def test_a_closed_models_table_can_be_played_on_a_server_that_has_it():
     item = find_item("stateflow", "table-1")
     rows = make_rows(2, environment="sql", split="test", method="stateflow")

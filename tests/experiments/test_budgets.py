@@ -87,6 +87,7 @@ def test_every_method_has_a_budget_on_every_benchmark_of_the_papers():
         ("decomp", "webshop", "iterations", 45),
         ("thread+reflexion", "alfworld", "calls", 600),
         ("react", "bash", "actions", 10),
+        ("rap", "webshop", "iterations", 14),
     ],
 )
 def test_the_papers_numbers(method, benchmark, unit, value):
