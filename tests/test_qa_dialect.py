@@ -11,6 +11,8 @@ from thread_kit.code_lines import blocks, parsed, uses
 from thread_kit.dialect import QA, QA_ASYNC, as_comment
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.exchange import exchange_of, phi_own_line, phi_whole_line, xi_code
+from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
+from thread_kit.sandbox.namespace import PythonNamespace
 from thread_kit.sequence import Provenance, Sequence, Span
 from thread_kit.session.session import Session
 from thread_kit.trace.events import Acted, ExecutedLine, Observed
@@ -112,6 +114,29 @@ def test_blocks_run_once_and_in_order():
     episode = run(text, "print('ok')\n#END#", "\nx = [\n  total,\n]\nprint(x)\n#END#")
     assert [line.count("\n") for line in executed(episode)] == [0, 3, 3, 0]
     assert episode.threads[0].variables == {"total": 4, "n": 3, "x": [4]}
+
+
+@pytest.mark.jail
+@pytest.mark.parametrize(
+    ("code", "printed"),
+    [
+        ("x = [1, 2]\ndel x[0]\nprint(x)", "[2]"),
+        ("assert 1 == 2, 'no'\nprint('yes')", "AssertionError"),
+        ("raise ValueError('no')\nprint('yes')", "ValueError"),
+        (
+            "n = 2\nmatch n:\n case 2:\n  x = 'two'\n case _:\n  x = '?'\nprint(x)",
+            "two",
+        ),
+    ],
+)
+def test_of_a_program_every_statement_runs(code, printed):
+    assert all(parsed(block, block=True) for block in blocks(code.split("\n")))
+    namespace = PythonNamespace(BubblewrapSandbox(), blocks=True)
+    ran = [namespace.run(block) for block in blocks(code.split("\n"))]
+    said = [f"{one.printed or ''}{one.error or ''}" for one in ran]
+    assert any(printed in text for text in said)
+    assert not parsed("raise hopes")
+    assert not parsed("assert dominance")
 
 
 def test_a_block_does_not_reach_over_what_came_back():

@@ -28,6 +28,7 @@ from .envs.intercode_bash.env import InterCodeBash as InterCodeBash
 from .envs.intercode_sql.env import InterCodeSql as InterCodeSql
 from .envs.registry import register_benchmark as register_benchmark
 from .envs.textcraft.env import TextCraft as TextCraft
+from .envs.webshop.env import WebShop as WebShop
 from .errors.figures import action_runs as action_runs
 from .errors.figures import count_failures as count_failures
 from .errors.figures import failure_figure as failure_figure

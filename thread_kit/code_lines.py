@@ -27,7 +27,11 @@ LINE_CHARACTERS = 4_000
 NAME_CHARACTERS = 100  # a name can stand for its value many times in one text
 
 SIMPLE = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.Expr
-COMPOUND = ast.For | ast.While | ast.If | ast.With | ast.Try | ast.FunctionDef | ast.ClassDef
+# In a program these count as well; as lines of a thread they are prose ("raise hopes").
+IN_PROGRAMS = ast.Delete | ast.Assert | ast.Raise
+COMPOUND = (
+    ast.For | ast.While | ast.If | ast.With | ast.Try | ast.Match | ast.FunctionDef | ast.ClassDef
+)
 HEADERS = 8  # lines like "for x in y:" that may follow one another where prose stands below them
 BRACKETS = 200  # Python's own limit
 
@@ -75,7 +79,7 @@ def parsed(line: str, *, block: bool = False) -> ast.Module | None:
         return None
     if (tree := _read(source)) is None:
         return None
-    kinds = SIMPLE | COMPOUND if block else SIMPLE
+    kinds = SIMPLE | IN_PROGRAMS | COMPOUND if block else SIMPLE
     all_known = all(isinstance(statement, kinds) for statement in tree.body)
     return tree if all_known and any(map(_acts, tree.body)) else None
 
@@ -186,6 +190,8 @@ def _acts(statement: ast.stmt) -> bool:
     match statement:
         case ast.AnnAssign(value=None):  # "Answer: 42"
             return False
+        case ast.Assert(ast.Name()) | ast.Raise(None | ast.Name()):  # "raise hopes"
+            return False
         case ast.Expr(value):  # without a call it can neither print nor bind: "yes or no"
             return any(isinstance(n, ast.Call | ast.NamedExpr) for n in ast.walk(value))
     return True
@@ -206,7 +212,9 @@ def bound(tree: ast.Module) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.alias):
             yield node.asname or node.name
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.MatchAs | ast.MatchStar) and (
+            node.name  # "case _" binds nothing
+        ):
             yield node.name
 
 

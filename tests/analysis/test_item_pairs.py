@@ -7,7 +7,7 @@ import pytest
 from helpers.stored import stored_rows
 
 from thread_kit.analysis.item_page import make_page
-from thread_kit.analysis.item_pairs import OWN, compare_with_own, find_own
+from thread_kit.analysis.item_pairs import OWN, compare_with_own, find_own, note_shared
 from thread_kit.analysis.paper_items import PAPER_NAMES, find_item
 from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.experiments.method_registry import list_methods
@@ -45,6 +45,34 @@ def test_only_tasks_that_both_played_once_are_paired():
     again = pd.concat([played, played.assign(seed=1)], ignore_index=True)
     assert compare_with_own(ITEM, again).empty, "a test takes one answer a task"
     assert compare_with_own(ITEM, rows(react=[True] * 3)).empty
+
+
+def test_runs_of_several_files_are_paired_with_what_there_is():
+    """`load_stored_rows` names a model's runs apart; a method played anew loses no test."""
+    thread = rows(thread=[True] * 6)
+    played = pd.concat(
+        [
+            thread.assign(model="m (before)"),
+            thread.assign(model="m (now)", solved=False),
+            rows(react=[False] * 6),
+            rows(tdag=[False] * 6).assign(model="m (now)"),
+        ]
+    )
+    pairs = compare_with_own(ITEM, played)
+    assert pairs[["model", "other", "only_own"]].values.tolist() == [
+        ["m (before) and m", "react", 6],
+        ["m (now) and m", "react", 0],
+        ["m (now)", "tdag", 0],
+    ]
+    assert pairs["p_holm"].tolist() == pytest.approx([3 * 2 / 2**6, 1, 1])
+
+
+def test_what_played_fewer_tasks_is_compared_on_those():
+    played = rows(thread=[True, True, False, False], react=[False, True])
+    assert note_shared(ITEM, played) == (
+        "On the 2 tasks of TextCraft that both played: thread 100.0%, react 50.0% (m).",
+    )
+    assert note_shared(ITEM, rows(thread=[True, True], react=[True, False])) == ()
 
 
 def test_each_is_set_against_its_like_and_a_variant_against_the_method_itself():

@@ -251,6 +251,34 @@ def test_stateflows_tables_share_their_episodes(item):
     assert not [line for line in list_differences(item, rows) if "nearest" in line]
 
 
+def test_another_limit_of_actions_is_another_budget_whether_or_not_a_row_names_it():
+    """ADaPT has none on ALFWorld, THREAD's tables have the game's own 50, which no row names."""
+    limits = {"calls": None, "depth": 30, "new_tokens": 800, "seconds": None, "tokens": None}
+    here = {"environment": "alfworld", "split": "valid_unseen", "game": "pick-0", "method": "adapt"}
+    item = find_item("adapt", "table-1")
+    told = {
+        name: "budgets other than the paper's"
+        in list_differences(item, make_rows(2, **here, limits=json.dumps(limits | more)))
+        for name, more in (("own", {"actions": None}), ("game's", {}))
+    }
+    assert told == {"own": False, "game's": True}
+
+
+def test_a_run_that_was_broken_off_is_none():
+    here = {"environment": "textcraft", "split": "test", "method": "thread"}
+    rows = [make_rows(4 if seed == 0 else 1, **here, seed=seed) for seed in range(5)]
+    item = find_item("thread-v2", "table-7")
+    assert "1 of 5 runs" in list_differences(item, pd.concat(rows, ignore_index=True))
+    outcome = make_outcome(item, pd.concat(rows, ignore_index=True))
+    assert outcome.table[["runs", "n"]].values.tolist() == [[1, 4]]
+    assert "4 episodes of runs that are not over are left out." in outcome.notes
+
+
+def test_textcrafts_development_tasks_are_the_kits_own():
+    rows = make_rows(2, environment="textcraft", split="dev", method="adapt-d1")
+    assert "stand-in for TextCraft" in list_differences(find_item("adapt", "figure-4"), rows)
+
+
 def test_a_closed_models_table_can_be_played_on_a_server_that_has_it():
     item = find_item("stateflow", "table-1")
     rows = make_rows(2, environment="sql", split="test", method="stateflow")

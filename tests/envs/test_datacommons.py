@@ -52,7 +52,10 @@ def env(request):
         ("12.7", "12.2", True),
         ("13.0", "12.9", False),
         ("10032", "10032", True),
-        ("about 12", "12", True),
+        ("about 12", "12", False),  # as in the released code, which wants a number for one
+        ("hour 15.0", "5.0", False),
+        ("patient 210013", "10013", False),
+        ("112 hours", "12", False),
         ("inf", "12", False),
         ("nan", "higher", False),
         # What nobody would hand in who wants to be understood.
@@ -62,7 +65,7 @@ def env(request):
         ("１２", "12", True),
         ("²", "2", False),
         ("['Ohio']", "Ohio", True),
-        ("[12]", "12", True),
+        ("[12]", "12", False),
         ("Bucks", "BUCKS Pennsylvania", True),
         ("Buck", "BUCKS Pennsylvania", False),
         ("o", "Ohio", False),
@@ -85,7 +88,7 @@ def test_any_answer_can_be_graded_and_what_is_right_the_benchmarks_take(answer, 
         low, right = answer.strip().lower(), expected.strip().lower()
         try:
             assert int(float(low)) == int(float(right))
-        except ValueError:
+        except (ValueError, OverflowError):
             assert low in right or right in low
 
 

@@ -311,6 +311,13 @@ def test_arguments_of_other_types_are_feedback_and_are_not_kept(stays, argument)
     assert env.step("Final Answer: x").info["asked"] == []
 
 
+def test_of_an_hour_the_figure_is_the_hour(stays):
+    asked = [IcuQA(stays, n).question for n in range(32)]
+    hours = [q for q in asked if len(q.figures) == 1]
+    assert len({question.kind for question in hours}) == 4
+    assert all(float(q.answer) == pytest.approx(q.figures[0], abs=0.01) for q in hours)
+
+
 def test_figures_are_plain_numbers(stays):
     for n in range(16):
         assert all(type(figure) is float for figure in IcuQA(stays, n).question.figures)

@@ -249,6 +249,7 @@ def test_a_row_says_its_limits_and_where_they_are_from(tmp_path):
     row = play(tmp_path, "thread")
     assert (row["limits"]["calls"], row["limits"]["new_tokens"]) == (200, 800)
     assert row["budget"] == {
+        "actions": "THREAD, released code",
         "calls": "THREAD, released code",
         "new_tokens": "THREAD, released code",
     }

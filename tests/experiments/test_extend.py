@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,7 +13,12 @@ from helpers.suites import SHOWN, THREAD, Yard, speak, suite, tasks
 from thread_kit.__main__ import main
 from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.intercode_sql.env import InterCodeSql
+from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.envs.webshop.env import WebShop
+from thread_kit.experiments.budgets import OWN_ACTIONS
 from thread_kit.experiments.extend import find_earlier
+from thread_kit.experiments.method_registry import load_method
 from thread_kit.experiments.results_file import EpisodeKey, read_results
 from thread_kit.trace.episode import Episode
 
@@ -56,6 +62,32 @@ def test_only_what_the_budget_ended_goes_on_and_from_its_trace(tmp_path):
     # Run again, it has nothing to do.
     again = few(path, options={"calls": 200}, models={"oracle": ScriptedEngine([])})
     assert again.run(extend=True, progress=False).rows == rows
+
+
+def test_where_the_environments_own_limit_of_actions_ended_it_goes_on_too(tmp_path):
+    """Rows do not name that limit."""
+    engine = ScriptedEngine(lambda text: "> SELECT 1 =>")
+    given = {"environment": InterCodeSql, "tasks": [{"split": "train", "number": 0}]}
+    given |= {"methods": [load_method("react", "sql")], "models": {"m": engine}, "traces": True}
+    (row,) = suite(tmp_path / "r.jsonl", **given).run(progress=False)
+    assert (row["actions"], row["out_of_actions"]) == (10, True)
+    assert "actions" not in row["limits"]
+    asked = len(engine.seen)
+    longer = suite(tmp_path / "r.jsonl", options={"actions": 12}, **given)
+    (row,) = longer.run(extend=True, progress=False)
+    assert (row["actions"], len(engine.seen) - asked) == (12, 3)
+
+
+@pytest.mark.parametrize("name", ["alfworld", "sql", "bash", "textcraft", "webshop"])
+def test_the_own_limits_of_actions_are_those_of_the_environments(name):
+    environment = BENCHMARKS[name].environment
+    signature = inspect.signature(WebShop if name == "webshop" else environment)
+    own = [
+        signature.parameters[p].default
+        for p in ("max_actions", "turns")
+        if p in signature.parameters
+    ]
+    assert own == [OWN_ACTIONS.get(name)]
 
 
 def test_what_the_limit_of_actions_ended_goes_on_before_its_last_action(tmp_path):

@@ -172,6 +172,11 @@ def test_a_reply_without_a_list_is_told_so():
     assert NO_SUBTASK in episode.threads[0].sequence.text
 
 
+def test_two_replies_in_a_row_without_a_list_are_its_end_as_in_its_code():
+    episode = agents(["open it =>", "1. oil =>", "#END#", NO, "hm =>", "open it =>"])
+    assert (episode.status, episode.usage.calls) == (Status.ENDED, 6)
+
+
 def test_only_so_many_sub_tasks_are_done():
     episode = agents(["1. a =>", "#END#", NO] * 2, subtasks=2)
     assert episode.status is Status.OUT_OF_CALLS

@@ -234,6 +234,11 @@ def test_logs_of_the_shop_think_before_what_they_choose():
         ]
 
 
+def test_a_full_stop_behind_an_action_is_taken_away_as_in_the_released_code():
+    episode = remember(by_role("Heat it.#END#", [], ["> heat cup 1. =>"]))
+    assert episode.reward == 1
+
+
 def test_a_memory_is_read_as_it_was_written(tmp_path):
     path = tmp_path / "memories" / "rap-x.jsonl"
     write_records(path, [MUG, PEN])

@@ -2,7 +2,8 @@
 
 Covered: the budgets of an episode (calls, tokens, seconds, the environment's actions), one call's
 tokens, and iterations of a method's own loop where they end the main thread. Not covered: a budget
-that ends a part of an episode (ADaPT's executors, a child thread), which the method answers to, and
+that ends a part of an episode (ADaPT's executors, a child thread), which the method answers to; the
+number of trials (Reflexion, Try Again) and of levels (d_max of ADaPT), which are the method; and
 the model's context, which is no budget.
 """
 
@@ -18,7 +19,7 @@ def is_cut(frame: pd.DataFrame) -> pd.Series:
     """For each episode of a frame with `status`: whether a budget ended it before it was solved.
 
     With a larger budget the share of tasks solved is at least what it is, and at most that of
-    solved and cut ones together.
+    solved and cut ones together, but for methods with trials or levels: more of these add others.
     """
     columns = "status", "solved", "out_of_actions", "environment", "actions"
     ended = [bool(find_budget(row)) for row in list_records(frame, *columns)]

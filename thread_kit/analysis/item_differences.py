@@ -14,6 +14,7 @@ from thread_kit.analysis.published import find_type
 from thread_kit.analysis.records import (
     DEFAULTS,
     TASK,
+    is_of_whole_run,
     list_other_settings,
     list_records,
     read_setting,
@@ -22,7 +23,7 @@ from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import find_benchmark
-from thread_kit.experiments.budgets import CHOSEN, budget_of, sources_of
+from thread_kit.experiments.budgets import CHOSEN, budget_of, sources_of, with_own_actions
 from thread_kit.experiments.job import hash_prompts
 from thread_kit.experiments.method_registry import load_method
 
@@ -100,7 +101,8 @@ def _compare_tasks(item: PaperItem, rows: pd.DataFrame) -> list[str]:
         if counts.min() < every:
             few = " to ".join(map(str, sorted({counts.min(), counts.max()})))
             differences.append(f"{few} of {every} tasks of {benchmark.published}")
-    runs = rows.groupby(["environment", "method", "model"])["seed"].nunique().min()
+    whole = rows[is_of_whole_run(rows)]
+    runs = whole.groupby(["environment", "method", "model"])["seed"].nunique().min()
     if runs < item.runs:
         differences.append(f"{runs} of {item.runs} runs")
     return differences
@@ -193,6 +195,7 @@ def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
 def _has_budget(item: PaperItem, method: str, benchmark: str, limits: str) -> bool:
     """Whether these limits (JSON; "" where a row does not tell them) are those of the paper."""
     used = json.loads(limits or "null") or {}  # null, too, where it could not be started
+    used = with_own_actions(used, benchmark) if used else used
     sources = sources_of(used, budget_of(method, benchmark, item.paper))
     return bool(used) and CHOSEN not in sources.values()
 

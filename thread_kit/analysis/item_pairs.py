@@ -6,8 +6,8 @@ so each pair can be tested.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -24,6 +24,22 @@ TESTED = ("table", "rates", "failures")
 """Studies of what is solved; others are about something else (calls, ending states, repeats)."""
 
 
+class Pair(NamedTuple):
+    """The paper's own method and another one, and the tasks that both played.
+
+    solved: a row a task, the own method's column first. rows: of these episodes. played: how many
+    tasks the own method played in all.
+    """
+
+    benchmark: str
+    model: str
+    own: str
+    other: str
+    solved: pd.DataFrame
+    rows: pd.DataFrame
+    played: int
+
+
 def compare_with_own(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
     """A row a benchmark (in each of its settings), model and other method.
 
@@ -33,44 +49,76 @@ def compare_with_own(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
     episodes of these that a budget ended unsolved. p: McNemar's exact test; p_holm: adjusted for
     the rows of the same benchmark, settings and model. Taught models are left out.
     """
-    rows = rows[~rows["model"].str.startswith(TAUGHT)]
-    if item.study not in TESTED or rows.empty:
-        return pd.DataFrame()
-    rows = rows.assign(benchmark=name_with_settings(rows))
-    groups = rows.groupby(["benchmark", "model"], sort=False)
-    parts = [_compare(item, part) for _, part in groups]
-    return pd.concat(parts, ignore_index=True)
-
-
-def _compare(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
-    """Of one benchmark and model."""
-    once = rows[~rows.duplicated(["method", "task"], keep=False)]
-    solved = once.pivot(index="task", columns="method", values="solved")
     table: list[dict[str, Any]] = []
-    for other in filter(solved.columns.__contains__, item.methods):
-        own = find_own(OWN[item.paper], other, solved.columns)
-        if own is None:
-            continue
-        both = solved[[own, other]].dropna()
-        if len(both) < 2:
-            continue
-        test = mcnemar(both[own], both[other])
-        paired = once[once["task"].isin(both.index)]
+    for pair in find_pairs(item, rows):
+        test = mcnemar(pair.solved["own"], pair.solved["other"])
         table.append(
             {
-                "benchmark": rows["benchmark"].iloc[0],
-                "model": rows["model"].iloc[0],
-                "own": own,
-                "other": other,
-                "tasks": len(both),
+                "benchmark": pair.benchmark,
+                "model": pair.model,
+                "own": pair.own,
+                "other": pair.other,
+                "tasks": len(pair.solved),
                 "only_own": test.only_first,
                 "only_other": test.only_second,
-                **count_cut_of(paired, own=own, other=other),
+                **count_cut_of(pair.rows, own=pair.own, other=pair.other),
                 "p": test.p,
             }
         )
     frame = pd.DataFrame(table)
-    return frame.assign(p_holm=holm(frame["p"])) if table else frame
+    if frame.empty:
+        return frame
+    families = frame.groupby(["benchmark", frame["model"].str.partition(" (")[0]])["p"]
+    return frame.assign(p_holm=families.transform(lambda p: holm(p)))
+
+
+def note_shared(item: PaperItem, rows: pd.DataFrame) -> tuple[str, ...]:
+    """Lines of Markdown: the own method's rate on the tasks of each one that played fewer."""
+    notes = []
+    for pair in find_pairs(item, rows):
+        if len(pair.solved) < pair.played:
+            own, other = (100 * pair.solved[side].mean() for side in ("own", "other"))
+            notes.append(
+                f"On the {len(pair.solved)} tasks of {pair.benchmark} that both played: {pair.own} "
+                f"{own:.1f}%, {pair.other} {other:.1f}% ({pair.model})."
+            )
+    return tuple(notes)
+
+
+def find_pairs(item: PaperItem, rows: pd.DataFrame) -> Iterator[Pair]:
+    """The own method with each other one; a model's runs of several files are set side by side."""
+    rows = rows[~rows["model"].str.startswith(TAUGHT)]
+    if item.study not in TESTED or rows.empty:
+        return
+    rows = rows.assign(
+        benchmark=name_with_settings(rows), base=rows["model"].str.partition(" (")[0]
+    )
+    for (benchmark, _), part in rows.groupby(["benchmark", "base"], sort=False):
+        once = part[~part.duplicated(["method", "model", "task"], keep=False)]
+        solved = once.pivot(index="task", columns=["method", "model"], values="solved")
+        methods = solved.columns.get_level_values("method")
+        for other in filter(set(methods).__contains__, item.methods):
+            own = find_own(OWN[item.paper], other, methods)
+            if own is None:
+                continue
+            for run in solved[other].columns:
+                # A run of the own method from the same file, or each that there is.
+                runs = [run] if run in solved[own].columns else list(solved[own].columns)
+                for own_run in runs:
+                    columns = {"own": solved[own, own_run], "other": solved[other, run]}
+                    both = pd.DataFrame(columns).dropna().astype(bool)
+                    if len(both) < 2:
+                        continue
+                    paired = once[
+                        once["task"].isin(both.index)
+                        & (
+                            (once["method"].eq(own) & once["model"].eq(own_run))
+                            | (once["method"].eq(other) & once["model"].eq(run))
+                        )
+                    ]
+                    model = run if run == own_run else f"{own_run} and {run}"
+                    played = int(solved[own, own_run].notna().sum())
+                    yield Pair(str(benchmark), model, own, other, both, paired, played)
 
 
 def find_own(own: str, other: str, played: Collection[str]) -> str | None:

@@ -48,3 +48,10 @@ def is_sampled(frame: pd.DataFrame) -> pd.Series:
 def read_rewards(frame: pd.DataFrame) -> pd.Series:
     """Of each episode its reward, 0 to 1; one that ended without a reward has earned none."""
     return pd.to_numeric(frame["reward"]).fillna(0).astype(float)
+
+
+def is_of_whole_run(rows: pd.DataFrame) -> pd.Series:
+    """For each row, whether its run (its seed) has as many tasks as the longest of its method."""
+    one = ["environment", "method", "model"]
+    tasks = rows.groupby([*one, "seed"])["task"].transform("nunique")
+    return tasks == tasks.groupby([rows[name] for name in one]).transform("max")

@@ -76,7 +76,8 @@ def _describe_group(rows: pd.DataFrame) -> pd.Series:
 def make_table(frame: pd.DataFrame) -> str:
     """A row of Markdown a benchmark and method of one model's rows, as `summarize_rows` has them.
 
-    at most: those solved and those that a budget cut, together. evaluated, generated: tokens.
+    at most: those solved and those that a budget cut, together; empty where more trials, or levels,
+    could add others (`has_trials`). evaluated, generated: tokens.
     """
     rows = [
         {
@@ -87,7 +88,7 @@ def make_table(frame: pd.DataFrame) -> str:
             "cut": row.cut,
             "rate": row.rate,
             "Wilson 95%": f"{row.low:.1%} to {row.high:.1%}",
-            "at most": row.solved + row.cut,
+            "at most": "" if has_trials(row.method) else row.solved + row.cut,
             "evaluated": row.evaluated,
             "generated": row.generated,
             "date": row.date,
@@ -95,6 +96,12 @@ def make_table(frame: pd.DataFrame) -> str:
         for row in summarize_rows(frame).itertuples()
     ]
     return write_table(pd.DataFrame(rows))
+
+
+def has_trials(method: str) -> bool:
+    """Whether a method has trials, or levels of plans, whose number is no budget that cuts it."""
+    alone = method.startswith(("adapt", "reflexion", "try again", "try-again"))
+    return (alone and "visible reward" not in method) or method.endswith("+reflexion")
 
 
 def fill_page(text: str, frame: pd.DataFrame) -> str:

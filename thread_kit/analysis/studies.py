@@ -20,6 +20,7 @@ from thread_kit.analysis.depths import count_depths
 from thread_kit.analysis.ending_states import count_ending_states
 from thread_kit.analysis.figures import calls_figure
 from thread_kit.analysis.intercode import note_weighed
+from thread_kit.analysis.item_pairs import note_shared
 from thread_kit.analysis.item_tables import (
     add_costs,
     make_our_table,
@@ -27,7 +28,7 @@ from thread_kit.analysis.item_tables import (
     note_groups,
 )
 from thread_kit.analysis.paper_items import PaperItem
-from thread_kit.analysis.records import list_records
+from thread_kit.analysis.records import is_of_whole_run, list_records
 from thread_kit.analysis.statistics import calls, success
 from thread_kit.analysis.study_figures import rates_figure, states_figure, trials_figure
 from thread_kit.analysis.trace_summaries import (
@@ -73,7 +74,7 @@ def keep_usable(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(item: PaperItem, rows: pd.DataFrame) -> Outcome:
-    notes = (*note_groups(item, rows), *note_weighed(rows))
+    notes = (*note_groups(item, rows), *note_weighed(rows), *note_shared(item, rows))
     return Outcome(make_our_table(item, rows), None, notes)
 
 
@@ -81,7 +82,13 @@ def _runs(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     """The table, with the error over runs, and depths by each way to count (`analysis/depths.py`).
 
     Without runs of the same tasks there is no error; without traces, no depth with what listens.
+    A run that was broken off is none.
     """
+    whole = is_of_whole_run(rows)
+    rows, broken_off = rows[whole], int((~whole).sum())
+    left_out = (
+        (f"{broken_off} episodes of runs that are not over are left out.",) if broken_off else ()
+    )
     table = make_our_table(item, rows)
     names = pd.Series(name_benchmarks(rows), rows.index)
     more = []
@@ -97,8 +104,8 @@ def _runs(item: PaperItem, rows: pd.DataFrame) -> Outcome:
         )
     columns = pd.DataFrame(more).dropna(axis="columns", how="all")
     if DEPTH not in table:
-        return Outcome(table.join(columns.filter(["runs", "standard error"])))
-    return Outcome(table.join(columns), notes=(DEPTHS,))
+        return Outcome(table.join(columns.filter(["runs", "standard error"])), notes=left_out)
+    return Outcome(table.join(columns), notes=(DEPTHS, *left_out))
 
 
 DEPTH = "average thread depth"

@@ -179,8 +179,10 @@ class QuestionRules(ErrorRules):
 
     def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
         info = acted.info
-        if info.get("solved") or not info.get("figures"):  # nobody wrote down what it takes
+        if info.get("solved"):
             return None
+        if not info.get("figures"):
+            return ErrorType.OTHER, "a wrong answer; what it takes is written down nowhere"
         if missing := [need for need in info["needs"] if need not in info["asked"]]:
             return ErrorType.WRONG_INFORMATION, f"never looked up: {', '.join(missing[0])}"
         figures = ", ".join(f"{figure:.6g}" for figure in info["figures"])

@@ -111,6 +111,16 @@ def apply_budget(budget: Budget, env: Env, options: Mapping[str, Any]) -> dict[s
     return {name: budget[name].value for name in OF_SESSION if name in budget} | chosen
 
 
+OWN_ACTIONS = {"alfworld": 50, "sql": 10, "bash": 10}
+"""The limits on actions that environments have unless another is chosen; rows do not name them."""
+
+
+def with_own_actions(limits: Mapping[str, Any], benchmark: str) -> dict[str, Any]:
+    """The limits of a row, with the environment's own on actions where it names no other."""
+    own = {"actions": OWN_ACTIONS[benchmark]} if benchmark in OWN_ACTIONS else {}
+    return {**own, **limits}
+
+
 def sources_of(used: Mapping[str, Any], budget: Budget) -> dict[str, str]:
     """Where each limit that an episode had is from: a paper, or "chosen" where it is another one.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from thread_kit.experiments.budgets import with_own_actions
 from thread_kit.experiments.results_file import EpisodeKey
 
 UNITS = ("calls", "tokens", "seconds", "actions")
@@ -33,7 +34,10 @@ def find_earlier(
         and not row["error"]
         and row["limits"] != limits
         and EpisodeKey.of(row) == key_with(row["limits"])
-        and _fits(row["limits"], limits)
+        and _fits(
+            with_own_actions(row["limits"], row["environment"]),
+            with_own_actions(limits, row["environment"]),
+        )
     ]
     return max(matches, key=lambda row: row["calls"], default=None)
 

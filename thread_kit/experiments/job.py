@@ -18,7 +18,13 @@ from thread_kit.analysis.spent_budget import find_budget
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.replay import ReplayError
 from thread_kit.envs.env import Env
-from thread_kit.experiments.budgets import CountsActions, apply_budget, budget_of, sources_of
+from thread_kit.experiments.budgets import (
+    CountsActions,
+    apply_budget,
+    budget_of,
+    sources_of,
+    with_own_actions,
+)
 from thread_kit.experiments.extend import find_earlier, hand_over_trace
 from thread_kit.experiments.method import Method, Run
 from thread_kit.experiments.results_file import EpisodeKey, canonical
@@ -146,7 +152,7 @@ class RunningJob:
     def _sources(self) -> dict[str, str]:
         name = self._run.episode.header.get("environment") if self._run else None
         budget = budget_of(self.job.method.name, name or "", self.job.paper)
-        return sources_of(self._limits, budget)
+        return sources_of(with_own_actions(self._limits, name or ""), budget)
 
     def __iter__(self) -> Iterator[Event]:
         return self

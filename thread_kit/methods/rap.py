@@ -80,7 +80,8 @@ def rap(
             (_task(log), cut(log, place, window, thread.dialect)) for log, place in retrieved
         ]
         context = with_examples(thread.dialect, examples, asked)
-        Y, child, end = yield from ask_step(thread, Y, context, begun)
+        # The released code takes a full stop away.
+        Y, child, end = yield from ask_step(thread, Y, context, begun, keeps_stop=False)
         if end:
             return end
         begun = child.sequence

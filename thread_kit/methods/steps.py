@@ -49,13 +49,19 @@ def begin(thread: NewThread, start: Iterable[str]) -> Generator[Request, Any, Se
 
 
 def ask_step(
-    thread: NewThread, Y: Sequence, context: str, begun: Sequence, *, judges: bool = True
+    thread: NewThread,
+    Y: Sequence,
+    context: str,
+    begun: Sequence,
+    *,
+    judges: bool = True,
+    keeps_stop: bool = True,
 ) -> Generator[Request, Any, tuple[Sequence, Finished, Finished | None]]:
     """One more step: Y, the child that took it, and how the thread ends where it was the last one.
 
-    begun: all steps before. judges: as in `react`.
+    begun: all steps before. judges, keeps_stop: as in `take_step`.
     """
-    program = partial(take_step, begun=begun, judges=judges)
+    program = partial(take_step, begun=begun, judges=judges, keeps_stop=keeps_stop)
     Y, _, child = yield from ask(thread, Y, "step", context, program=program)
     end = None
     if not child.status.is_end:
@@ -65,10 +71,12 @@ def ask_step(
     return Y, child, end
 
 
-def take_step(thread: NewThread, *, begun: Sequence, judges: bool = True) -> Steps:
+def take_step(
+    thread: NewThread, *, begun: Sequence, judges: bool = True, keeps_stop: bool = True
+) -> Steps:
     """One thought or action behind what there is already.
 
-    judges: as in `react`.
+    judges: as in `react`. keeps_stop: whether a full stop at its end is part of an action.
 
     The variables of what it returns: `thought`, or `seen` of an action; `over`: whether the
     environment, or the model, is done.
@@ -89,6 +97,8 @@ def take_step(thread: NewThread, *, begun: Sequence, judges: bool = True) -> Ste
         Y += thread.observed("OK.")
         return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)
     action = None if status else find_action(Y, dialect)
+    if action is not None and not keeps_stop:
+        action = action.removesuffix(".")
     if action is None:
         mark = f" {dialect.listen}" * bool(status)  # its end mark asked for nothing
         Y += thread.instruction(mark + dialect.closed(NO_ACTION))

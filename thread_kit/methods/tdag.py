@@ -51,6 +51,7 @@ def tdag(
     agent = partial(react, iterations=iterations, start=start)
     Y = Sequence()
     done: list[str] = []
+    reminded = False
     # for i = 1 ... n do
     for _ in range(subtasks):
         # t_1 ... t_n = decompose(T); t_i = update(t_i, r_1 ... r_(i-1))
@@ -62,7 +63,11 @@ def tdag(
         remaining = REMAINING.findall(thread.dialect.bare(generated.span.text))
         if not remaining:
             Y += thread.instruction(thread.dialect.closed(NO_SUBTASK))
+            if reminded:  # as its code ends, after one reminder
+                return Finished(Y, Status.ENDED, {}, NO_SUBTASK)
+            reminded = True
             continue
+        reminded = False
         task = remaining[0].rstrip()
         context = _subtask(thread.context, done, task)
         # agent = generate_agent(t_i)

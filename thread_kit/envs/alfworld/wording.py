@@ -39,7 +39,7 @@ def apply_wording(game: dict[str, Any], wording: str) -> dict[str, Any]:
 
 
 def trim_arrival(observation: str, wording: str) -> str:
-    """An observation as the wording has it: the papers' scripts cut where one arrives."""
+    """An observation as the wording has it: THREAD's and Reflexion's scripts cut the arrival."""
     return _ARRIVAL.sub("", observation) if wording == "papers" else observation
 
 

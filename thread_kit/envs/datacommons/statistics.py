@@ -70,6 +70,9 @@ class Statistics(ABC):
         """The series in the order of its dates; raises LookupError where there is none."""
 
 
+_CAPITAL = re.compile(r"\bWashington,? D\.? ?C\b\.?", re.IGNORECASE)
+
+
 class ListedStatistics(Statistics):
     """A source whose places and variables are all known: names by identifier, the country's, too.
 
@@ -91,7 +94,8 @@ class ListedStatistics(Statistics):
         # Whole names, the longest first: "West Virginia" and "Arkansas" hold those of other states.
         names = sorted(self.places.values(), key=len, reverse=True)
         known = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
-        found = {name.lower() for name in known.findall(str(words))}
+        asked = _CAPITAL.sub("District of Columbia", str(words))
+        found = {name.lower() for name in known.findall(asked)}
         exact = {ID: name for ID, name in self.places.items() if name.lower() in found}
         if not exact:
             near = difflib.get_close_matches(str(words).title(), self.places.values(), 3, 0.5)

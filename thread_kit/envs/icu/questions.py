@@ -175,17 +175,20 @@ def _ask(
     # 2. The figures.
     asked = slice(first if kind.has("first") else None, last if kind.has("last") else None)
     windows = [values.loc[asked] for values in series]
+    near: tuple[float, ...]  # what must not be too near
+    figures: tuple[float, ...]
     if kind.asks_when:
         best = MEASURES[kind.measure].compute(windows[0]).nlargest(2)
-        figures, answer = tuple(map(float, best)), kind.answer([float(best.index[0])], patients)
+        near, hour = tuple(map(float, best)), float(best.index[0])
+        figures, answer = (hour,), kind.answer([hour], patients)
     else:
         measure = kind.measure.format(later=later)
         figures = tuple(compute_measure(measure, values) for values in windows)
         figures += (_compute_reference(kind, means),) if kind.group else ()
-        answer = kind.answer(figures, patients)
-    if abs(figures[0] - figures[1]) < 0.01 * max(map(abs, figures)):
+        near, answer = figures, kind.answer(figures, patients)
+    if abs(near[0] - near[1]) < 0.01 * max(map(abs, near)):
         return None
-    if not kind.holds(figures):
+    if not kind.holds(near):
         return None
     # 3. The wording.
     fields = dict(zip(("subject", "other"), patients, strict=False), group=group)

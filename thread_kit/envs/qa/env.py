@@ -56,7 +56,10 @@ class QuestionEnv(Env):
 
     def sandbox(self) -> BubblewrapSandbox:
         """See Env. Raises RuntimeError where bubblewrap is missing (`weaker_sandbox` if so)."""
-        return BubblewrapSandbox(self.functions, weaker=self.weaker_sandbox)
+        # A list with a figure of each patient of MIMIC-III has some 400,000 characters.
+        return BubblewrapSandbox(
+            self.functions, variables_characters=2_000_000, weaker=self.weaker_sandbox
+        )
 
     def reset(self) -> str:
         """The question, the context of the main thread."""

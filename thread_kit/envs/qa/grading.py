@@ -11,17 +11,25 @@ _WORD = re.compile(r"[^\W_]+")
 def is_right(answer: str, expected: str) -> bool:
     """Whether an answer is right, as the benchmarks grade it (THREAD's released code).
 
-    Two numbers must agree in their whole part (hours, patients' numbers); of two texts one must
-    hold the other, in lower case. Stricter than there: nothing, a piece of a word ("o" for Ohio)
-    and a number that is not finite are wrong.
+    For a number (an hour, a patient's number) the answer must be one, too, with the same whole
+    part; of two texts one must hold the other, in lower case. Stricter than there: nothing, a piece
+    of a word ("o" for Ohio) and a number that is not finite are wrong.
     """
     answer, expected = answer.strip().lower(), expected.strip().lower()
+    number = _read_number(expected)
+    if number is not None:
+        given = _read_number(answer)
+        return given is not None and int(given) == int(number)
+    is_part = answer in expected and _words(answer) in _words(expected)
+    return expected in answer or is_part
+
+
+def _read_number(text: str) -> float | None:
     try:
-        numbers = float(answer), float(expected)
+        number = float(text)
     except ValueError:
-        is_part = answer in expected and _words(answer) in _words(expected)
-        return expected in answer or is_part
-    return all(map(math.isfinite, numbers)) and int(numbers[0]) == int(numbers[1])
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _words(text: str) -> str:
