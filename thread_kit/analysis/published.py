@@ -280,10 +280,10 @@ def _ours(
         # A reproduction is one of the same tasks; any other row is a run of one's own.
         if name is None:
             kind, note = "own run", "another model than any that is published here"
-        elif made_here:
-            kind, note = "own run", "the weights are published, these questions are not"
         elif same.empty:
             kind, note = "own run", f"nothing is published of {row['method']} with {name} on these"
+        elif made_here:
+            kind, note = "own run", "the weights are published, these questions are not"
         elif not (same["n"] == tasks).any():
             kind, note = "own run", f"{tasks} tasks, published are {same['n'].iloc[0]}"
         else:
