@@ -264,6 +264,8 @@ def test_xi_takes_any_line_that_is_an_action(before, line, variables, dialect):
         ("think: I look.\n> for f in *; do\n  cat $f\ndone =>", "for f in *; do\n  cat $f\ndone"),
         ("> DESC ship\n> SELECT 1\n\n =>", "SELECT 1"),
         ("x = 1\nNo action at all. =>", None),
+        ("> SELECT 1\nWHERE age\n  >= 5 =>", "SELECT 1\nWHERE age\n  >= 5"),
+        ("> SELECT 1\nWHERE age\n>= 5 =>", "SELECT 1\nWHERE age\n>= 5"),
         ("> ls =>", "ls"),
     ],
 )
@@ -272,7 +274,7 @@ def test_a_command_may_have_several_lines(text, action):
     assert find_action(sequence("> ls =>", text[:0]), COMMANDS) == "ls"
     for dialect in (AGENT, QA):  # elsewhere an action is a line
         last = text.rpartition("\n")[2]
-        assert find_action(sequence(text), dialect) == ("ls" if last == "> ls =>" else None)
+        assert (find_action(sequence(text), dialect) is None) is not dialect.is_action(last)
 
 
 def test_no_line_of_somebody_elses_text_begins_a_command():
@@ -289,6 +291,8 @@ def test_no_line_of_a_command_is_code_of_the_thread():
     assert own_code(Y, Stop.LISTEN, COMMANDS) == ["x = 1"]
     Y = Y + Span(Provenance.OBSERVED, "theirs<=\n", (1,)) + own("print('mine')\n#END#")
     assert own_code(Y, Stop.END, COMMANDS) == ["x = 1", "print('mine')"]
+    nested = "> cat > a.py <<E\nprint('hi')\n> more\nprint(2)\nE =>"
+    assert own_code(sequence(nested), Stop.SPAWN, COMMANDS) == []
 
 
 # The observation abstraction

@@ -144,11 +144,17 @@ class Dialect:
         return line.lstrip().startswith(self.actions)
 
     def action_lines(self, lines: list[str]) -> list[str]:
-        """The lines of the action with which a text ends, the one with the mark first; or none."""
-        marked = next((n for n in reversed(range(len(lines))) if self.is_action(lines[n])), None)
-        if marked is None or not (self.several_lines or marked == len(lines) - 1):
-            return []
-        return lines[marked:]
+        """The lines of the action with which a text ends, the one with the mark first; or none.
+
+        Of several lines only a mark at the beginning, with a space behind it, begins another one:
+        ">= 5" goes on.
+        """
+        first = len(lines) - 1
+        if self.several_lines:
+            heads = tuple(f"{mark.rstrip()} " for mark in self.actions)
+            marked = (n for n in reversed(range(len(lines))) if lines[n].startswith(heads))
+            first = next(marked, first)
+        return lines[first:] if lines and self.is_action(lines[first]) else []
 
 
 AGENT = Dialect()

@@ -172,15 +172,15 @@ def _free_name(taken: Collection[str]) -> str:
 def own_code(Y: Sequence, stop: Stop, dialect: Dialect) -> list[str]:
     """The thread's own complete lines, without the end mark and without actions.
 
-    In a dialect of code the lines of one statement are one. Of an action of several lines none is
-    code of the thread.
+    In a dialect of code the lines of one statement are one. Where an action may have several lines,
+    none below its mark is code.
     """
     over = stop in (Stop.END, Stop.END_OF_STREAM)
     in_runs = dialect.code or dialect.several_lines
     runs = Y.own_runs(complete=over) if in_runs else [Y.own_lines(complete=over)]
-    for number, run in enumerate(runs):
+    for run in runs:
         lines = [line.removesuffix(dialect.end) for line in run]
-        if dialect.several_lines and (number < len(runs) - 1 or stop is Stop.LISTEN):
-            lines = lines[: len(lines) - len(dialect.action_lines(lines))]
+        if dialect.several_lines:
+            lines = list(itertools.takewhile(lambda line: not dialect.is_action(line), lines))
         run[:] = [line for line in lines if line.strip() and not dialect.is_action(line)]
     return [line for run in runs for line in (blocks(run) if dialect.code else run)]

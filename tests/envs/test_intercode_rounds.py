@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env
+from thread_kit.envs.intercode.interaction import REACT
 from thread_kit.envs.intercode_bash.env import InterCodeBash
 from thread_kit.envs.intercode_sql.env import InterCodeSql
+from thread_kit.experiments.job import _key
 from thread_kit.experiments.method import Method
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.experiments.suite import Suite
@@ -96,6 +100,35 @@ def test_a_command_of_several_lines_is_one_command(tmp_path, name, benchmark, co
     acted = [event.action for event in episode.events if isinstance(event, Acted)]
     assert command in acted
     assert {*acted} <= {command, "SHOW TABLES", "submit"}
+
+
+def test_what_an_executor_hands_on_is_the_whole_command(tmp_path):
+    """ADaPT paper, appendix A, of the household: the next one reads the last step."""
+    two = "Step 1: count.\nStep 2: say it.\nExecution Order: (Step 1 AND Step 2)\n#END#"
+
+    def reply(text: str) -> str:
+        written = text.rpartition("#START#")[2].strip()
+        if not written:
+            return two if "Step 1" in text else f"> {SELECT} =>"
+        first = "Question: count." in text.rpartition("Prompt:")[2]
+        return "Task completed!\n#END#" if first else "Task failed!\n#END#"
+
+    _, episode = play(tmp_path, "adapt", "sql", reply, calls=12)
+    known = f"> {SELECT} =>[(6,)]<=\n"
+    assert any(one.sequence.text.startswith(known) for one in list(episode.threads.values())[2:])
+
+
+def test_rows_of_commands_of_one_line_are_others(tmp_path):
+    """What was played before is not taken for what would be played now."""
+    row, _ = play(tmp_path, "plan-and-solve", "sql", lambda text: "Step 1: a\n#END#")
+    method = load_method("plan-and-solve", "sql")
+    keys = set()
+    for script in (method.script, REACT):
+        header = Episode.load(tmp_path / row["trace"]).header
+        for dialect in (header["dialect"], {**header["dialect"], "several_lines": False}):
+            job = SimpleNamespace(method=replace(method, script=script), model="m", task={}, seed=0)
+            keys.add(_key(job, {**header, "dialect": dialect}).settings)
+    assert len(keys) == 4
 
 
 @pytest.mark.parametrize("name", ["try again", "reflexion"])

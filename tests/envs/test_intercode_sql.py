@@ -136,6 +136,17 @@ def test_a_table_may_be_called_by_its_databases_name_too(zoo):
     for name in ("zoo.animal", "`zoo`.`Animal`", "Zoo.animal AS a"):
         assert zoo.execute(f"SELECT count(*) FROM {name}").rows == ["(3,)"]
     assert zoo.execute("SELECT * FROM park.animal").error == "no such table: park.animal"
+    for made in ("TABLE cage (n int)", "TABLE IF NOT EXISTS zoo.animal (n int)"):
+        assert zoo.execute(f"CREATE {made}") == Output(None)
+    assert zoo.execute("SELECT count(*) FROM zoo.cage").rows == ["(0,)"]
+    assert zoo.execute("create table `Animal` (n int)").error == "table `Animal` already exists"
+    assert zoo.execute("CREATE UNIQUE INDEX one ON animal(id)") == Output(None)
+    assert zoo.execute("CREATE VIEW all_of_them AS SELECT id FROM animal") == Output(None)
+    assert zoo.execute("SELECT count(*) FROM all_of_them").rows == ["(3,)"]
+    trigger = "CREATE TRIGGER more AFTER INSERT ON animal BEGIN INSERT INTO cage VALUES (1); END"
+    assert zoo.execute(trigger) == Output(None)
+    assert zoo.execute("INSERT INTO animal (id) VALUES (9)") == Output(None)
+    assert zoo.execute("SELECT count(*) FROM cage").rows == ["(1,)"]
     assert zoo.execute("DROP TABLE zoo.animal") == Output(None)
     assert zoo.execute("SELECT * FROM animal").error == "no such table: animal"
 

@@ -208,15 +208,15 @@ def test_a_text_without_steps_is_no_plan():
 @pytest.mark.parametrize(
     "text",
     [
-        "Step 1: fetch **it**\nStep 2: go\n**Execution Order:** (Step 1 OR Step 2)",
-        "**Step 1:** fetch **it\n**Step 2**: go\n**Execution Order: (Step 1 OR Step 2)**",
-        "- __Step 1:__ fetch **it\n- __Step 2:__ go\n*Execution order*: Step 1 OR Step 2.",
+        "Step 1: SELECT *\nStep 2: /a_*\n**Execution Order:** (Step 1 OR Step 2)",
+        "**Step 1:** SELECT *\n**Step 2**: /a_*\n**Execution Order: (Step 1 OR Step 2)**",
+        "- __Step 1:__ SELECT *\n- ***Step 2: /a_****\n*Execution order*: Step 1 OR Step 2.",
     ],
 )
 def test_a_plan_may_be_written_in_markdown(text):
     found = parse_plan(text)
     assert found
-    assert (found.steps, found.logic) == ({1: "fetch **it", 2: "go"}, ("OR", (1, 2)))
+    assert (found.steps, found.logic) == ({1: "SELECT *", 2: "/a_*"}, ("OR", (1, 2)))
 
 
 @pytest.mark.parametrize("order", ["", "Execution order: Step 1"])

@@ -19,6 +19,7 @@ from thread_kit.analysis.results_picture import draw_results, name_row
 from thread_kit.analysis.statistics import success
 from thread_kit.analysis.stored_rows import load_stored_rows
 from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.experiments.method_registry import has_trials
 from thread_kit.paths import resource
 
 
@@ -77,7 +78,7 @@ def make_table(frame: pd.DataFrame) -> str:
     """A row of Markdown a benchmark and method of one model's rows, as `summarize_rows` has them.
 
     at most: those solved and those that a budget cut, together; empty where more trials, or levels,
-    could add others (`has_trials`). evaluated, generated: tokens.
+    could add others. evaluated, generated: tokens.
     """
     rows = [
         {
@@ -88,7 +89,7 @@ def make_table(frame: pd.DataFrame) -> str:
             "cut": row.cut,
             "rate": row.rate,
             "Wilson 95%": f"{row.low:.1%} to {row.high:.1%}",
-            "at most": "" if has_trials(row.method) else row.solved + row.cut,
+            "at most": "" if has_trials_or_levels(row.method) else row.solved + row.cut,
             "evaluated": row.evaluated,
             "generated": row.generated,
             "date": row.date,
@@ -98,10 +99,9 @@ def make_table(frame: pd.DataFrame) -> str:
     return write_table(pd.DataFrame(rows))
 
 
-def has_trials(method: str) -> bool:
+def has_trials_or_levels(method: str) -> bool:
     """Whether a method has trials, or levels of plans, whose number is no budget that cuts it."""
-    alone = method.startswith(("adapt", "reflexion", "try again", "try-again"))
-    return (alone and "visible reward" not in method) or method.endswith("+reflexion")
+    return has_trials(method) or method.startswith("adapt")
 
 
 def fill_page(text: str, frame: pd.DataFrame) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from thread_kit.experiments.budgets import OWN_ACTIONS
 from thread_kit.requests import Status
 
 BUDGETS = {
@@ -18,9 +19,6 @@ BUDGETS = {
 }
 """The statuses of an episode that a budget ended, and the budget."""
 
-ACTIONS = {"alfworld": 50}
-"""The limits on actions that were not recorded when a row's `out_of_actions` was not."""
-
 
 def find_budget(row: Mapping[str, Any]) -> str:
     """The budget that ended an episode, by its row of results; "" if none did.
@@ -30,7 +28,7 @@ def find_budget(row: Mapping[str, Any]) -> str:
     """
     out_of_actions = row.get("out_of_actions")
     if not isinstance(out_of_actions, bool):  # a row from before it was recorded
-        most = ACTIONS.get(row.get("environment", ""))
+        most = OWN_ACTIONS.get(row.get("environment", ""))
         out_of_actions = most is not None and not row["solved"] and row.get("actions", 0) >= most
     if out_of_actions:
         return "actions"

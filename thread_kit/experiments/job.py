@@ -18,6 +18,7 @@ from thread_kit.analysis.spent_budget import find_budget
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.replay import ReplayError
 from thread_kit.envs.env import Env
+from thread_kit.envs.intercode.interaction import REACT
 from thread_kit.experiments.budgets import (
     CountsActions,
     apply_budget,
@@ -152,7 +153,10 @@ class RunningJob:
     def _sources(self) -> dict[str, str]:
         name = self._run.episode.header.get("environment") if self._run else None
         budget = budget_of(self.job.method.name, name or "", self.job.paper)
-        return sources_of(with_own_actions(self._limits, name or ""), budget)
+        limits = with_own_actions(self._limits, name or "")
+        if "max_actions" in self.job.task:
+            limits["actions"] = self.job.task["max_actions"]
+        return sources_of(limits, budget)
 
     def __iter__(self) -> Iterator[Event]:
         return self
@@ -269,6 +273,10 @@ def _key(job: Job, header: Mapping[str, Any]) -> EpisodeKey:
         }
         if "program" in header:
             values["program"] = header["program"]
+        if (header.get("dialect") or {}).get("several_lines"):
+            values["several_lines"] = True
+        if (script := getattr(job.method, "script", REACT)) != REACT:
+            values["script"] = script
         # The kit's own functions are known by the method's name.
         functions = header.get("exchange") or {}
         if own := {kind: name for kind, name in functions.items() if not hasattr(exchange, name)}:

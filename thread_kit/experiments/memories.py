@@ -219,7 +219,7 @@ def make_guidelines(
 def make_skills(
     benchmark: Benchmark, envs: Iterable[Env], engine: Engine, **options: Any
 ) -> Iterator[dict[str, str]]:
-    """The plans of AdaPlanner that solved their tasks from their first step on, with their tasks.
+    """The plans of AdaPlanner that solved their tasks without a revision, with their tasks.
 
     (Section 3.4 there.) options: as in `play_with`.
     """

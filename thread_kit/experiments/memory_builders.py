@@ -72,6 +72,7 @@ def make_autoguide(benchmark: Benchmark, examples: str) -> SessionMethod:
     guides = load_guides(benchmark)
     identify, match, select = (guides[role] for role in ("identify", "match", "select"))
     records = _read_memory("autoguide", benchmark)
+    ends: dict[str, Any] = {} if judges_itself(benchmark) else {"judges": False}
     program = partial(
         autoguide,
         memory=GuidelineMemory(Guideline.of(record) for record in records),
@@ -80,7 +81,7 @@ def make_autoguide(benchmark: Benchmark, examples: str) -> SessionMethod:
         select=select,
         iterations=own_limit("autoguide", benchmark, "iterations"),
         start=benchmark.start,
-        judges=judges_itself(benchmark),
+        **ends,
     )
     prompt = load_prompt(benchmark, f"react/{examples}")
     method = make_method("autoguide", program, prompt, identify, match, select)

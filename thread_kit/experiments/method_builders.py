@@ -70,8 +70,12 @@ def _named(method: str, role: str) -> str:
 def _executor(method: str, benchmark: Benchmark, **more: Any) -> Program:
     """With the iterations that the method's paper gives one."""
     iterations = own_limit(method, benchmark, "iterations")
-    settings: dict[str, Any] = {"start": benchmark.start, "in_on": benchmark.in_on, **more}
-    return partial(react, iterations=iterations, **settings)
+    return partial(react, iterations=iterations, start=benchmark.start, **more)
+
+
+def _in_on(benchmark: Benchmark) -> dict[str, Any]:
+    """Named where it is so: what a program was given tells its traces apart."""
+    return {"in_on": True} if benchmark.in_on else {}
 
 
 def _react(method: str, benchmark: Benchmark) -> Program:
@@ -79,7 +83,7 @@ def _react(method: str, benchmark: Benchmark) -> Program:
 
     On TextCraft it is the executor of the ADaPT paper, and on InterCode its end submits the task.
     """
-    return _executor(method, benchmark, judges=judges_itself(benchmark), in_on=False)
+    return _executor(method, benchmark, judges=judges_itself(benchmark))
 
 
 def judges_itself(benchmark: Benchmark) -> bool:
@@ -152,7 +156,7 @@ def make_react_alone(benchmark: Benchmark, examples: str, executor: str = SHARED
     """An executor of the ADaPT paper alone, with as many iterations as d_max of them."""
     name = _named("react", "hybrid" if executor == SHARED else executor)
     prompt = _load_executor(benchmark, examples, executor)
-    return make_method(name, _executor(name, benchmark), prompt)
+    return make_method(name, _executor(name, benchmark, **_in_on(benchmark)), prompt)
 
 
 def make_react_refined(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -177,7 +181,7 @@ def make_try_again(benchmark: Benchmark, examples: str, executor: str = SHARED) 
         trials=own_limit("try again", benchmark, "trials"),
         iterations=own_limit("try again", benchmark, "iterations"),
         start=benchmark.start,
-        in_on=benchmark.in_on,
+        **_in_on(benchmark),
     )
     name = "try again" if executor == SHARED else _named("try-again", executor)
     return make_method(name, program, prompt)
@@ -213,7 +217,8 @@ def make_reflexion(benchmark: Benchmark, examples: str, executor: str = SHARED) 
             f"{GOLD_ANSWER!r}"
         )
     name, prompt = _named("reflexion", executor), _load_executor(benchmark, examples, executor)
-    return add_reflexion(name, _executor("reflexion", benchmark), (prompt,), benchmark)
+    actor = _executor("reflexion", benchmark, **_in_on(benchmark))
+    return add_reflexion(name, actor, (prompt,), benchmark)
 
 
 def make_reflexion_by_gold_answer(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -264,7 +269,7 @@ def make_plan_and_execute(
         executor=prompt,
         iterations=own_limit("plan-and-execute", benchmark, "iterations"),
         start=benchmark.start,
-        in_on=benchmark.in_on,
+        **_in_on(benchmark),
         carry=benchmark.carry,
     )
     return make_method(_named("plan-and-execute", executor), program, planner, prompt)
@@ -288,7 +293,7 @@ def make_adapt(
         max_depth=max_depth or own_limit("adapt", benchmark, "d_max"),
         iterations=own_limit("adapt", benchmark, "iterations"),
         start=benchmark.start,
-        in_on=benchmark.in_on,
+        **_in_on(benchmark),
         look=benchmark.look,
         carry=benchmark.carry,
     )

@@ -206,8 +206,8 @@ def adaplanner(
         plan = revised
     won = running.observation.won if running.observation is not None else False
     status = Status.ENDED if running.is_over else Status.OUT_OF_CALLS
-    # What was run from a later step on need not solve the task from its start.
-    whole = clean_plan(plan) if start == 1 else ""
+    # What another plan had begun need not solve the task from its start.
+    whole = clean_plan(plan) if execution == 1 else ""
     return Finished(running.Y, status, {"plan": whole}, verdict(bool(won)))
 
 

@@ -76,7 +76,7 @@ def adapt(
         thread, iterations=iterations, start=start, known=known, in_on=in_on
     )
     success = executed.status.is_end and completed(executed.printed or "")
-    progress = progress.after(executed, success, task)
+    progress = progress.after(executed, success, thread.dialect, task)
     Y = executed.sequence
     # if k > d_max then return False: each sub-task would, so none has to be planned.
     if success or progress.won is not None or k >= max_depth:

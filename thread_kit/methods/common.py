@@ -90,13 +90,15 @@ class Handover:
     failed: tuple[str, ...] = ()
     won: bool | None = None
 
-    def after(self, executor: Finished, success: bool, task: str = "") -> Handover:
+    def after(
+        self, executor: Finished, success: bool, dialect: Dialect, task: str = ""
+    ) -> Handover:
         """With what an executor (`methods/react.py`) has done; task: the sub-task it was given."""
         won = executor.variables.get("won")
         if not success:
             return replace(self, failed=(*self.failed, *([task] if task else [])), won=won)
         actions = (*self.actions, *executor.variables.get("actions", ()))
-        known = last_step(executor.sequence) or self.known  # it may not have acted
+        known = last_step(executor.sequence, dialect) or self.known  # it may not have acted
         return Handover(actions, known, self.failed, won)
 
 
@@ -163,12 +165,13 @@ def own_text(Y: Sequence, dialect: Dialect) -> str:
     return dialect.bare(text.strip().removesuffix(dialect.end)).strip()
 
 
-def last_step(Y: Sequence) -> str:
+def last_step(Y: Sequence, dialect: Dialect) -> str:
     """The last action of a sequence with its observation, as they stand there; "" if none is."""
     text = step = ""
     for span in Y:
         if span.provenance is Provenance.OBSERVED:
-            step = text.rpartition("\n")[2] + span.text
+            lines = text.split("\n")
+            step = "\n".join(dialect.action_lines(lines) or lines[-1:]) + span.text
         text += span.text
     return step
 

@@ -67,7 +67,7 @@ def plan_and_execute(
         known = progress.known if carry else ""
         program = partial(react, iterations=iterations, start=start, known=known, in_on=in_on)
         Y, text, child = yield from ask(thread, Y, task, context, program=program, prompt=executor)
-        progress = progress.after(child, completed(text))
+        progress = progress.after(child, completed(text), thread.dialect)
         return completed(text)
 
     # O = {executor(T_sub) | T_sub in P}; return logic(O)

@@ -19,12 +19,12 @@ from thread_kit.requests import Request
 
 # Nine digits at most: Python turns no text of thousands of digits into a number. Neither pattern
 # looks at a character twice: ten thousand spaces or empty lines would take minutes.
-STEP = re.compile(
-    r"^(?:[^\w\n]|_)*Step (\d{1,9})[*_]{0,3}:[*_]{0,3} *(\S.*)", re.MULTILINE | re.IGNORECASE
+STEP = re.compile(r"^[^\w\n]*Step (\d{1,9}): *(\S.*)", re.MULTILINE | re.IGNORECASE)
+ORDER = re.compile(r"^[^\w\n]*Execution order: *(\S.*)", re.MULTILINE | re.IGNORECASE)
+EMPHASIS = re.compile(
+    r"^([^\w\n]*?)([*_]{1,3})((?:Step \d|Execution order).*?)\2", re.MULTILINE | re.IGNORECASE
 )
-ORDER = re.compile(
-    r"^(?:[^\w\n]|_)*Execution order[*_]{0,3}:[*_]{0,3} *(\S.*)", re.MULTILINE | re.IGNORECASE
-)
+"""Markdown's marks around the beginning of a line of a plan, or all of it."""
 
 Logic = int | tuple[str, tuple["Logic", ...]]
 """The number of a step; or "AND" or "OR", and what it combines."""
@@ -42,21 +42,22 @@ def parse_plan(text: str, *, is_cut: bool = False) -> Plan | None:
     """The first plan in a text of a model; None if there is no step in it.
 
     is_cut: the text stops where more could follow, so that it is a plan with its order alone.
-    A plan is over with its execution order, and where a step's number comes again. The marks of
-    Markdown around its words do not count.
+    A plan is over with its execution order, and where a step's number comes again. Marks of
+    Markdown in which a line begins do not count.
     AND binds before OR, parentheses before both, at any depth. Where the order is missing, is no
     such expression, or names a step that there is not, all steps are needed, one after the other.
     """
+    text = EMPHASIS.sub(r"\1\3", text)
     steps: dict[int, str] = {}
     order = ORDER.search(text)
     for step in STEP.finditer(text):
         number = int(step[1])
         if number in steps or (order and steps and step.start() > order.start()):
             break
-        steps[number] = step[2].rstrip(" *_")
+        steps[number] = step[2].rstrip()
     if not steps or (is_cut and not order):
         return None
-    logic = _parse_logic(order[1].strip(" *_"), steps) if order else None
+    logic = _parse_logic(order[1].rstrip(), steps) if order else None
     return Plan(steps, ("AND", tuple(steps)) if logic is None else logic)
 
 

@@ -93,7 +93,7 @@ def take_step(
         status = Status.ENDED if judged or not status else status
         return Finished(Y, status, {"over": True}, verdict(completed(words)))
     line = dialect.bare(Y.last_line).strip()
-    if line.removeprefix("> ").startswith(THOUGHT):
+    if not status and line.removeprefix("> ").startswith(THOUGHT):
         Y += thread.observed("OK.")
         return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)
     action = None if status else find_action(Y, dialect)

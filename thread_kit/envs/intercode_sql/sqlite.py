@@ -53,6 +53,12 @@ DESCRIBE = re.compile(
     re.I,
 )
 USE = re.compile(r"USE `?(?P<database>\w+)`?", re.I)
+CREATE = re.compile(
+    r"\s*CREATE\s+(?:UNIQUE\s+)?(?:TABLE|INDEX|VIEW|TRIGGER)\s+(?:IF\s+NOT\s+EXISTS\s+)?+"
+    r"(?=(?:`[^`]*`|\"[^\"]*\"|\w++)\s*+(?!\.))",
+    re.I,
+)
+"""The beginning of a statement that makes something, up to a name without its database."""
 
 
 @final
@@ -92,6 +98,8 @@ class SqliteEngine(SqlEngine):
         return Output([str(column) for column in columns])
 
     def _run(self, statement: str) -> Output:
+        if made := CREATE.match(statement):
+            statement = f"{made[0]}`{self.name}`.{statement[made.end() :]}"
         if self._process is None:
             first = {"name": self.name, "script": self.database.script, **self._settings}
             self._process = _Process(first)
