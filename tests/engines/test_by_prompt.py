@@ -11,7 +11,7 @@ from helpers.programs import EXECUTOR, NO, PLANNER, YES, Lock
 
 from thread_kit.dialect import Stop
 from thread_kit.engines.by_prompt import EngineByPrompt
-from thread_kit.engines.engine import GenerateRequest, Sampled
+from thread_kit.engines.engine import EngineError, GenerateRequest, Sampled
 from thread_kit.engines.models import load_model
 from thread_kit.engines.replay import ReplayEngine
 from thread_kit.engines.scripted import ScriptedEngine
@@ -51,6 +51,22 @@ class Wide(ScriptedEngine):
 def team(replies: list[str], *plans: str) -> EngineByPrompt:
     executor = ScriptedEngine(replies, name="executor")
     return EngineByPrompt(executor, {PLANNER: Wide(plans or (PLAN,), name="planner")})
+
+
+class Failing(ScriptedEngine):
+    def advance(self, *threads):
+        raise EngineError("no network")
+
+
+def test_what_one_model_said_is_not_lost_where_another_one_fails():
+    one, other = ScriptedEngine(["ab#END#"]), Failing(["x"])
+    engine = EngineByPrompt(one, {PLANNER: other})
+    engine.assign("b", PLANNER.sha256)
+    for thread in ("a", "b"):
+        engine.begin(thread, [1], stops={"#END#": Stop.END}, max_tokens=9)
+    assert engine.advance("a", "b")
+    with pytest.raises(EngineError, match="no network"):
+        engine.advance("a", "b")
 
 
 REPLIES = [NO, "> push =>", NO, "> open =>"]

@@ -12,7 +12,7 @@ from helpers.episodes import count_seconds, ended_within, is_on_disk, of_kind, o
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thread_kit.dialect import QA, Stop
+from thread_kit.dialect import QA, Dialect, Stop
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.replay import ReplayEngine
 from thread_kit.engines.scripted import ScriptedEngine
@@ -150,6 +150,28 @@ def g5(run):
     engine = ScriptedEngine(g5_replies(commands))
     env = TextCraft("test", number)
     return run(engine=engine, env=env, prompt=ONE, new_tokens=5000), engine
+
+
+def test_the_marks_are_those_of_the_prompt_that_is_shown():
+    shown = Prompt("other", (Example("task", "print('x')\n#END#"),), Dialect(listen="~~"))
+    replies = ["Find it. ~~", "print('here')\n#END#", "#END#"]
+    for name in ("prompt", "main_prompt"):
+        session = Session(ScriptedEngine(list(replies)), context="task", **{name: shown})
+        assert len(session.run(progress=False).threads) == 2
+
+
+def test_a_session_that_cannot_write_closes_its_sandbox():
+    class House(TextCraft):
+        made: MontySandbox
+
+        def sandbox(self):
+            self.made = MontySandbox()
+            return self.made
+
+    env = House("dev", 0)
+    with pytest.raises(OSError, match="nope"):
+        Session(ScriptedEngine([]), env, path="/proc/nope/x.jsonl")
+    assert "closed" in repr(env.made)
 
 
 def test_the_papers_episode_crafts_the_sign(g5):

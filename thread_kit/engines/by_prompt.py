@@ -39,6 +39,7 @@ class EngineByPrompt(Engine):
         self._others = {prompt.sha256: other for prompt, other in others.items()}
         self._engines = list({id(one): one for one in (engine, *others.values())}.values())
         self._threads: dict[ThreadKey, Engine] = {}
+        self._late: Exception | None = None
         self.name, self.context_size = engine.name, engine.context_size
 
     def _of(self, thread: ThreadKey) -> Engine:
@@ -88,11 +89,23 @@ class EngineByPrompt(Engine):
         return [news for engine in self._engines for news in engine.step()]
 
     def advance(self, *threads: ThreadKey) -> list[News]:
-        """What is new for these threads, model by model."""
+        """What is new for these threads, model by model.
+
+        Where a model fails, what another one has said comes first, and the error at the next call.
+        """
+        if self._late is not None:
+            error, self._late = self._late, None
+            raise error
         news: list[News] = []
         for engine in self._engines:
             if own := [thread for thread in threads if self._of(thread) is engine]:
-                news += engine.advance(*own)
+                try:
+                    news += engine.advance(*own)
+                except Exception as error:
+                    if not news:
+                        raise
+                    self._late = error
+                    break
         return news
 
     def cancel(self, thread: ThreadKey) -> Completion | None:

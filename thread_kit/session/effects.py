@@ -91,7 +91,8 @@ class Effects:
     def change_variables(self, thread: LiveThread) -> Iterator[Event]:
         """Give a thread the variables that a person has set here."""
         while edit := self._edits.pop_variables(thread.id):
-            ran = self._edit(thread, edit.variables)
+            # As a trace will hold them, so that a fork of this fork is given the same.
+            ran = self._edit(thread, plain(edit.variables))
             yield replace(edit, variables=plain(ran.changed))
 
     def _edit(self, thread: LiveThread, variables: dict[str, Any]) -> LineResult:

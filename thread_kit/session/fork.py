@@ -66,13 +66,19 @@ def plan_fork(
     # 1. What is changed, where a person said so.
     starts: dict[Place, CallStart] = {}
     is_over = at is not None and not _is_broken_off(episode)
-    end, open_calls = (len(episode.events), {}) if is_over else _broken_off(episode)
-    goes_on = at is None
-    at = _place(episode, end if at is None else at, observation, returned)
-    edits = _edits(episode, at, context, observation, returned, variables)
     same_tokens = _same_tokens(episode, engine)
+    open_calls: dict[Place, CallStart] = {}
+    end = len(episode.events)
+    if not is_over:
+        end, open_calls = _broken_off(episode, engine, same_tokens)
+    goes_on = at is None
+    asked = end if at is None else at
+    at = _place(episode, asked, context, observation, returned)
+    edits = _edits(episode, at, context, observation, returned, variables)
     if token is not None or text or forbid_spawn:
-        call, start, more = _cut(episode, at, engine, token or 0, text, forbid_spawn, same_tokens)
+        call, start, more = _cut(
+            episode, asked, engine, token or 0, text, forbid_spawn, same_tokens
+        )
         starts[call] = start
         edits += more
 
@@ -99,10 +105,12 @@ def until_broken_off(episode: Episode, engine: Engine) -> Replay:
     actions ended it, all before the last action, which may be answered otherwise now.
     """
     is_whole = not episode.status.is_live and episode.status not in _BROKEN_OFF
-    at, starts = (len(episode.events) - 1, {}) if is_whole else _broken_off(episode)
+    same_tokens = _same_tokens(episode, engine)
+    at, starts = len(episode.events) - 1, dict[Place, CallStart]()
+    if not is_whole:
+        at, starts = _broken_off(episode, engine, same_tokens)
     if is_whole and (last := episode.last_action) and last[1].truncated:
         at = last[0]
-    same_tokens = _same_tokens(episode, engine)
     return Replay(episode, at, starts=starts, same_tokens=same_tokens)
 
 
@@ -129,9 +137,11 @@ def _is_broken_off(episode: Episode) -> bool:
     return episode.status in _BROKEN_OFF
 
 
-def _broken_off(episode: Episode) -> tuple[int, dict[Place, CallStart]]:
+def _broken_off(
+    episode: Episode, engine: Engine, same_tokens: bool
+) -> tuple[int, dict[Place, CallStart]]:
     """The end of what happened before an episode was ended from outside, and its open calls."""
-    events, starts = episode.events, {}
+    events, starts = episode.events, dict[Place, CallStart]()
     at = len(events)
     if episode.status.is_live:  # a torn trace, or a session that is paused
         return at, {}
@@ -149,14 +159,31 @@ def _broken_off(episode: Episode) -> tuple[int, dict[Place, CallStart]]:
         and call.stop in (Stop.CANCELLED, Stop.LENGTH)
     ):
         at -= 1
-        lengths = call.lengths or spread(len(call.span.text), len(call.span))
         number = _before(episode, at, call.thread, GeneratedSpan)
-        starts[call.thread, number] = CallStart(call.span, lengths)
+        tokenize = None if same_tokens else engine.tokenizer(episode.threads[call.thread].prompt)
+        starts[call.thread, number] = _go_on(call, tokenize)
     return at, starts
 
 
+def _go_on(call: GeneratedSpan, tokenize: Callable[[str], tuple[int, ...]] | None) -> CallStart:
+    """A call that was stopped, up to its last whole character; in the tokens of another engine."""
+    text, tokens = call.span.text, call.span.tokens
+    lengths = tuple(call.lengths or spread(len(text), len(tokens)))
+    while tokens and text.endswith("\ufffd"):  # of a character that is not whole
+        text = text[: len(text) - lengths[-1]]
+        tokens, lengths = tokens[:-1], lengths[:-1]
+    if tokenize is not None:
+        tokens = tokenize(text)
+        lengths = tuple(spread(len(text), len(tokens)))
+    return CallStart(Span(Provenance.GENERATED, text, tokens), lengths)
+
+
 def _place(
-    episode: Episode, at: int, observation: str | None = None, returned: str | None = None
+    episode: Episode,
+    at: int,
+    context: str | None = None,
+    observation: str | None = None,
+    returned: str | None = None,
 ) -> int:
     """The number of the first event that the change of event `at` makes different."""
     last = len(episode.events) - (0 if episode.status.is_live else 1)
@@ -173,7 +200,8 @@ def _place(
         return 1 + next(
             n
             for n in reversed(range(at))
-            if getattr(episode.events[n], "thread", None) == event.thread
+            if getattr(before := episode.events[n], "thread", None) == event.thread
+            and not (isinstance(before, Edited) and before.what == "observation")
         )
     if returned is not None:
         if not isinstance(event, Returned | Resolved):
@@ -184,8 +212,11 @@ def _place(
             before.thread == event.thread and before.line == OF_CHILD
         ):
             at -= 1
-    while at and isinstance(edit := episode.events[at - 1], Edited) and edit.what in OF_CALLS:
-        at -= 1  # the call begins anew, so what was changed in it goes
+    # The call begins anew, so what was changed in it goes; and what is changed once more.
+    going = {*OF_CALLS, *(["context"] if context is not None else [])}
+    going |= {"returned"} if returned is not None else set()
+    while at and isinstance(edit := episode.events[at - 1], Edited) and edit.what in going:
+        at -= 1
     return at
 
 
@@ -276,6 +307,9 @@ def _edits(
     event = _event(episode, at)
     # 1. What a child sees, what an environment says, what a child returns.
     if context is not None:
+        while isinstance(event, Edited) and event.what == "context":
+            at += 1
+            event = _event(episode, at)
         if not isinstance(event, Spawned) or event.parent is None:
             raise ValueError(
                 f"{_named(episode, at)}; context changes what a child sees: choose its Spawned"
@@ -382,6 +416,8 @@ def _prompt(sha: str, stored: dict[str, Any], dialect: Dialect) -> Prompt:
     if stored["text"].startswith("Prompt:\n"):
         prompt = parse_prompt(stored["text"], stored["name"], dialect)
     else:
+        prompt = EMPTY
+    if prompt.sha256 != sha:  # it was not read from a text, or is no few-shot prompt
         prompt = Prompt(stored["name"], (), dialect, stored["text"])
     if prompt.sha256 != sha:
         raise ValueError(f"the prompt {stored['name']!r} of the trace does not have its own hash")

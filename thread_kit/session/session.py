@@ -123,7 +123,8 @@ class Session:
         own = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
         check_program(program, main_prompt, prompts, own)
         check_numbers({**limits.facts, **sampling})
-        self._dialect = dialect or prompt.dialect
+        shown = [one for one in (prompt, main_prompt, *prompts) if one is not None and one.text]
+        self._dialect = dialect or (shown or [prompt])[0].dialect
         check_futures(self._dialect, scope)
 
         # 2. The parts: model, environment, exchange, variables.
@@ -158,7 +159,12 @@ class Session:
             packages=env.packages if env else (),
         )
         self.episode = Episode(header)
-        self._writer = TraceWriter(path, self.episode.header) if path else None
+        try:
+            self._writer = TraceWriter(path, self.episode.header) if path else None
+        except BaseException:
+            if self._own_sandbox is not None:
+                self._own_sandbox.close()
+            raise
 
         # 4. The threads, and time.
         limits = self._replay.limits(limits)
