@@ -16,20 +16,20 @@ def is_right(answer: str, expected: str) -> bool:
     of a word ("o" for Ohio) and a number that is not finite are wrong.
     """
     answer, expected = answer.strip().lower(), expected.strip().lower()
-    number = _read_number(expected)
+    number, given = _read_number(expected), _read_number(answer)
     if number is not None:
-        given = _read_number(answer)
-        return given is not None and int(given) == int(number)
+        if given is None or not (math.isfinite(given) and math.isfinite(number)):
+            return False
+        return int(given) == int(number)
     is_part = answer in expected and _words(answer) in _words(expected)
     return expected in answer or is_part
 
 
 def _read_number(text: str) -> float | None:
     try:
-        number = float(text)
+        return float(text)
     except ValueError:
         return None
-    return number if math.isfinite(number) else None
 
 
 def _words(text: str) -> str:
