@@ -445,6 +445,27 @@ def test_a_variable_that_a_person_set_is_the_same_in_a_fork_of_the_fork(value):
     assert again.run(progress=False).status is Status.ENDED
 
 
+def test_a_changed_call_that_is_stopped_keeps_what_was_changed_in_it():
+    class Noting(ScriptedEngine):
+        def submit(self, thread, request):
+            self.asked = request.given and request.given.text, tuple(request.forbid)
+            super().submit(thread, replace(request, forbid=()))
+
+    session = Session(ScriptedEngine(FOUND), context="task")
+    session.run(progress=False)
+    (at, *_) = [n for n, e in enumerate(session.episode.events) if isinstance(e, GeneratedSpan)]
+    for changes in ({"forbid_spawn": True}, {"text": "XX"}):
+        fork = session.fork(at, token=3, **changes, engine=Noting(["abcdef')\n#END#"]))
+        stopped = stop_at(fork, ord("c"))
+        (edit,) = of_kind(stopped, Edited)
+        again = Noting(["def')\n#END#"])
+        resumed = fork.fork(engine=again)
+        assert resumed.run(progress=False).status is Status.ENDED
+        written = f"Fin{changes.get('text', '')}abc"
+        assert again.asked == (written, ("=>",) if "forbid_spawn" in changes else ())
+        assert of_kind(resumed.episode, Edited) == [edit]
+
+
 def stop_at(session: Session, token: int) -> Episode:
     for event in session:
         if isinstance(event, Token) and event.token == token:

@@ -241,9 +241,13 @@ class ReplayEngine(Engine):
             came_true=event.came_true if self._same_tokens else (),
         )
 
-    def _edits_at(self, place: Place) -> list[News]:
+    def _edits_at(self, place: Place) -> list[Edited]:
         edits = (self._edits.get((what, *place)) for what in OF_CALLS)
         return [edit for edit in edits if edit]
+
+    def edits_of(self, thread: ThreadKey) -> list[Edited]:
+        """What a person has changed in the call of a thread; it has not come to its end yet."""
+        return self._edits_at(self._places[thread]) if thread in self._places else []
 
     def step(self) -> list[News]:
         return self.advance(*self._waiting, *self._places)

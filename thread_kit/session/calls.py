@@ -16,6 +16,7 @@ from thread_kit.engines.engine import (
     Sampled,
     ThreadKey,
 )
+from thread_kit.engines.replay import ReplayEngine
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Generate, Generated, Status
 from thread_kit.session.limits import EpisodeOver, Limits
@@ -167,8 +168,11 @@ class Calls:
 
     def cancel(self, thread: LiveThread) -> Iterator[Event]:
         """Give up the call of a thread, if it has one; what it has written stays."""
+        engine = self._engine
+        edits = engine.edits_of(thread.key) if isinstance(engine, ReplayEngine) else ()
         completion = self._engine.cancel(thread.key)
         if thread.call and thread.call.over:
             completion = thread.call.over
         if completion and completion.tokens:
+            yield from edits
             yield generated_span(thread, completion)

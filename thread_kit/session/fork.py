@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from thread_kit import exchange
@@ -68,9 +69,9 @@ def plan_fork(
     is_over = at is not None and not _is_broken_off(episode)
     same_tokens = _same_tokens(episode, engine)
     open_calls: dict[Place, CallStart] = {}
-    end = len(episode.events)
+    end, open_edits = len(episode.events), list[Edited]()
     if not is_over:
-        end, open_calls = _broken_off(episode, engine, same_tokens)
+        end, open_calls, open_edits = _broken_off(episode, engine, same_tokens)
     goes_on = at is None
     asked = end if at is None else at
     at = _place(episode, asked, context, observation, returned)
@@ -85,6 +86,7 @@ def plan_fork(
     # 2. Where it goes on: how an episode broke off is no past that could be repeated.
     if goes_on or at > end:
         at, starts = _place(episode, end), {**open_calls, **starts}
+        edits = [*open_edits, *edits]
     origin = {"of": fingerprint(episode, at), "event": at, "token": token or 0}
     replay = Replay(episode, at, edits, starts, same_tokens, origin)
     settings = _settings(episode, replay, recorded or {}, options)
@@ -106,12 +108,12 @@ def until_broken_off(episode: Episode, engine: Engine) -> Replay:
     """
     is_whole = not episode.status.is_live and episode.status not in _BROKEN_OFF
     same_tokens = _same_tokens(episode, engine)
-    at, starts = len(episode.events) - 1, dict[Place, CallStart]()
+    at, starts, edits = len(episode.events) - 1, dict[Place, CallStart](), list[Edited]()
     if not is_whole:
-        at, starts = _broken_off(episode, engine, same_tokens)
+        at, starts, edits = _broken_off(episode, engine, same_tokens)
     if is_whole and (last := episode.last_action) and last[1].truncated:
         at = last[0]
-    return Replay(episode, at, starts=starts, same_tokens=same_tokens)
+    return Replay(episode, at, edits, starts, same_tokens)
 
 
 def fingerprint(episode: Episode, at: int | None = None) -> str:
@@ -139,12 +141,15 @@ def _is_broken_off(episode: Episode) -> bool:
 
 def _broken_off(
     episode: Episode, engine: Engine, same_tokens: bool
-) -> tuple[int, dict[Place, CallStart]]:
-    """The end of what happened before an episode was ended from outside, and its open calls."""
-    events, starts = episode.events, dict[Place, CallStart]()
+) -> tuple[int, dict[Place, CallStart], list[Edited]]:
+    """The end of what happened before an episode was ended from outside, and its open calls.
+
+    Of these also what a person had changed in them.
+    """
+    events, starts, edits = episode.events, dict[Place, CallStart](), list[Edited]()
     at = len(events)
     if episode.status.is_live:  # a torn trace, or a session that is paused
-        return at, {}
+        return at, {}, []
     if not _is_broken_off(episode):
         raise ValueError(
             f"the episode came to its end ({episode.status}); give the number of the event to "
@@ -160,9 +165,16 @@ def _broken_off(
     ):
         at -= 1
         number = _before(episode, at, call.thread, GeneratedSpan)
+        changed: list[Edited] = []
+        while at and isinstance(edit := events[at - 1], Edited) and edit.what in OF_CALLS:
+            at -= 1
+            changed.insert(0, edit)
         tokenize = None if same_tokens else engine.tokenizer(episode.threads[call.thread].prompt)
-        starts[call.thread, number] = _go_on(call, tokenize)
-    return at, starts
+        start = _go_on(call, tokenize)
+        forbids = any(edit.what == "forbidden" for edit in changed)
+        starts[call.thread, number] = replace(start, forbids=forbids)
+        edits += changed
+    return at, starts, edits
 
 
 def _go_on(call: GeneratedSpan, tokenize: Callable[[str], tuple[int, ...]] | None) -> CallStart:
