@@ -455,3 +455,11 @@ def test_without_key_or_network_the_cache_still_answers(server, tmp_path, monkey
     nowhere = DataCommons(tmp_path, url="http://127.0.0.1:1")
     with pytest.raises(LookupError, match="cannot be reached"):
         nowhere.observations("geoId/39", "Other")
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("words", ["Washington, D.C.", "Washington DC", "crime in washington d.c."])
+def test_the_capital_is_no_state(words):
+    (found,) = OpenStatistics().find_places(words)
+    assert found["name"] == "District Of Columbia"
+    assert OpenStatistics().find_places("Washington")[0]["name"] == "Washington"

@@ -22,6 +22,7 @@ from thread_kit.envs.icu.stays import (
     write_synthetic_stays,
 )
 from thread_kit.requests import Status
+from thread_kit.sandbox.namespace import PythonNamespace
 from thread_kit.session.session import Session
 
 
@@ -322,3 +323,11 @@ def test_figures_are_plain_numbers(stays):
     for n in range(16):
         assert all(type(figure) is float for figure in IcuQA(stays, n).question.figures)
     assert isinstance(stays.table("10003"), pd.DataFrame)
+
+
+@pytest.mark.jail
+def test_a_figure_of_each_patient_of_mimic_fits_into_a_variable(stays):
+    """mimic3-benchmarks has 21,139 stays; of a longer list no line is lost."""
+    namespace = PythonNamespace(IcuQA(stays, 0).sandbox(), blocks=True)
+    assert namespace.run("means = [60 + n / 7 for n in range(21_139)]").error is None
+    assert namespace.run("print(len(means))").printed == "21139"
