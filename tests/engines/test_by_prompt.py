@@ -11,7 +11,7 @@ from helpers.programs import EXECUTOR, NO, PLANNER, YES, Lock
 
 from thread_kit.dialect import Stop
 from thread_kit.engines.by_prompt import EngineByPrompt
-from thread_kit.engines.engine import EngineError, GenerateRequest, Sampled
+from thread_kit.engines.engine import EngineError, GenerateRequest
 from thread_kit.engines.models import load_model
 from thread_kit.engines.replay import ReplayEngine
 from thread_kit.engines.scripted import ScriptedEngine
@@ -38,14 +38,8 @@ class Wide(ScriptedEngine):
         assert min(request.tokens) >= self.BASE  # nothing of the other's vocabulary
         super().submit(thread, replace(request, tokens=[t - self.BASE for t in request.tokens]))
 
-    def _write_token(self, thread):
-        reply, completion = self._running[thread]
-        if completion.stop is not None or not reply:
-            del self._running[thread]
-            return completion.finish(Stop.END_OF_STREAM)
-        token = reply.popleft()
-        text = completion.add(token, chr(token - self.BASE).encode())
-        return Sampled(thread, token, text)
+    def _spell(self, token: int) -> bytes:
+        return chr(token - self.BASE).encode()
 
 
 def team(replies: list[str], *plans: str) -> EngineByPrompt:

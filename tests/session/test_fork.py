@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import thread_kit as tk
 from thread_kit.dialect import Stop
-from thread_kit.engines.engine import EngineError, Sampled
+from thread_kit.engines.engine import EngineError
 from thread_kit.engines.replay import ReplayError
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.exchange import phi_full_sequence
@@ -496,13 +496,8 @@ class Bytes(ScriptedEngine):
     def tokenize(self, text, *, first=False):
         return tuple(text.encode())
 
-    def _write_token(self, thread):
-        reply, completion = self._running[thread]
-        if completion.stop is not None or not reply:
-            del self._running[thread]
-            return completion.finish(Stop.END_OF_STREAM)
-        token = reply.popleft()
-        return Sampled(thread, token, completion.add(token, bytes([token])))
+    def _spell(self, token):
+        return bytes([token])
 
 
 def test_a_call_that_broke_off_in_a_character_writes_it_again():

@@ -195,8 +195,8 @@ def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
 def _has_budget(item: PaperItem, method: str, benchmark: str, limits: str) -> bool:
     """Whether these limits (JSON; "" where a row does not tell them) are those of the paper."""
     used = json.loads(limits or "null") or {}  # null, too, where it could not be started
-    used = with_own_actions(used, benchmark) if used else used
-    sources = sources_of(used, budget_of(method, benchmark, item.paper))
+    budget = budget_of(method, benchmark, item.paper)
+    sources = sources_of(with_own_actions(used, benchmark), budget)
     return bool(used) and CHOSEN not in sources.values()
 
 

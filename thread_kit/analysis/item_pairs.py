@@ -105,17 +105,13 @@ def find_pairs(item: PaperItem, rows: pd.DataFrame) -> Iterator[Pair]:
                 # A run of the own method from the same file, or each that there is.
                 runs = [run] if run in solved[own].columns else list(solved[own].columns)
                 for own_run in runs:
-                    columns = {"own": solved[own, own_run], "other": solved[other, run]}
-                    both = pd.DataFrame(columns).dropna().astype(bool)
+                    sides = {"own": (own, own_run), "other": (other, run)}
+                    both = pd.DataFrame({name: solved[side] for name, side in sides.items()})
+                    both = both.dropna().astype(bool)
                     if len(both) < 2:
                         continue
-                    paired = once[
-                        once["task"].isin(both.index)
-                        & (
-                            (once["method"].eq(own) & once["model"].eq(own_run))
-                            | (once["method"].eq(other) & once["model"].eq(run))
-                        )
-                    ]
+                    played_by = pd.MultiIndex.from_frame(once[["method", "model"]])
+                    paired = once[once["task"].isin(both.index) & played_by.isin(sides.values())]
                     model = run if run == own_run else f"{own_run} and {run}"
                     played = int(solved[own, own_run].notna().sum())
                     yield Pair(str(benchmark), model, own, other, both, paired, played)

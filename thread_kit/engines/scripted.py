@@ -85,13 +85,16 @@ class ScriptedEngine(Engine):
         self._must_be_open()
         return [self._write_token(thread) for thread in list(self._running)]
 
+    def _spell(self, token: int) -> bytes:
+        return chr(token).encode("utf-8", "replace")
+
     def _write_token(self, thread: ThreadKey) -> Sampled | Completion:
         reply, completion = self._running[thread]
         if completion.stop is not None or not reply:
             del self._running[thread]
             return completion.finish(Stop.END_OF_STREAM)
         token = reply.popleft()
-        text = completion.add(token, chr(token).encode("utf-8", "replace"))
+        text = completion.add(token, self._spell(token))
         if completion.stop is None:
             self._cached[thread].append(token)
             completion.evaluated += 1

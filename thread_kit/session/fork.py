@@ -13,7 +13,7 @@ event (`Edited`). What the KV cache still holds of the original is not evaluated
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -75,7 +75,7 @@ def plan_fork(
     goes_on = at is None
     asked = end if at is None else at
     at = _place(episode, asked, context, observation, returned)
-    edits = _edits(episode, at, context, observation, returned, variables)
+    edits = _edits(episode, at, asked, context, observation, returned, variables)
     if token is not None or text or forbid_spawn:
         call, start, more = _cut(
             episode, asked, engine, token or 0, text, forbid_spawn, same_tokens
@@ -165,10 +165,8 @@ def _broken_off(
     ):
         at -= 1
         number = _before(episode, at, call.thread, GeneratedSpan)
-        changed: list[Edited] = []
-        while at and isinstance(edit := events[at - 1], Edited) and edit.what in OF_CALLS:
-            at -= 1
-            changed.insert(0, edit)
+        changed = _edits_before(episode, at, OF_CALLS)
+        at -= len(changed)
         tokenize = None if same_tokens else engine.tokenizer(episode.threads[call.thread].prompt)
         start = _go_on(call, tokenize)
         forbids = any(edit.what == "forbidden" for edit in changed)
@@ -225,11 +223,17 @@ def _place(
         ):
             at -= 1
     # The call begins anew, so what was changed in it goes; and what is changed once more.
-    going = {*OF_CALLS, *(["context"] if context is not None else [])}
-    going |= {"returned"} if returned is not None else set()
-    while at and isinstance(edit := episode.events[at - 1], Edited) and edit.what in going:
-        at -= 1
-    return at
+    again = {"context": context, "returned": returned}
+    going = (*OF_CALLS, *(what for what, text in again.items() if text is not None))
+    return at - len(_edits_before(episode, at, going))
+
+
+def _edits_before(episode: Episode, at: int, kinds: Collection[str]) -> list[Edited]:
+    """The changes of these kinds that come right before event `at`, in their order."""
+    start = at
+    while start and isinstance(edit := episode.events[start - 1], Edited) and edit.what in kinds:
+        start -= 1
+    return [event for event in episode.events[start:at] if isinstance(event, Edited)]
 
 
 def _event(episode: Episode, at: int) -> Event | None:
@@ -309,22 +313,23 @@ def _cut(
 def _edits(
     episode: Episode,
     at: int,
+    asked: int,
     context: str | None,
     observation: str | None,
     returned: str | None,
     variables: Mapping[str, Any] | None,
 ) -> list[Edited]:
-    """The changes at an event that are not in a call of the model."""
+    """The changes at the event that was asked for, but those in a call of the model.
+
+    at: the first event that they make different.
+    """
     edits = []
-    event = _event(episode, at)
+    event = _event(episode, asked)
     # 1. What a child sees, what an environment says, what a child returns.
     if context is not None:
-        while isinstance(event, Edited) and event.what == "context":
-            at += 1
-            event = _event(episode, at)
         if not isinstance(event, Spawned) or event.parent is None:
             raise ValueError(
-                f"{_named(episode, at)}; context changes what a child sees: choose its Spawned"
+                f"{_named(episode, asked)}; context changes what a child sees: choose its Spawned"
             )
         edits.append(Edited(event.parent, "context", event.thread, "", context))
     if observation is not None:
@@ -342,7 +347,7 @@ def _edits(
         thread = getattr(event, "thread", None) if thread is None else thread
         if thread is None or thread not in episode.threads:
             raise ValueError(
-                f"{_named(episode, at)}, which is no thread's; choose a thread's event"
+                f"{_named(episode, asked)}, which is no thread's; choose a thread's event"
             )
         if episode.header.get("scope") == "none":
             raise ValueError(
