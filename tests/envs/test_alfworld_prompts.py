@@ -23,11 +23,19 @@ from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.common import add_verdicts
 from thread_kit.methods.react import NO_ACTION
 from thread_kit.prompt_check import check_prompt, speak_examples
-from thread_kit.prompts import Prompt, load_prompt
+from thread_kit.prompts import Prompt, PromptError, load_prompt
 from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode
 
-THREAD_SHOWN = {**SHOWN, "clean": ("clean-101", "clean-109")}  # a bathroom and a kitchen
+THREAD_SHOWN = {
+    "pick": ("pick-103", "pick-100"),
+    "clean": ("clean-108", "clean-189"),
+    "heat": ("heat-262", "heat-122"),
+    "cool": ("cool-124", "cool-201"),
+    "look": ("look-115", "look-187"),
+    "pick2": ("pick2-123", "pick2-157"),
+}
+"""Two of each type, with the task in ALFWorld's two wordings."""
 
 PROVED_ABLATIONS = ["thread, no variables", "thread, whole sequence", "thread, as observed"]
 
@@ -181,16 +189,33 @@ def test_a_thread_prompt_shows_two_rooms_and_the_way_back_from_a_mistake(method,
     assert all("My part is to " in e.response for e in others)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thread_prompt_shows_closed_and_empty_places_long_searches_and_both_wordings(kind):
+    examples = thread_prompt(kind).examples
+    tasks = [e.context.rpartition("Your task is to: ")[2] for e in examples[:2]]
+    assert len({task.split(" ")[0] + str(" it in " in task) for task in tasks}) == 2 or {
+        task.split(" ")[1] for task in tasks
+    } == {"a", "some"}
+    checks = "\n".join(e.response for e in examples if e.context.startswith("I need to check"))
+    assert "\n> open {place} =>" in checks
+    assert kind == "look" or "\nseen = []\nnumber = 'no number'\n" in checks
+    assert re.search(r"\nnumber = [2-9]\n", checks) or kind in ("heat", "pick", "look")
+    looked = [e.response.count("So, I need to") for e in examples]
+    assert max(looked) >= 6
+    if kind in ("clean", "heat", "cool", "pick"):  # a target that the search has opened
+        puts = [e.response for e in examples if e.context.startswith("I need to put")]
+        assert any("> go to {target} =>The {target} is open." in put for put in puts)
+
+
 @needs_engine
 def test_the_check_finds_what_is_not_true_in_the_game():
     prompt = thread_prompt("clean")
     wrong = [
-        type(one)(one.context, one.response.replace("a candle 1, and", "a candle 2, and"))
+        type(one)(one.context, one.response.replace("a cloth 1, and", "a cloth 3, and"))
         for one in prompt.examples
     ]
-    env = AlfWorld("generated", SHOWN["clean"][0])
-    env.reset()
-    assert "a candle 1, and a {obj} 1" in check_prompt(Prompt("p", tuple(wrong)), env)[0]
+    problems = check_prompt(Prompt("p", tuple(wrong)), InTurn(*THREAD_SHOWN["clean"]))
+    assert "a cloth 1, and a {obj} 1" in problems[0]
 
 
 def test_the_task_general_pair_shows_nothing_that_is_not_proved_with_a_type():
@@ -219,12 +244,35 @@ def test_the_task_general_pair_asks_for_what_the_others_show_and_for_nothing_els
         assert any(re.fullmatch(form, context) for form in asked), context
 
 
+def either(shown: Callable[[str], str], unshown: Callable[[str], str]) -> Callable[[str], str]:
+    """What the examples say next; of a thread that none shows, the other."""
+
+    def speak(text: str) -> str:
+        try:
+            return shown(text)
+        except PromptError:
+            return unshown(text)
+
+    return speak
+
+
 @needs_engine
 def test_the_task_general_pair_wins_a_game_that_it_shows():
     method = load_method("thread, task-general", "alfworld-clean")
     main = method.fixed["main_prompt"]
-    env = AlfWorld("generated", SHOWN["clean"][0])
-    episode = play(method.name, "clean", env, speak_examples([main, method.prompt]))
+    env = AlfWorld("generated", THREAD_SHOWN["clean"][0])
+    shown = speak_examples([main, method.prompt])
+    unshown = re.compile(r"check the (\w+ \d+) for the \w+\. =>\n\nResponse:\n#START#\n(.*)", re.S)
+
+    def speak(text: str) -> str:
+        place, written = unshown.search(text.rpartition("Prompt:\n")[2]).groups()
+        if not written:
+            return f"> go to {place} =>"
+        if written.endswith("is closed.<=\n"):
+            return f"> open {place} =>"
+        return "print('There is no {obj} at the {place}.')\n#END#"
+
+    episode = play(method.name, "clean", env, either(shown, speak))
     assert env.won
     prompts = [thread.prompt for thread in episode.threads.values()]
     assert prompts == [main.sha256] + [method.prompt.sha256] * (len(prompts) - 1)
