@@ -440,6 +440,9 @@ def test_words_of_any_length_have_a_file_in_the_cache(server, tmp_path):
     for text in words[:3]:
         assert source.find_places(text) == [{"name": text, "ID": "geoId/39"}]
     names = {_file_name(text) for text in words}
+    assert _file_name("a--b", "c") != _file_name("a", "b--c")
+    with pytest.raises(TypeError, match="a text"):  # it would be kept as of "Ohio"
+        source.find_places(["Oh", "io"])
     assert len(names) == len(words)
     assert not any("/" in name or len(name.encode()) > 240 for name in names)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import signal
 import threading
@@ -15,7 +16,7 @@ import pytest
 from thread_kit.envs.intercode_bash import container as module
 from thread_kit.envs.intercode_bash.container import Container
 from thread_kit.envs.intercode_bash.env import InterCodeBash
-from thread_kit.envs.intercode_bash.reward import read_changes
+from thread_kit.envs.intercode_bash.reward import compute_reward, read_changes
 from thread_kit.envs.intercode_bash.tasks import OWN, read_system
 
 pytestmark = pytest.mark.jail
@@ -170,6 +171,7 @@ TAKERS = {
     "shmget": "libc.shmget(0, 2**26, 0o1666) < 0 and fail()",
     "msgget": "libc.msgget(0, 0o1666) < 0 and fail()",
     "semget": "libc.semget(0, 1, 0o1666) < 0 and fail()",
+    "inotify": "libc.inotify_init() < 0 and fail()",  # of these there is one number for a user
 }
 
 
@@ -181,6 +183,73 @@ def test_memory_that_belongs_to_no_process_is_refused(container, call):
         f"{TAKERS[call]}\nEND"
     )
     assert "Function not implemented" in ran.output
+
+
+def test_what_is_under_way_in_sockets_counts_as_memory(container):
+    ran = container.run(
+        "python3 - <<'END'\nimport socket\nheld = []\nwhile True:\n"
+        "    pair = socket.socketpair()\n    held.append(pair)\n    for one in pair:\n"
+        "        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 10**8)\n"
+        "        size = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)\n"
+        "        one.setblocking(False)\n        try:\n"
+        "            while True:\n                one.send(bytes(65536))\n"
+        "        except BlockingIOError:\n            pass\n"
+        "    if len(held) == 120:\n        import os, time\n"
+        "        os.fork() and os.fork()\n        held.clear()\n        held = []\nEND"
+    )
+    assert ran.stopped == "memory", ran
+    size = container.run(
+        "python3 -c 'import socket; a = socket.socket(socket.AF_UNIX); "
+        "a.setsockopt(1, 7, 10**8); print(a.getsockopt(1, 7))'"
+    )
+    assert int(size.output) < 2**20
+
+
+NAMESPACES = {
+    "unshare": "libc.unshare(0x10000000) and fail()",
+    "clone": "libc.syscall(56 if os.uname().machine == 'x86_64' else 220, 0x10000011, 0, 0, 0, 0)"
+    " < 0 and fail()",
+    "setns": "libc.setns(0, 0) and fail()",
+    "mount": "libc.mount(b'x', b'/mnt', b'tmpfs', 0, None) and fail()",
+}
+
+
+@pytest.mark.parametrize("call", NAMESPACES)
+def test_there_are_no_rights_in_a_namespace_of_ones_own(container, call):
+    ran = container.run(
+        "python3 - <<'END'\nimport ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        "def fail():\n    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))\n"
+        f"{NAMESPACES[call]}\nEND"
+    )
+    assert "Operation not permitted" in ran.output
+
+
+def test_files_without_end_are_stopped_empty_ones_too(container):
+    ran = container.run(
+        "mkdir /tmp/d; cd /tmp/d; python3 - <<'END'\nimport os\n"
+        f"for n in range({2 * module.FILES}):\n    os.close(os.open(str(n), os.O_CREAT))\nEND"
+    )
+    assert ran.stopped == "files"
+    assert container.run("rm -r /tmp/d").stopped == ""
+    assert container.run("touch /tmp/one").stopped == ""
+
+
+def test_a_command_cannot_replace_what_looks_at_its_changes(container):
+    container.run("rm /bin; mkdir /bin; cp /usr/bin/true /bin/bash")
+    assert container.inspect("echo looked") == "looked\n"
+
+
+def test_the_sums_of_many_new_files_are_all_read(container):
+    container.run(
+        "mkdir /shop/new; cd /shop/new; for n in {1..450}; do echo $n > $n-a-long-name; done"
+    )
+    container.run("cd /shop && for n in {1..450}; do cp new/$n-a-long-name /shop/; done")
+    changes = read_changes(container)
+    hashes = [text for (_, kind), text in changes.items() if kind == "??"]
+    assert len(hashes) > 450
+    assert all(re.match(r"[0-9a-f]{32}  ", text) for text in hashes)
+    none = dict.fromkeys(changes, "")
+    assert compute_reward("", none, "", none) < 1
 
 
 def test_sockets_are_of_kinds_that_a_network_namespace_holds(container):

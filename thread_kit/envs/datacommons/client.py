@@ -90,6 +90,8 @@ class DataCommons(Statistics):
         )
 
     def _search(self, kind: str, words: str, ask: Callable[[Any], Any]) -> list[dict[str, str]]:
+        if not isinstance(words, str):  # lists would be kept under the name of what they spell
+            raise TypeError(f"{kind} are looked for by words, a text, not {words!r}")
         path = self.folder / kind / f"{_file_name(words)}.json"
         if not path.is_file():
             entities = self._ask(ask).to_dict().get("entities", [])
@@ -123,8 +125,6 @@ class DataCommons(Statistics):
 
 def _file_name(*texts: str) -> str:
     """Texts as a file name; a name that file systems do not take, by its hash."""
-    escaped = (
-        "".join(c if c.isalnum() or c in "-_" else f"%{ord(c):x}." for c in t) for t in texts
-    )
+    escaped = ("".join(c if c.isalnum() or c == "_" else f"%{ord(c):x}." for c in t) for t in texts)
     name = "--".join(escaped)
     return name if len(name.encode()) <= 240 else hashlib.sha256(name.encode()).hexdigest()

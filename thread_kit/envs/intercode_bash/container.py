@@ -6,9 +6,11 @@ line, and 40 hostile commands):
 - files of the host: of /usr, the libraries and a few tables of /etc there is a read-only view; home
   folders, other users' files and settings are not there; nothing is writable but the memory
 - the network: there is none, nor a socket of a kind that no network namespace holds
-- time (`SECONDS`), processes (`PROCESSES`), memory (`MEMORY`, and `DISK` for all files), output
-  (`OUTPUT`): a command beyond them is stopped with all that it has started; memory that belongs
-  to no process (`UNCOUNTED` of sandbox/jail/seccomp.py) is refused
+- time (`SECONDS`), processes (`PROCESSES`), memory (`MEMORY`; of all files `DISK` and `FILES`),
+  output (`OUTPUT`): a command beyond them is stopped with all that it has started; sockets count
+  as memory, by what they can hold; other memory that belongs to no process, and what all of a
+  user's programs share (`UNCOUNTED` of sandbox/jail/seccomp.py), is refused
+- all rights again, in namespaces of their own: refused
 - what a command leaves running: ended with it
 - signals to the process that executes commands, its memory: refused
 - commands that break their own container (deleted programs of its root): errors
@@ -51,6 +53,7 @@ OUTPUT = 200_000  # bytes
 PROCESSES = 100
 MEMORY = 512 * 2**20  # bytes, of all processes; as much of addresses for each
 DISK = 64 * 2**20  # bytes, of all files
+FILES = 50_000  # empty ones, too
 ENVIRONMENT = {
     "HOME": "/root",
     "LANG": "C.UTF-8",
@@ -97,7 +100,8 @@ FILL = f"{USERS}\ncp -a /run/kit/made/. / && chmod 000 /run/kit"
 class Ran(NamedTuple):
     """What a command gave: standard output and errors as they came, and its exit status.
 
-    stopped: which limit stopped it ("time", "output", "processes", "memory"); "" if none did.
+    stopped: which limit stopped it ("time", "output", "processes", "memory", "files"); "" if none
+    did.
     """
 
     output: str
@@ -156,19 +160,19 @@ class Container:
         argv = shlex.split(f'/bin/bash -c "{command.strip()}"')
         return hide_own(self._ask(argv, folder, self.seconds))
 
-    def inspect(self, script: str) -> str:
+    def inspect(self, script: str, *arguments: str) -> str:
         """What a script of our own prints in there, with as much time as a command has.
 
         Raises RuntimeError where a command has left what makes it take longer.
         """
-        ran = self._ask(_shell(script), seconds=SECONDS)
+        ran = self._ask([*_shell(script), "bash", *arguments], seconds=SECONDS)
         if ran.stopped == "time":
             raise RuntimeError("the container cannot be looked into")
         return ran.output
 
     def _ask(self, argv: list[str], folder: str = "/", seconds: float = PATIENCE) -> Ran:
         request = {"argv": argv, "cwd": folder, "env": ENVIRONMENT, "seconds": seconds}
-        limits = {"output": OUTPUT, "processes": PROCESSES, "memory": MEMORY}
+        limits = {"output": OUTPUT, "processes": PROCESSES, "memory": MEMORY, "files": FILES}
         sizes = {"AS": MEMORY, "FSIZE": DISK, "filter": _filter()}
         if not self.close.alive:
             raise RuntimeError("the container is gone")
@@ -236,7 +240,8 @@ def _filter() -> str:
 
 
 def _shell(script: str) -> list[str]:
-    return ["/bin/bash", "-c", script]
+    """A script of our own, in a shell that no command can replace: /bin may be a link."""
+    return [os.path.realpath("/bin/bash"), "-c", script]
 
 
 def find_python() -> tuple[str, str]:

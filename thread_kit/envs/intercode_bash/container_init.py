@@ -21,6 +21,7 @@ import time
 from typing import Any
 
 LOOK = 0.01  # seconds between two looks at what runs
+SOCKET, STREAM = 2**19, 10 * 2**20  # bytes that a socket, and a TCP connection, can hold at most
 GRACE = 1.0  # seconds
 NICE = 10
 """What runs gives way to this process: a fork bomb on a busy machine had 12,000 processes before it
@@ -43,7 +44,21 @@ def count_memory(processes: list[int]) -> int:
             open(f"/proc/{process}/statm") as f,
         ):
             pages += int(f.read().split()[1])
-    return pages * resource.getpagesize()
+    return pages * resource.getpagesize() + sum(count_sockets())
+
+
+def count_sockets() -> list[int]:
+    """Bytes that what is under way in sockets can hold, which belongs to no process."""
+    with open("/proc/net/sockstat") as f:
+        words = [line.split() for line in f]
+    sizes = {"sockets:": SOCKET, "TCP:": STREAM}
+    return [int(line[2]) * sizes[line[0]] for line in words if line[0] in sizes]
+
+
+def count_files() -> int:
+    """Files of the root, empty ones, too."""
+    root = os.statvfs("/")
+    return root.f_files - root.f_ffree
 
 
 def end_all() -> None:
@@ -96,6 +111,7 @@ def execute(request: dict[str, Any]) -> dict[str, Any]:
     # 3. Its output is read until it is over, or passes one of the limits.
     assert process.stdout is not None
     output, stopped, deadline = b"", "", time.monotonic() + request["seconds"]
+    files = max(request["files"], count_files())
     left = GRACE  # for what the shell has left running to print something
     while not stopped:
         over = process.poll() is not None
@@ -119,6 +135,8 @@ def execute(request: dict[str, Any]) -> dict[str, Any]:
             stopped = "processes"
         elif count_memory(processes) > request["memory"]:
             stopped = "memory"
+        elif count_files() > files:
+            stopped = "files"
     # 4. What it has left running ends.
     status = process.poll()
     end_all()

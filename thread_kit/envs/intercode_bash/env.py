@@ -27,7 +27,13 @@ from thread_kit.envs.intercode.interaction import (
     InterCodeEnv,
     Script,
 )
-from thread_kit.envs.intercode_bash.container import OUTPUT, PATIENCE, Container, Ran
+from thread_kit.envs.intercode_bash.container import (
+    FILES,
+    OUTPUT,
+    PATIENCE,
+    Container,
+    Ran,
+)
 from thread_kit.envs.intercode_bash.reward import Changes, compute_reward, read_changes
 from thread_kit.envs.intercode_bash.tasks import Task, read_system, tasks
 
@@ -36,6 +42,7 @@ STOPPED = {
     "output": f"the output is longer than {OUTPUT:,} bytes",
     "processes": "too many processes",
     "memory": "out of memory",
+    "files": f"there are more than {FILES:,} files",
 }
 
 
@@ -99,6 +106,7 @@ class InterCodeBash(InterCodeEnv):
             self._container = None
 
 
+LONGEST = 4_096  # characters of a path, as Linux has it
 SPECIAL = ";&|<>()`$\"'\n*?[]{}~\\"
 """What makes a `cd` lead where only Bash knows."""
 
@@ -125,11 +133,14 @@ def find_folder(command: str, current: str) -> str | None:
     target = words[1].strip() if len(words) > 1 else "~"
     if target == "~" or target.startswith("~/"):
         target = f"/root{target[1:]}"
-    if any(mark in target for mark in SPECIAL):
+    if len(target) > LONGEST or any(mark in target for mark in SPECIAL):
         return None
     parts: list[str] = []
     for part in PurePosixPath(current, target).parts[1:]:
-        parts = parts[:-1] if part == ".." else [*parts, part]
+        if part != "..":
+            parts.append(part)
+        elif parts:
+            parts.pop()
     return "/" + "/".join(parts)
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -24,9 +23,19 @@ from thread_kit.envs.intercode_bash.container import Container
 WORD = re.compile(r"\b\w\w+\b")
 ADDED = ("A", "??", "C")
 NOT_HERE = ": command not found"
+HASHES = r"""
+for name in "$@"; do
+    if [ -d "$name" ]; then find "$name" -type f | sort | xargs -d '\n' md5sum
+    else md5sum "$name"; fi 2>&1
+    printf '\0'
+done
+"""
+"""A folder's is of all its files. The official code runs md5deep, which it never installs."""
+BATCH = 100  # paths, whose sums are less than what may be printed
 
 Changes = Mapping[tuple[str, str], str]
-"""What a command has changed: by (path, kind of change) the hash, where files were added."""
+"""What a command has changed: by (path, kind of change) the hash, where files were added; "" where
+there is none, which equals no other."""
 
 
 def read_changes(container: Container) -> Changes:
@@ -35,18 +44,11 @@ def read_changes(container: Container) -> Changes:
     # A path with a space falls apart here, as in the official code (which then can break down).
     changes = list(zip(words[1::2], words[0::2], strict=False))
     added = [path for path, kind in changes if kind in ADDED]
-    hashes = container.inspect("\n".join(map(_hash_command, added))) if added else ""
-    by_path = dict(zip(added, hashes.split("\0"), strict=False))
+    by_path: dict[str, str] = {}
+    for first in range(0, len(added), BATCH):
+        some = added[first : first + BATCH]
+        by_path |= zip(some, container.inspect(HASHES, *some).split("\0"), strict=False)
     return {(path, kind): by_path.get(path, "") for path, kind in changes}
-
-
-def _hash_command(path: str) -> str:
-    """A folder's is of all its files. The official code runs md5deep, which it never installs."""
-    name = shlex.quote(path)
-    return (
-        f"if [ -d {name} ]; then find {name} -type f | sort | xargs -d '\\n' md5sum; "
-        f"else md5sum {name}; fi 2>&1; printf '\\0'"
-    )
 
 
 def compute_reward(output: str, changes: Changes, gold_output: str, gold_changes: Changes) -> float:
@@ -54,7 +56,7 @@ def compute_reward(output: str, changes: Changes, gold_output: str, gold_changes
     different = len(set(changes) ^ set(gold_changes))
     paths = round(0.33 * (1 - math.erf(different)), 2)
     both = [key for key in set(changes) & set(gold_changes) if key[1] in ADDED]
-    equal = sum(changes[key] == gold_changes[key] for key in both)
+    equal = sum(changes[key] == gold_changes[key] != "" for key in both)
     files = round(0.33 * equal / len(both), 2) if both else 0.33
     is_known = NOT_HERE not in gold_output
     answer = round(0.33 * compute_similarity(output, gold_output), 2) if is_known else 0.0

@@ -10,10 +10,12 @@ temporary folder that ends with this process; or THREAD_KIT_MARIADB names one th
 - statements without end: stopped by the server after `SECONDS`; by us, when it does not
   answer `PATIENCE` seconds longer, and then the connection is ended
 - outputs without bound: `ROWS` and `CHARACTERS`, read row by row
+- variables, which outlive a statement, and which no limit of the server counts in time: none is set
 
-Not covered: what a server by URL shares with others; temporary files of one statement, which grow
-for as long as it may run and are gone with it; without `setpriv` (util-linux) a server of our
-own stays when this process is killed.
+Not covered: what a server by URL shares with others; locks of one episode's
+SELECT ... FOR UPDATE, for which another's waits until that statement ends; temporary files of one
+statement, which grow for as long as it may run and are gone with it; without `setpriv` (util-linux)
+a server of our own stays when this process is killed.
 """
 
 from __future__ import annotations
@@ -63,6 +65,8 @@ FIRST_WORD = re.compile(
 READS = {"SELECT", "SHOW", "DESC", "DESCRIBE", "EXPLAIN", "WITH", "USE"}
 """First words of what is passed on: every user may change its own password and settings."""
 
+SETS_VARIABLE = re.compile(r":=|\bINTO\b.*@", re.IGNORECASE | re.DOTALL)
+
 HARMLESS = {"SELECT", "USAGE", "SHOW VIEW", "SHOW DATABASES"}
 
 
@@ -87,6 +91,8 @@ class MariaDbEngine(SqlEngine):
             return Output(
                 None, f"{word[1] if word else ''} command denied; this user may only read"
             )
+        if SETS_VARIABLE.search(statement):
+            return Output(None, "variables cannot be set here; this user may only read")
         try:
             if self._connection is None:
                 self._connection = self._connect()

@@ -149,18 +149,25 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
 _UNKNOWN: dict[str, tuple[int, int]] = {"clone3": (435, 435), "memfd_create": (319, 279)}
 UNCOUNTED = (
     *("memfd_create", "memfd_secret", "shmget", "semget", "msgget", "mq_open"),
-    *(
-        "bpf",
-        "perf_event_open",
-        "io_setup",
-        "io_uring_setup",
-        "userfaultfd",
-        "add_key",
-        "request_key",
-        "keyctl",
-    ),
+    *("bpf", "perf_event_open", "io_setup", "io_uring_setup", "userfaultfd"),
+    *("add_key", "request_key", "keyctl"),
+    *("inotify_init", "inotify_init1", "fanotify_init"),
 )
-"""What a shell's programs are refused: memory and kernel objects that no limit of theirs counts."""
+"""What a shell's programs are refused: memory and kernel objects that no limit of theirs counts, or
+that one number counts for all of a user."""
+
+NAMESPACES = (
+    *("unshare", "setns", "mount", "umount2", "pivot_root", "open_tree", "move_mount"),
+    *("fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
+)
+"""Refused to them, too: in a namespace of its own a program has all rights again."""
+
+_NEW_NAMESPACES = 0x7E020000
+"""Flags of `clone` that make one: mounts, cgroups, names, IPC, users, processes, network."""
+
+_SET_OPTION = (54, 208)
+_BUFFER_SIZES = (7, 8, 32, 33)
+"""SO_SNDBUF, SO_RCVBUF and those for administrators: said to be done, and not done."""
 
 SHELL_SOCKETS = (1, 2, 10, 16)
 """Families: local ones, IPv4 and IPv6 (of a network of its own), the kernel's tables. No others
@@ -172,9 +179,10 @@ _FCNTL = (72, 25)
 # (F_SETOWN, F_SETSIG, F_SETOWN_EX, ...), by which the kernel itself would signal the server.
 _FCNTL_COMMANDS = (*range(8), 36, 37, 38, 1030, 1032, 1033, 1034)
 
-_LOAD, _JUMP_EQUAL, _JUMP_GREATER, _RETURN = 0x20, 0x15, 0x35, 0x06
+_LOAD, _JUMP_EQUAL, _JUMP_GREATER, _JUMP_IF_ANY, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _NUMBER, _ARCHITECTURE, _FIRST_LOW, _SECOND_LOW, _THIRD_LOW, _THIRD_HIGH = 0, 4, 16, 24, 32, 36
+_SOL_SOCKET = 1
 _SET_MODE_FILTER, _TSYNC, _NO_NEW_PRIVS = 1, 1, 38
 
 
@@ -208,10 +216,28 @@ def program(machine: str) -> bytes:
 
 def shell_program(machine: str) -> bytes:
     """A filter for programs at large: without memory that belongs to no process, so that no look at
-    processes counts it, and with sockets of `SHELL_SOCKETS` alone. Raises KeyError as `program`.
+    processes counts it, without new namespaces, with sockets of `SHELL_SOCKETS` alone, and buffers
+    of the system's size in them. Raises KeyError as `program`.
     """
     code, column = _begin(machine), list(_ARCHITECTURES).index(machine)
-    code += _refuse_each({name: _numbers(name) for name in UNCOUNTED}, column, errno.ENOSYS)
+    unknown = (*UNCOUNTED, "clone3")  # `clone`, which is tried next, says its flags in a register
+    code += _refuse_each({name: _numbers(name) for name in unknown}, column, errno.ENOSYS)
+    code += _refuse_each({name: _numbers(name) for name in NAMESPACES}, column, errno.EPERM)
+    clone = REFUSED["clone"][column]
+    assert clone is not None
+    code += [
+        _instruction(_JUMP_EQUAL, clone, 0, 4),
+        _instruction(_LOAD, _FIRST_LOW),
+        _instruction(_JUMP_IF_ANY, _NEW_NAMESPACES, 0, 1),
+        _refuse(errno.EPERM),
+        _instruction(_RETURN, _ALLOW),
+    ]
+    option = [_instruction(_LOAD, _SECOND_LOW), _instruction(_JUMP_EQUAL, _SOL_SOCKET, 1, 0)]
+    option += [_instruction(_RETURN, _ALLOW), _instruction(_LOAD, _THIRD_LOW)]
+    for size in _BUFFER_SIZES:
+        option += [_instruction(_JUMP_EQUAL, size, 0, 1), _refuse(0)]
+    option.append(_instruction(_RETURN, _ALLOW))
+    code += [_instruction(_JUMP_EQUAL, _SET_OPTION[column], 0, len(option)), *option]
     families = [_instruction(_LOAD, _FIRST_LOW)]
     for family in SHELL_SOCKETS:
         families += [_instruction(_JUMP_EQUAL, family, 0, 1), _instruction(_RETURN, _ALLOW)]
