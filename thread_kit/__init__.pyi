@@ -62,6 +62,7 @@ from .trace.shipped import list_episodes as list_episodes
 from .trace.shipped import open_episode as open_episode
 from .views.columns import SideBySide as SideBySide
 from .views.export_html import save_page as save_page
+from .views.narration import list_events as list_events
 from .views.player.widget import watch as watch
 from .views.plot import supplemental_work_figure as supplemental_work_figure
 from .views.plot import usage_figure as usage_figure

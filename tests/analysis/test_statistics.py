@@ -256,8 +256,37 @@ def test_an_episode_that_occurs_twice_is_refused():
             function(twice)
 
 
+def test_what_tells_two_rows_of_one_episode_apart_is_said():
+    one, other = (frame(a="+").assign(settings=name) for name in "xy")
+    with pytest.raises(ValueError, match="the column 'settings' tells them apart"):
+        success(pd.concat([one, other]))
+
+
+def test_benchmarks_are_not_added_up():
+    both = pd.concat(
+        [frame(a="+-").assign(environment="sql"), frame(a="+").assign(environment="x")]
+    )
+    for function in (success, compare, repeats, calls, success_by_cost):
+        with pytest.raises(ValueError, match="episodes of sql and x"):
+            function(both)
+    apart = both.assign(task=both["environment"] + both["task"])
+    assert list(success(apart, by=["environment", "method"])["n"]) == [2, 1]
+
+
+def test_models_are_compared_like_methods():
+    one, other = frame(a="+++-", b="----"), frame(a="---+", b="----").assign(model="n")
+    both = pd.concat([one, other])
+    table = compare(both, of="model")
+    assert list(table["method"]) == ["a", "b"]
+    assert (table["first"][0], table["second"][0]) == ("m", "n")
+    assert (table["only_first"][0], table["only_second"][0]) == (3, 1)
+    assert table["p"][0] == compare(pd.concat([frame(a="+++-"), frame(b="---+")]))["p"][0]
+    with pytest.raises(ValueError, match="cannot be paired; choose one of method, model"):
+        compare(both, of="task")
+
+
 def test_a_frame_of_something_else_is_refused():
-    with pytest.raises(ValueError, match="columns seed"):
+    with pytest.raises(ValueError, match="no column seed"):
         success(frame(a="+").drop(columns="seed"))
 
 

@@ -10,6 +10,7 @@ import pytest
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.webshop.benchmark import WEBSHOP
 from thread_kit.envs.webshop.env import INVALID, WebShop
+from thread_kit.exchange import as_observed
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.react import NO_ACTION
@@ -37,7 +38,7 @@ def say(words: Callable[[str], str], made: SessionMethod, env: WebShop) -> Episo
     return made(engine, env.again(), seed=0, path=None).run(progress=False)
 
 
-ABLATED = ("thread, no variables", "thread, whole sequence", "thread, as observed")
+ABLATED = ("thread, no variables", "thread, whole sequence")
 
 
 @pytest.mark.parametrize("method", ["thread", *ABLATED])
@@ -47,6 +48,18 @@ def test_the_thread_prompt_is_proved_in_the_shop(method):
     assert made.prompt.examples[0].context == env.reset()
     assert check_prompt(made.prompt, env, **made.fixed) == []
     assert env.step("load").reward == 1
+
+
+def test_thread_reads_pages_as_they_are():
+    """As printed in THREAD paper, G.4, and as the authors' code does."""
+    made = load_method("thread", "webshop")
+    assert made.fixed == {"abstract": as_observed}
+    pages = [page for e in made.prompt.examples for _, page in ACT.findall(e.response)]
+    assert not any("{" in page for page in pages)
+    episode = play("thread", SHOWN[0])
+    assert not any("{" in act.observation for t in episode.threads.values() for act in t.actions)
+    with pytest.raises(ValueError, match="'thread, as observed' is 'thread'"):
+        load_method("thread, as observed", "webshop")
 
 
 @pytest.mark.parametrize("method", [*ABLATED, "thread, separate prompt"])
@@ -116,20 +129,33 @@ EXECUTOR = WEBSHOP.load_prompt("adapt/webshop-executor")
 
 
 def test_the_executors_examples_are_true_one_after_the_other():
-    """The first six are one purchase, step by step; the last is a whole one."""
+    """All but the last are one purchase, step by step; the last is a whole one."""
     env = SHOWN[0].again()
-    for example in EXECUTOR.examples[:6]:
+    for example in EXECUTOR.examples[:-1]:
         for action, observation in ACT.findall(example.response):
             assert env.step(action).observation == observation.strip(), example.context
     assert env.step("load").reward == 1
     env = SHOWN[1].again()
-    assert EXECUTOR.examples[6].context == env.reset()
-    for action, observation in ACT.findall(EXECUTOR.examples[6].response):
+    assert EXECUTOR.examples[-1].context == env.reset()
+    for action, observation in ACT.findall(EXECUTOR.examples[-1].response):
         assert env.step(action).observation == observation.strip()
 
 
+def test_a_search_and_a_purchase_begin_at_the_results_as_in_the_paper():
+    """ADaPT paper, appendix G (Buy), and its code: `search` goes back, `buy` wants the results."""
+    seen = {e.context.partition("[")[0]: e.response for e in EXECUTOR.examples[:-1]}
+    search, buy = seen["Instruction: Search"], seen["Instruction: Buy"]
+    results = "> load =>\n[Back to Search]\nPage 1"
+    assert search.startswith(results)
+    assert search.index("> click[Back to Search] =>") < search.index("> search[")
+    assert buy.startswith(results)
+    assert ACT.findall(buy)[1][0] == "click[B0Y661XDL1]"
+    for match in (e.response for e in EXECUTOR.examples if "DetailMatch" in e.context):
+        assert match.rpartition("=>\n")[2].startswith("[Back to Search]\nPage 1")
+
+
 def test_plans_name_the_executors_modules_and_products_that_are_there():
-    modules = {re.search(r": (\w+)\[", e.context)[1] for e in EXECUTOR.examples[:6]}
+    modules = {re.search(r": (\w+)\[", e.context)[1] for e in EXECUTOR.examples[:-1]}
     assert modules == {"Search", "SimpleMatch", "DetailMatch", "Buy"}
     for name in ("adapt/webshop-planner", "plan_and_execute/webshop"):
         for example in WEBSHOP.load_prompt(name).examples:

@@ -39,6 +39,7 @@ def test_each_limit_is_printed_once_and_says_where():
     places = [(row["method"], row["benchmark"], row["unit"], row["paper"]) for row in ROWS]
     assert len(set(places)) == len(places)
     units = {"calls", "new_tokens", "actions", "iterations", "trials", "turns", "d_max", "subtasks"}
+    units.add("steps")
     assert {unit for _, _, unit, _ in places} == units
     assert {paper for *_, paper in places} == {"", "stateflow", "thread"}
     for row in ROWS:

@@ -196,6 +196,12 @@ def test_some_of_an_items_benchmarks_and_methods_can_be_chosen(tmp_path):
         tk.reproduce("adapt", "figure-7", {"o": oracle()}, only=["thread"], folder=tmp_path)
 
 
+def test_a_split_that_nothing_has_is_no_other_one(tmp_path):
+    chosen = {"only": ["textcraft", "thread"], "tasks": 1, "folder": tmp_path, "progress": False}
+    with pytest.raises(ValueError, match=r"has the split 'tst'; they have: test"):
+        tk.reproduce("thread-v2", "table-3", {"o": oracle()}, split="tst", **chosen)
+
+
 def test_what_cannot_be_played_says_why():
     with pytest.raises(ValueError, match=r"ADaPT, Figure 9 cannot be played: it has no numbers"):
         tk.reproduce("adapt", "figure-9", {"o": oracle()})

@@ -33,6 +33,7 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.benchmark import spread_evenly
 from thread_kit.envs.env import Env, Step
 from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.exchange import psi_print
 from thread_kit.experiments.job import solvable
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.results import Results
@@ -196,11 +197,24 @@ def test_traces_lie_beside_the_file(tmp_path):
         ({"methods": [THREAD, THREAD]}, "method 'thread' is there twice"),
         ({"tasks": tasks(1, 2, 1)}, "is there twice"),
         ({"seeds": [4, 4]}, "seed 4 is there twice"),
+        ({"methods": ["thread"]}, "'thread' is no method; load one"),
+        ({"models": ["smollm2-135m"]}, "has no names; give"),
+        ({"models": {"a": "smollm2-135m"}}, "the model 'a' is no engine"),
+        ({"environment": "textcraft"}, "makes none; give its class"),
+        ({"tasks": [47]}, "the task 47 is not what makes"),
+        ({"options": {"temprature": 0.7}}, "no option 'temprature'; did you mean 'temperature'"),
     ],
 )
 def test_a_suite_that_makes_no_sense_is_refused(tmp_path, changed, message):
     with pytest.raises(ValueError, match=message):
         suite(tmp_path / "r.jsonl", **changed)
+
+
+def test_a_method_fixes_what_a_session_has_by_functions_with_names():
+    with pytest.raises(ValueError, match="fixes 'phy', and a session has no such parameter"):
+        SessionMethod("mine", fixed={"phy": psi_print})
+    with pytest.raises(ValueError, match="psi of 'mine' is a lambda"):
+        SessionMethod("mine", fixed={"psi": lambda child: ""})
 
 
 def test_the_bar_counts_episodes_and_says_what_is_solved(tmp_path, capsys):

@@ -146,9 +146,9 @@ def test_a_thread_that_fails_waits_for_its_own_children():
         ((None, 0.0, False, False, {}), "TypeError: step of the environment gave None"),
         (("Done.", float("nan"), False, False, {}), "ValueError: step of the environment gave nan"),
         (("Done.", "much", False, False, {}), "ValueError: could not convert"),
-        (("Done.", 0.0), "ValueError: not enough values"),
+        (("Done.", 0.0), "TypeError: step gave ('Done.', 0.0); return tk.Step("),
         (("Done.", 0.0, False, False, 7), "TypeError: 'int' object is not iterable"),
-        (None, "TypeError: cannot unpack"),
+        (None, "TypeError: step gave None; return tk.Step(observation, reward, "),
     ],
 )
 def test_an_environment_that_gives_what_no_trace_could_hold_ends_its_episode(

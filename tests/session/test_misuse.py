@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import threading
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from thread_kit.engines.engine import EngineError
 from thread_kit.engines.human import HumanEngine
 from thread_kit.engines.models import load_model
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.env import Env, Step
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.exchange import phi_full_sequence, psi_print
 from thread_kit.program import thread_program
@@ -24,6 +26,29 @@ from thread_kit.session.session import Session
 from thread_kit.session.worker import Worker
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Acted, Closed, Ended, GeneratedSpan, Token
+
+
+class Bare(Env):
+    """An environment of a newcomer."""
+
+    observation: Any = ""
+
+    def reset(self) -> str:
+        return self.observation
+
+    def step(self, action: str) -> Step:
+        return self.observation
+
+    def again(self) -> Env:
+        return self
+
+    def oracle(self) -> None:
+        return None
+
+
+class Named(Bare):
+    name = "named"
+    task: dict[str, Any] = {}  # noqa: RUF012
 
 
 def run(*replies, **options):
@@ -136,7 +161,12 @@ def test_an_older_trace_of_the_same_name_is_kept(tmp_path):
     [
         ({"prompt": "textcraft"}, "tk.load_prompt"),
         ({"engine": "smollm2-135m"}, "tk.load_model"),
-        ({"env": TextCraft, "context": None}, "tk.TextCraft"),
+        ({"prompt": "Prompt:\n" * 99}, "tk.parse_prompt"),
+        ({"env": TextCraft, "context": None}, "is a class; call it"),
+        ({"env": 3, "context": None}, "inherit from tk.Env"),
+        ({"env": Bare(), "context": None}, "Bare has no name and no task"),
+        ({"dialect": "async"}, "tk.ASYNC"),
+        ({"scope": "nonee"}, "'own' or 'none'"),
         ({"env": TextCraft("dev", 47)}, "either an environment or a context"),
         ({"temperature": math.nan}, "temperature"),
         ({"temperature": -3}, "temperature"),
@@ -161,6 +191,36 @@ def test_what_cannot_work_is_refused_at_the_start(options, message):
     options = {"engine": ScriptedEngine([]), "context": "go", **options}
     with pytest.raises(ValueError, match=message):
         Session(options.pop("engine"), **options)
+
+
+def test_what_an_environment_gives_is_text_from_the_start():
+    env = Named()
+    env.observation = ("Goal: open the box.", {})
+    with pytest.raises(TypeError, match=r"reset of the environment gave .* which is no text"):
+        Session(ScriptedEngine([]), env)
+
+
+@pytest.mark.parametrize("gave", [None, "text", ("x", 1.0, True)])
+def test_a_step_that_is_none_is_told_what_it_should_be(gave):
+    env = Named()
+    env.observation = "Goal: open the box."
+    session = Session(ScriptedEngine(["> open =>"]), env)
+    env.observation = gave
+    episode = session.run(progress=False)
+    assert episode.status is Status.FAILED
+    assert "return tk.Step(observation, reward, terminated, truncated, info)" in str(session.error)
+
+
+def test_no_sandbox_is_left_where_the_model_cannot_be_asked(monkeypatch):
+    engine = ScriptedEngine([])
+    monkeypatch.setattr(engine, "tokenizer", lambda sha256: 1 / 0)
+    made = []
+    monkeypatch.setattr(Named, "sandbox", lambda self: made.append(self), raising=False)
+    env = Named()
+    env.observation = "Goal"
+    with pytest.raises(ZeroDivisionError):
+        Session(engine, env)
+    assert not made
 
 
 @pytest.mark.parametrize(

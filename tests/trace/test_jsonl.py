@@ -86,6 +86,17 @@ def test_what_a_crash_leaves_is_cut_off(tmp_path, end):
     assert path.read_bytes() == b'{"number": 1}\n'
 
 
+def test_zeros_behind_a_whole_line_spoil_it_for_no_reader(tmp_path):
+    path = tmp_path / "r.jsonl"
+    write_line(path, {"number": 1})
+    path.write_bytes(path.read_bytes() + b'{"number": 2}\0\0\0')
+    both = [{"number": 1}, {"number": 2}]
+    assert read_lines(path, dict, what="no row") == both
+    mend_last_line(path)
+    assert read_lines(path, dict, what="no row") == both
+    assert b"\0" not in path.read_bytes()
+
+
 def test_a_line_that_cannot_be_taken_is_an_error_with_its_number(tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_text('{"n": 1}\n{"n": "x"}\n')

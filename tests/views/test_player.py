@@ -240,6 +240,14 @@ def test_a_step_goes_as_far_as_its_unit_and_waits_there(unit, is_there):
     assert player.wait().status is Status.ENDED
 
 
+def test_a_step_that_there_is_not_plays_nothing():
+    player = watch(session(), paused=True)
+    with pytest.raises(ValueError, match="no step 'tokens'; choose one of token, event"):
+        player.step("tokens")
+    assert player._tracks[0].now["phase"] == "not started"
+    player.close()
+
+
 def wait_for(is_there: Callable[[], bool]) -> None:
     import time
 

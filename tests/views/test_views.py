@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from xml.etree import ElementTree
 
 import pytest
@@ -27,12 +28,16 @@ from thread_kit.trace.events import (
     ExecutedLine,
     GeneratedSpan,
     Observed,
+    Pictured,
+    Restarted,
     Returned,
     Spawned,
 )
+from thread_kit.trace.shipped import open_episode
 from thread_kit.views import palette
 from thread_kit.views.formatting import sanitize
 from thread_kit.views.html import TEXT, episode_html
+from thread_kit.views.narration import describe_event, list_events
 from thread_kit.views.player.frames import FrameRecorder
 from thread_kit.views.plot import supplemental_work_figure, usage_figure
 from thread_kit.views.text import episode_text, read_text, thread_text
@@ -385,3 +390,20 @@ def test_a_picture_of_another_kind_or_of_nothing_is_refused(tmp_path):
         save_picture(session().run(progress=False), tmp_path / "tree.gif")
     with pytest.raises(ValueError, match="no thread to draw"):
         save_picture(Episode({}), tmp_path / "tree.svg")
+
+
+# Events in words
+
+
+def test_every_event_has_a_number_and_a_sentence():
+    """A method that begins again says so: "choose one of these" is what forks ask for."""
+    for name in ("blue-ice-lats", "blue-ice-reflexion"):
+        episode = open_episode(name)
+        lines = list_events(episode)
+        assert len(lines) == len(episode.events)
+        for number, (line, event) in enumerate(zip(lines, episode.events, strict=True)):
+            assert re.match(rf"{number} {type(event).__name__}: \w.+\.$", line, re.DOTALL), line
+        assert any(isinstance(event, Restarted) for event in episode.events)
+    assert (
+        describe_event(episode, Pictured(0, "a.png", "")) == 'Thread 0 saves the picture "a.png".'
+    )

@@ -61,7 +61,7 @@ def compare_with_own(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
                 "tasks": len(pair.solved),
                 "only_own": test.only_first,
                 "only_other": test.only_second,
-                **count_cut_of(pair.rows, own=pair.own, other=pair.other),
+                **count_cut_of(pair.rows, "method", own=pair.own, other=pair.other),
                 "p": test.p,
             }
         )

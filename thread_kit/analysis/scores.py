@@ -16,6 +16,7 @@ import pandas as pd
 from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.records import read_rewards
 from thread_kit.analysis.statistics import (
+    ACROSS,
     RESAMPLES,
     check_episodes,
     holm,
@@ -33,7 +34,7 @@ def score(
     a single task there is no interval. Raises ValueError if an episode occurs twice.
     """
     rows = []
-    for key, group in check_episodes(frame).groupby(list(by), sort=False):
+    for key, group in check_episodes(frame, by).groupby(list(by), sort=False):
         means = _rewards(group).groupby("task", sort=False)["reward"].mean().to_numpy()
         low = high = np.nan
         if len(means) > 1:
@@ -45,24 +46,24 @@ def score(
     return pd.DataFrame(rows)
 
 
-def compare_scores(frame: pd.DataFrame, *, seed: int = 0) -> pd.DataFrame:
+def compare_scores(frame: pd.DataFrame, *, of: str = "method", seed: int = 0) -> pd.DataFrame:
     """Each pair of methods of a model, on the tasks that both have played.
 
-    difference, low, high: of the scores, first less second, in points, with the interval of a
-    bootstrap over tasks (of repeats the mean counts). better_first, better_second: tasks with the
-    larger reward. p: of a paired permutation test, which asks whether the two could change places
-    on each task (two-sided, 10,000 draws, or all where there are fewer). p_holm: adjusted for all
-    pairs of the table. Raises ValueError if an episode occurs twice.
+    of: "method", or "model" for each pair of models with a method. difference, low, high: of the
+    scores, first less second, in points, with the interval of a bootstrap over tasks (of repeats
+    the mean counts). better_first, better_second: tasks with the larger reward. p: of a paired
+    permutation test, which asks whether the two could change places on each task (two-sided, 10,000
+    draws, or all where there are fewer). p_holm: adjusted for all pairs of the table. Raises
+    ValueError if an episode occurs twice.
     """
-    table = pd.DataFrame(
-        [_compare(model, both, seed) for model, _, both in pair_methods(_rewards(frame), "reward")]
-    )
+    pairs = pair_methods(_rewards(frame), "reward", of)
+    table = pd.DataFrame([{ACROSS[of]: name, **_compare(both, seed)} for name, _, both in pairs])
     if len(table):
         table["p_holm"] = holm(table["p"])
     return table
 
 
-def _compare(model: str, both: pd.DataFrame, seed: int) -> dict[str, Any]:
+def _compare(both: pd.DataFrame, seed: int) -> dict[str, Any]:
     from scipy.stats import permutation_test  # here: it takes a second
 
     first, second = both.to_numpy(float).T
@@ -78,7 +79,6 @@ def _compare(model: str, both: pd.DataFrame, seed: int) -> dict[str, Any]:
             rng=np.random.default_rng(seed),
         ).pvalue
     return {
-        "model": model,
         "first": both.columns[0],
         "second": both.columns[1],
         "tasks": len(both),

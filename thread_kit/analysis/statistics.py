@@ -159,7 +159,7 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
     several seeds read `repeats`. Raises ValueError if an episode occurs twice.
     """
     rows = []
-    for key, group in check_episodes(frame).groupby(list(by), sort=False):
+    for key, group in check_episodes(frame, by).groupby(list(by), sort=False):
         solved, n = int(group["solved"].sum()), len(group)
         low, high = wilson(solved, n)
         row = dict(zip(by, key, strict=True))
@@ -177,30 +177,34 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
     return pd.DataFrame(rows)
 
 
-def compare(frame: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0) -> pd.DataFrame:
+def compare(
+    frame: pd.DataFrame, *, of: str = "method", resamples: int = RESAMPLES, seed: int = 0
+) -> pd.DataFrame:
     """Each pair of methods of a model, on the tasks that both have played.
 
-    difference, low, high: of the success rates, first less second; the interval is the paired
-    bootstrap's, over tasks (of repeats the mean counts). only_first, only_second, p: McNemar's
-    exact test; none if a task was played more than once, since it takes one answer a task. p_holm:
-    adjusted for all pairs of the table. cut_first, cut_second: episodes of these that a budget cut.
+    of: "method", or "model" for each pair of models with a method. difference, low, high: of the
+    success rates, first less second; the interval is the paired bootstrap's, over tasks (of repeats
+    the mean counts). only_first, only_second, p: McNemar's exact test; none if a task was played
+    more than once, since it takes one answer a task. p_holm: adjusted for all pairs of the table.
+    cut_first, cut_second: episodes of these that a budget cut.
+    Rows of two files: pd.concat([one.frame, other.frame]), where methods or models differ.
     Raises ValueError if an episode occurs twice.
     """
     rows = []
-    for model, group, both in pair_methods(frame, "solved"):
+    for name, group, both in pair_methods(frame, "solved", of):
         first, second = both.columns
-        paired = group[group["method"].isin(both.columns) & group["task"].isin(both.index)]
-        once = paired.groupby(["method", "task"]).size().max() == 1
+        paired = group[group[of].isin(both.columns) & group["task"].isin(both.index)]
+        once = paired.groupby([of, "task"]).size().max() == 1
         a, b = both[first].to_numpy(float), both[second].to_numpy(float)
         gap = paired_bootstrap(a, b, resamples=resamples, seed=seed)
         test = mcnemar(a, b) if once else None
         rows.append(
             {
-                "model": model,
+                ACROSS[of]: name,
                 "first": first,
                 "second": second,
                 "tasks": len(both),
-                **count_cut_of(paired, first=first, second=second),
+                **count_cut_of(paired, of, first=first, second=second),
                 "difference": gap.mean,
                 "low": gap.low,
                 "high": gap.high,
@@ -215,28 +219,35 @@ def compare(frame: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0) -
     return table
 
 
-def count_cut_of(paired: pd.DataFrame, **methods: str) -> dict[str, int]:
-    """`count_cut` of each of these methods: "cut_first" for first=METHOD."""
+ACROSS = {"method": "model", "model": "method"}
+"""What is paired, and what is the same in a pair."""
+
+
+def count_cut_of(paired: pd.DataFrame, of: str, **names: str) -> dict[str, int]:
+    """`count_cut` of each of these methods, or models: "cut_first" for first=NAME."""
     return {
         f"cut_{which}": cut
-        for which, method in methods.items()
-        for cut in count_cut(paired[paired["method"] == method]).values()
+        for which, name in names.items()
+        for cut in count_cut(paired[paired[of] == name]).values()
     }
 
 
 def pair_methods(
-    frame: pd.DataFrame, value: str
+    frame: pd.DataFrame, value: str, of: str = "method"
 ) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
     """Each pair of methods of a model: its name, its episodes, and a row a task that both have
     played with the mean of this column for either; pairs with fewer than two such tasks are left
-    out. Raises ValueError if an episode occurs twice.
+    out. of: "method", or "model" for pairs of models with a method. Raises ValueError for another,
+    and if an episode occurs twice.
     """
-    for model, group in check_episodes(frame).groupby("model", sort=False):
-        means = group.pivot_table(index="task", columns="method", values=value, sort=False)
+    if of not in ACROSS:
+        raise ValueError(f"of={of!r} cannot be paired; choose one of {', '.join(ACROSS)}")
+    for name, group in check_episodes(frame).groupby(ACROSS[of], sort=False):
+        means = group.pivot_table(index="task", columns=of, values=value, sort=False)
         for pair in combinations(means.columns, 2):
             both = means[[*pair]].dropna()
             if len(both) > 1:
-                yield str(model), group, both
+                yield str(name), group, both
 
 
 def repeats(frame: pd.DataFrame) -> pd.DataFrame:
@@ -330,17 +341,36 @@ def calls(frame: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
-def check_episodes(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame, if it has a row an episode and none twice; else ValueError says which."""
+def check_episodes(frame: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """The frame, if it has a row an episode of one benchmark and none twice; else ValueError.
+
+    by: what it is grouped by; then each group has one benchmark.
+    """
     missing = [name for name in [*EPISODE, "solved"] if name not in frame]
     if missing:
-        raise ValueError(f"a row an episode is wanted, with columns {', '.join(missing)}")
+        raise ValueError(
+            "a row an episode is wanted, as in the `frame` of tk.Results.load(PATH); there is no "
+            f"column {', '.join(missing)}"
+        )
+    if "environment" in frame:
+        groups = frame.groupby(list(by)) if by else [("", frame)]
+        for _, group in groups:
+            played = group["environment"].dropna().unique()
+            if len(played) > 1:
+                raise ValueError(
+                    f"here are episodes of {' and '.join(map(str, played))}, whose tasks have "
+                    f"nothing in common; choose one: frame[frame['environment'] == {played[0]!r}]"
+                )
     twice = frame[frame.duplicated(EPISODE)]
     if len(twice):
         first = ", ".join(f"{name} {twice.iloc[0][name]}" for name in EPISODE)
+        same = frame[(frame[EPISODE] == twice.iloc[0][EPISODE]).all(axis="columns")]
+        apart = [
+            name for name in ("prompt", "settings") if name in same and same[name].nunique() > 1
+        ]
         raise ValueError(
-            f"{len(twice)} episodes occur twice, the first is {first}; choose one prompt and one "
-            "setting: the columns `prompt` and `settings` tell them apart"
+            f"{len(twice)} episodes occur twice, the first is {first}; choose one of each"
+            + (f": the column {' and '.join(map(repr, apart))} tells them apart" if apart else "")
         )
     return frame
 

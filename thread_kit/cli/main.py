@@ -29,6 +29,7 @@ from thread_kit.engines.models import MODELS, ModelError, find_file
 from thread_kit.prompts import PromptError
 from thread_kit.trace.episode import Episode, TraceError
 from thread_kit.trace.printable import sanitize
+from thread_kit.views.narration import list_events
 from thread_kit.views.text import read_text
 
 
@@ -87,6 +88,7 @@ def _make_parser() -> argparse.ArgumentParser:
     show.set_defaults(do=show_episode)
     show.add_argument("file", help="a trace (JSONL)")
     show.add_argument("--thread", type=int, metavar="N", help="all that one thread saw and wrote")
+    show.add_argument("--events", action="store_true", help="all events by their numbers")
 
     page = commands.add_parser(
         "page", help="write a saved episode as one HTML file that replays without Python"
@@ -103,7 +105,9 @@ def _make_parser() -> argparse.ArgumentParser:
 def show_episode(options: argparse.Namespace) -> None:
     """Print the tree of a saved episode, or one of its threads."""
     episode = Episode.load(options.file)
-    if options.thread is None:
+    if options.events:
+        print("\n".join(list_events(episode)))
+    elif options.thread is None:
         print(episode)
         if episode.status.is_live:
             print(

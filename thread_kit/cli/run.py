@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from thread_kit.cli.arguments import (
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
     # What is to be played, before a model is loaded for it.
     benchmark, split = read_benchmark(options)
     rules = read_rules(options, benchmark)
-    env = benchmark.environment(split=split, **benchmark.choose(options.task), **rules)
+    env = benchmark.environment(**benchmark.find_arguments(split, options.task), **rules)
     adapter, prompt = choose_teaching(
         options.model,
         benchmark,
@@ -79,6 +80,8 @@ def run(options: argparse.Namespace) -> None:
     engine = load_models(options.model, adapter, options)
     budget = apply_budget(budget_of(method.name, env.name), env, read_budget(options))
     budget |= {} if options.seconds is None else {"seconds": options.seconds}
+    if options.out and Path(options.out).exists():
+        print(f"{options.out} is there; it is kept beside the new trace, with a number in its name")
     session = method(
         engine,
         env,

@@ -130,8 +130,13 @@ class ServerEngine(Engine):
             if isinstance(facts, dict) and facts.get("id") and isinstance(facts["id"], str)
         ]
         if model is None and len(models) != 1:
-            names = ", ".join(facts["id"] for facts in models[:8]) or "no list of models"
-            names = self._client.clean(names)
+            if not models:
+                raise EngineError(
+                    f"{self._client.url} has no list of models at /v1/models: it is perhaps "
+                    "another address, or no server of completions (docs/howto/server.md); else "
+                    "name the model: model=..."
+                )
+            names = self._client.clean(", ".join(facts["id"] for facts in models[:8]))
             raise EngineError(f"{self._client.url} has {names}; name the model: model=...")
         alone = models[0] if len(models) == 1 else {}  # llama-server takes any name for its model
         facts = next((facts for facts in models if facts["id"] == model), alone)

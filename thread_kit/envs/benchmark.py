@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thread_kit.dialect import AGENT, Dialect
-from thread_kit.envs.env import Env
+from thread_kit.envs.env import Env, choose_task
 from thread_kit.errors.rules import ErrorRules
 from thread_kit.prompts import (
     EMPTY,
@@ -57,6 +58,8 @@ class Benchmark:
         argument of `environment`, and so a part of the task.
 
     dialect: of its few-shot prompts.
+    as_observed: whether THREAD reads its observations as they are, without names for values (THREAD
+        paper, G.4).
     prompts: a folder that is laid out as the kit's prompts/ (METHOD/BENCHMARK-ROLE.txt), or the
         texts by such names ("react/hanoi"); None is the kit's own folder.
     methods: those that it has beyond the common ones (`experiments/method_registry.py`).
@@ -93,6 +96,7 @@ class Benchmark:
     rules: Mapping[str, str] = field(default_factory=dict)
 
     dialect: Dialect = AGENT
+    as_observed: bool = False
     prompts: str | Path | Mapping[str, str] | None = None
     methods: tuple[str, ...] = ()
     start: tuple[str, ...] = ()
@@ -122,6 +126,18 @@ class Benchmark:
         if own is None:
             return load_prompt(name, dialect, self._folder)
         return parse_prompt(own, name, dialect)
+
+    def find_arguments(self, split: str, text: str) -> dict[str, Any]:
+        """The arguments of the task of a split that a person calls by a number or a name.
+
+        Where `environment` takes no split and number, the number is that of its list. Raises
+        ValueError for what is no task.
+        """
+        chosen = {"split": split, **self.choose(text)}
+        taken = signature(self.environment).parameters.values()
+        if chosen.keys() <= {p.name for p in taken} or any(p.kind is p.VAR_KEYWORD for p in taken):
+            return chosen
+        return self.arguments(choose_task(self.tasks(split), split, chosen.get("number", -1)))
 
     @property
     def no_examples(self) -> Prompt:

@@ -34,7 +34,8 @@ class Limit(NamedTuple):
 
 
 Budget = Mapping[str, Limit]
-"""By unit: calls, actions, turns, iterations, trials, d_max, subtasks; new_tokens a call."""
+"""By unit: calls, actions, turns, iterations, trials, d_max, subtasks; steps (the actions of a
+trajectory of LATS); new_tokens a call."""
 
 
 def budget_of(method: str, benchmark: str, paper: str = "") -> dict[str, Limit]:
@@ -55,9 +56,9 @@ def budget_of(method: str, benchmark: str, paper: str = "") -> dict[str, Limit]:
 
 
 def own_limit(method: str, benchmark: Benchmark, unit: str) -> int:
-    """A budget of a method's own loop: iterations, trials, d_max, turns, subtasks.
+    """A budget of a method's own loop: iterations, trials, d_max, turns, subtasks, steps.
 
-    For a benchmark that the table has not: 20 iterations and sub-tasks, d_max times as many
+    For a benchmark that the table has not: 20 iterations, sub-tasks and steps, d_max times as many
     iterations where ReAct is the whole method (ADaPT, section 4.2 and appendix A), the record's
     d_max, as many trials, and 60 turns. Raises ValueError where it has the benchmark and no such
     line, KeyError for another unit.
@@ -68,14 +69,14 @@ def own_limit(method: str, benchmark: Benchmark, unit: str) -> int:
             f"data/budgets.csv has no {unit} of {method!r} on {benchmark.name}; add the line, with "
             "the paper that it is from"
         )
-    deep = Limit(benchmark.max_depth, "ADaPT, section 4.2")
-    alone = benchmark.max_depth if method.startswith(("react", "nlep")) else 1
-    iterations = Limit(20 * alone, "ADaPT, section 4.2 and appendix A")
-    defaults = {"iterations": iterations, "d_max": deep, "trials": deep}
-    defaults |= {"turns": Limit(60, "this kit"), "subtasks": Limit(20, "this kit")}
-    value = {**defaults, **budget}[unit].value
-    assert value is not None  # only a session's budgets can be without limit
-    return value
+    if budget:
+        value = budget[unit].value
+        assert value is not None  # only a session's budgets can be without limit
+        return value
+    deep = benchmark.max_depth
+    alone = deep if method.startswith(("react", "nlep")) else 1
+    defaults = {"iterations": 20 * alone, "d_max": deep, "trials": deep}
+    return {**defaults, "turns": 60, "subtasks": 20, "steps": 20}[unit]
 
 
 @cache

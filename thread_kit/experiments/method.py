@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -55,7 +56,8 @@ class SessionMethod:
     """A method that is one `Session`: THREAD, and its ablations by what is fixed of a session.
 
     fixed: parameters of `Session` that belong to the method (phi, scope, dialect ...); they come
-        before the options of a suite.
+        before the options of a suite. Raises ValueError for what is none, and for a function
+        without a name.
     keep_cells: "episode" where threads begin with the tokens of ones that are over (`Session`).
     """
 
@@ -63,6 +65,18 @@ class SessionMethod:
     prompt: Prompt = EMPTY
     fixed: Mapping[str, Any] = field(default_factory=dict)
     keep_cells: KeepCells = False
+
+    def __post_init__(self) -> None:
+        for name, value in self.fixed.items():
+            if name not in signature(Session).parameters:
+                raise ValueError(
+                    f"{self.name!r} fixes {name!r}, and a session has no such parameter"
+                )
+            if getattr(value, "__name__", "") == "<lambda>":
+                raise ValueError(
+                    f"{name} of {self.name!r} is a lambda; results tell functions by their names, "
+                    "so give it one: def ..."
+                )
 
     def __call__(
         self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any

@@ -16,6 +16,7 @@ from typing import Any
 from thread_kit.dialect import QA_ASYNC, Dialect
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.intercode.interaction import PLAN_AND_SOLVE, TRY_AGAIN
+from thread_kit.exchange import as_observed
 from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method import ScriptedMethod, SessionMethod
 from thread_kit.methods.adapt import adapt
@@ -106,7 +107,8 @@ def make_method(
 
 
 def make_thread(benchmark: Benchmark, examples: str) -> SessionMethod:
-    return SessionMethod("thread", benchmark.load_prompt(examples))
+    fixed = {"abstract": as_observed} if benchmark.as_observed else {}
+    return SessionMethod("thread", benchmark.load_prompt(examples), fixed)
 
 
 def make_taught_thread(benchmark: Benchmark) -> SessionMethod:
@@ -248,8 +250,8 @@ def make_lats(benchmark: Benchmark, examples: str) -> SessionMethod:
         lats,
         value=value,
         reflect=reflect,
-        iterations=own_limit("lats", benchmark, "trials"),
-        max_depth=own_limit("lats", benchmark, "iterations"),
+        iterations=own_limit("lats", benchmark, "iterations"),
+        max_depth=own_limit("lats", benchmark, "steps"),
         start=benchmark.start,
     )
     prompt = load_prompt(benchmark, f"react/{examples}")

@@ -106,7 +106,14 @@ def _refuse_what_is_not_shown(
         raise ValueError(f"{item.label} is of greedy runs; leave the temperature at 0")
     if has_planner and PLANNERS not in item.needs:
         raise ValueError(f"{item.label} has one model for all roles; leave the planner's out")
-    chosen = [own for own in _choose_benchmarks(item, only) if split in own.splits]
+    benchmarks = _choose_benchmarks(item, only)
+    known_splits = [name for own in item.find_benchmarks() for name in own.splits]
+    if split and split not in known_splits:
+        known = ", ".join(dict.fromkeys(known_splits))
+        raise ValueError(
+            f"no benchmark of {item.label} has the split {split!r}; they have: {known}"
+        )
+    chosen = [own for own in benchmarks if split in own.splits]
     splits = [item.list_splits(own) for own in chosen]
     if splits and not any(split in own for own in splits):
         shown = ", ".join(dict.fromkeys(name for own in splits for name in own))
@@ -268,11 +275,12 @@ def _load_methods(
     for name in (known for known in item.find_methods(benchmark) if not only or known in only):
         other = _find_other_budget(item, name, benchmark)
         iterations = other["iterations"].value if "iterations" in other else None
-        make = partial(load_method, name, iterations=iterations)
         try:
-            make(examples)
+            load_method(name, examples)
         except (ValueError, FileNotFoundError):  # another benchmark's, or without a prompt here
             continue
+        make = partial(load_method, name, iterations=iterations)
+        make(examples)  # a budget that the method cannot have is an error
         methods.append(PerTaskMethod(name, make))
     if not methods:
         raise ValueError(f"{benchmark.name} has none of the methods {', '.join(item.methods)}")

@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import nullcontext
+from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 from typing import Any, final
 
@@ -29,6 +31,7 @@ from thread_kit.experiments.results_file import EpisodeKey, ResultsFile, canonic
 from thread_kit.experiments.workers import close_idle, run_job
 from thread_kit.session.checks import check_numbers
 from thread_kit.session.run_together import run_together
+from thread_kit.session.session import Session
 
 Played = tuple[EpisodeKey, dict[str, Any] | None]
 
@@ -54,7 +57,8 @@ class Suite:
         (`experiments/budgets.py`). Each row has its limits, and where they are from.
     paper: in whose tables, where it gives another paper's method a budget of its own (`budget_of`).
 
-    Raises ValueError for an empty or a double part, or a seed that no file can hold.
+    Raises ValueError for an empty or a double part, one that is no method, model or task, an
+    option that no session has, or a seed that no file can hold.
     """
 
     def __init__(
@@ -72,9 +76,14 @@ class Suite:
         paper: str = "",
     ) -> None:
         self.path, self.paper = Path(path), paper
+        if not isinstance(models, Mapping):
+            raise ValueError(
+                f"models={models!r:.80} has no names; give {{'NAME': tk.load_model(...)}}"
+            )
         self.methods, self.models = list(methods), dict(models)
         self.environment, self.tasks, self.seeds = environment, list(tasks), list(seeds)
         self.options = dict(options or {})
+        _check_parts(self.methods, self.models, environment, self.tasks, self.options)
         self._known = {EpisodeKey.of(row): row for row in known}
         self._traces = _traces_beside(self.path) if traces else None
         _must_differ("method", [method.name for method in self.methods])
@@ -281,6 +290,43 @@ def _traces_beside(path: Path) -> Path:
     if path.suffix == ".jsonl" or (shared.is_dir() and not path.with_suffix(".jsonl").exists()):
         return shared
     return path.with_name(f"{path.stem}{path.suffix or '.'}-traces")
+
+
+def _check_parts(
+    methods: Sequence[Any],
+    models: Mapping[Any, Any],
+    environment: Any,
+    tasks: Sequence[Any],
+    options: Mapping[str, Any],
+) -> None:
+    """Raises ValueError for what would break down in each episode, or be passed over."""
+    for method in methods:
+        if not (callable(method) and hasattr(method, "name")):
+            raise ValueError(
+                f"{method!r:.80} is no method; load one, tk.load_method('thread', 'textcraft'), or "
+                "see docs/howto/own-method.md"
+            )
+    for name, model in models.items():
+        if not (isinstance(model, Engine) or callable(model)):
+            raise ValueError(
+                f"the model {name!r} is no engine and no function that loads one: {model!r:.80}; "
+                "give tk.load_model(...), or functools.partial(tk.load_model, NAME)"
+            )
+    if not callable(environment):
+        raise ValueError(
+            f"environment={environment!r:.80} makes none; give its class: tk.TextCraft"
+        )
+    for task in tasks:
+        if not isinstance(task, Mapping):
+            raise ValueError(
+                f"the task {task!r:.80} is not what makes an environment: {{'number': 0}}"
+            )
+    known = [*signature(Session).parameters, "actions"]
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known)
+            meant = f"did you mean {near[0]!r}?" if near else "a session has none"
+            raise ValueError(f"there is no option {name!r}; {meant}")
 
 
 def _must_differ(what: str, names: Sequence[Any]) -> None:

@@ -109,7 +109,7 @@ class PythonNamespace(Namespace):
         blocks: bool = False,
     ) -> None:
         if scope not in ("exported", "shared", "own"):
-            raise ValueError(f"scope is 'exported', 'shared' or 'own', not {scope!r}")
+            raise ValueError(f"scope is 'exported', 'shared', 'own' or 'none', not {scope!r}")
         self.sandbox = sandbox
         self.scope = scope
         self.blocks = blocks

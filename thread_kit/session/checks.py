@@ -21,14 +21,30 @@ def check_parts(
     """The parts of a session are what they should be; raises ValueError with the remedy."""
     if not isinstance(engine, Engine):
         raise ValueError(f"engine={engine!r} is no engine; load one: tk.load_model(...)")
+    if isinstance(env, type) and issubclass(env, Env):
+        raise ValueError(f"env={env!r} is a class; call it, with the task that is to be played")
     if env is not None and not isinstance(env, Env):
-        raise ValueError(f"env={env!r} is no environment; make one: tk.TextCraft('dev', 0)")
+        raise ValueError(
+            f"env={env!r} is no environment; make one, tk.TextCraft('dev', 0), or have your own "
+            "inherit from tk.Env"
+        )
+    lacks = [name for name in ("name", "task") if env is not None and not hasattr(env, name)]
+    if lacks:
+        raise ValueError(
+            f"{type(env).__name__} has no {' and no '.join(lacks)}; an environment has a name (of "
+            "its benchmark) and a task (what tells it from others, a dictionary)"
+        )
     if (env is None) == (context is None):
         raise ValueError("give either an environment or a context for the main thread")
     known = [prompt for prompt in prompts if prompt is not None]
     for prompt in known:
         if not isinstance(prompt, Prompt):
-            raise ValueError(f"prompt={prompt!r} is no prompt; load one: tk.load_prompt(...)")
+            raise ValueError(
+                f"prompt={prompt!r:.80} is no prompt; load one, tk.load_prompt(...), or make one "
+                "of a text: tk.parse_prompt(text)"
+            )
+    if dialect is not None and not isinstance(dialect, Dialect):
+        raise ValueError(f"dialect={dialect!r} is no dialect; give tk.ASYNC, tk.QA or tk.QA_ASYNC")
     dialects = {prompt.dialect for prompt in known if prompt.text}
     if len(dialects | ({dialect} if dialect else set())) > 1:
         raise ValueError(

@@ -184,11 +184,15 @@ class Effects:
 
     def _reset(self, env: Env) -> str:
         self._done, self._actions = False, ()
-        return _must_be_text("reset", env.reset())
+        return must_be_text("reset", env.reset())
 
     def _do(self, env: Env, action: str) -> Step:
-        observation, reward, terminated, truncated, info = env.step(action)
-        _must_be_text("step", observation)
+        step = env.step(action)
+        if not isinstance(step, tuple) or len(step) != len(Step._fields):
+            fields = ", ".join(Step._fields)
+            raise TypeError(f"step gave {step!r:.80}; return tk.Step({fields})")
+        observation, reward, terminated, truncated, info = step
+        must_be_text("step", observation)
         reward = reward if type(reward) in (int, float) else float(reward)
         if not math.isfinite(reward):
             raise ValueError(f"step of the environment gave {reward!r}, which is no reward")
@@ -234,9 +238,13 @@ class Effects:
         yield from events
 
 
-def _must_be_text(method: str, value: Any) -> str:
+def must_be_text(method: str, value: Any) -> str:
+    """What an environment's method gave; raises TypeError if it is no text."""
     if not isinstance(value, str):
-        raise TypeError(f"{method} of the environment gave {value!r:.80}, which is no text")
+        raise TypeError(
+            f"{method} of the environment gave {value!r:.80}, which is no text; return what a "
+            "model is to read"
+        )
     return value
 
 

@@ -270,7 +270,7 @@ def _cut(
     if not isinstance(event, GeneratedSpan):
         raise ValueError(
             f"{_named(episode, at)}; token, text and forbid_spawn change a call of the model: "
-            "choose a GeneratedSpan"
+            "choose a GeneratedSpan (tk.list_events numbers them)"
         )
     span, lengths = event.span, event.lengths
     if not 0 <= token <= len(span):

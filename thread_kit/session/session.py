@@ -35,6 +35,7 @@ from thread_kit.session.checks import (
     check_parts,
     check_program,
 )
+from thread_kit.session.effects import must_be_text
 from thread_kit.session.failures import Failures, describe_error
 from thread_kit.session.fork import plan_fork
 from thread_kit.session.limits import EpisodeOver, Limits
@@ -71,7 +72,8 @@ class Session:
         Threads that run at the same time share them; where `tokens` does not cover new_tokens
         for each, they take turns.
     temperature, seed: 0 is greedy.
-    path: where the trace is written while it happens (JSONL).
+    path: where the trace is written while it happens (JSONL); an older file of that name is kept
+        beside it, with a number in its name.
     logprobs: tell for each token what the model weighed: the chances of the dialect's marks, and
         the likeliest tokens (`engines/token_probs.py`). It costs some time; a llama.cpp model in
         this process only.
@@ -83,7 +85,8 @@ class Session:
     (data/bench). Over a `ReplayEngine` a session repeats what was recorded; where it happens
     otherwise the episode ends as failed, and `session.error` is the ReplayError.
 
-    Raises EngineError, ValueError or OSError at the start for what cannot work at all. Afterwards
+    Raises EngineError, ValueError, TypeError (an environment's text is none) or OSError at the
+    start for what cannot work at all. Afterwards
     an episode ends with a status, whatever fails: model, environment, sandbox, disk, or a function
     of a person's (`session/failures.py`); nothing but KeyboardInterrupt is raised. A session is a
     context manager: leaving it closes the episode.
@@ -136,9 +139,7 @@ class Session:
             self._dialect, taught=not prompt.examples, **own
         )
         self._program, self._sandbox = program, sandbox
-        self._context = context if env is None else env.reset()
-        self._own_sandbox: Sandbox | None = None
-        namespace = self._namespace(scope)
+        self._context = context if env is None else must_be_text("reset", env.reset())
 
         # 3. The record: a header, and the file.
         main_prompt = main_prompt or prompt
@@ -159,6 +160,8 @@ class Session:
             packages=env.packages if env else (),
         )
         self.episode = Episode(header)
+        self._own_sandbox: Sandbox | None = None
+        namespace = self._namespace(scope)
         try:
             self._writer = TraceWriter(path, self.episode.header) if path else None
         except BaseException:

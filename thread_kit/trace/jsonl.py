@@ -74,7 +74,7 @@ def read_lines(
 ) -> list[T]:
     """What `take` makes of each line of a file. Raises OSError, or what `take_lines` raises."""
     *lines, last = path.read_bytes().split(b"\n")
-    if is_whole(last):
+    if is_whole(last := last.strip(BLANK)):
         lines.append(last)
     return take_lines(lines, take, name=str(path), what=what, error=error)
 
@@ -103,6 +103,9 @@ def take_lines(
 OBJECT = b'{"'
 """How a line of ours begins."""
 
+BLANK = b" \t\r\0"
+"""What may stand beside a last line: zeros are what a crash of the system leaves."""
+
 
 def is_whole(last_line: str | bytes) -> bool:
     """Whether a line that has no line break lacks nothing else: no torn object is JSON."""
@@ -120,9 +123,11 @@ def mend_last_line(path: Path, *, error: type[Exception] = ValueError) -> None:
     with path.open("rb+") as file:
         data = file.read()
         end = data.rfind(b"\n") + 1
-        last = data[end:].strip(b" \t\r\0")  # zeros are what a crash of the system leaves
+        last = data[end:].strip(BLANK)
         if is_whole(last):
-            file.write(b"\n")
+            file.seek(end)
+            file.write(last + b"\n")
+            file.truncate()
         elif last.startswith(OBJECT) or OBJECT.startswith(last):
             file.truncate(end)
         else:

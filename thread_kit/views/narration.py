@@ -18,9 +18,11 @@ from thread_kit.trace.events import (
     GeneratedSpan,
     Instructed,
     Observed,
+    Pictured,
     Prompted,
     Referred,
     Resolved,
+    Restarted,
     Returned,
     Spawned,
     Waiting,
@@ -40,6 +42,16 @@ _EXCHANGES = {
     "psi_full_sequence": "the whole sequence of thread @",
 }
 """By the name of phi or psi, what it takes of thread @."""
+
+
+def list_events(episode: Episode) -> list[str]:
+    """The events of an episode by their numbers, which forks take: "3 GeneratedSpan: ..."."""
+    so_far = Episode(episode.header)
+    lines = []
+    for number, event in enumerate(episode.events):
+        so_far.add(event)
+        lines.append(f"{number} {type(event).__name__}: {describe_event(so_far, event)}")
+    return lines
 
 
 def describe_event(episode: Episode, event: Event) -> str:
@@ -62,6 +74,15 @@ def describe_event(episode: Episode, event: Event) -> str:
                 f"xi reads the action {_quote(action)} in thread {thread}. The environment "
                 f"answers {_quote(observation)} (reward {describe_reward(reward)})."
             )
+        case Restarted(thread, _, actions, _, True):
+            return (
+                f"For thread {thread} the environment is brought back to where "
+                f"{pluralize(len(actions), 'action')} had led."
+            )
+        case Restarted(thread):
+            return f"For thread {thread} the environment begins anew: another trial."
+        case Pictured(thread, path):
+            return f"Thread {thread} saves the picture {_quote(path)}."
         case Observed(thread, span):
             return f"Thread {thread} reads {_quote(span.text)}."
         case Instructed(thread, span):

@@ -16,6 +16,7 @@ from thread_kit.envs.icu.official_questions import QUESTIONS
 from thread_kit.envs.icu.questions import generate
 from thread_kit.envs.icu.stays import STAYS_VARIABLE, Stays, load_stays
 from thread_kit.envs.qa.env import QuestionEnv
+from thread_kit.envs.qa.kinds import SPLITS
 
 
 @final
@@ -45,6 +46,8 @@ class IcuQA(QuestionEnv):
         super().__init__(weaker_sandbox=weaker_sandbox)
         if number < 0:
             raise ValueError(f"no question {number}; questions are counted from 0")
+        if isinstance(stays, str) and stays in SPLITS:
+            raise ValueError(f"{stays!r} is a split: IcuQA(split={stays!r}, number={number})")
         self.stays = stays if isinstance(stays, Stays) else load_stays()
         if isinstance(stays, str) and stays != self.stays.name:
             raise ValueError(

@@ -31,13 +31,15 @@ def list_tasks(split: str) -> list[NumberedTask]:
 
 
 def is_smaller(row: Mapping[str, Any]) -> bool:
-    """Whether the shop is no official one of a million products, or people wrote no goals for it.
+    """Whether the shop is no official one of a million products, or the goals are not the papers'.
 
-    The papers' has 1.18 million (ADaPT paper, section 4.1), and 500 goals that people wrote.
+    The papers' has 1.18 million, and 500 goals that people wrote (ADaPT paper, section 4.1); its
+    40 for development are some of these, and not ours.
     """
     official = re.fullmatch(r"official \((\d+) products\)", str(row.get("catalogue")))
     by_people = row.get("by_people") in (True, "True")
-    return not (official and int(official[1]) > 1_000_000 and by_people)
+    is_theirs = by_people and row.get("split") != "dev"
+    return not (official and int(official[1]) > 1_000_000 and is_theirs)
 
 
 WEBSHOP = Benchmark(
@@ -50,6 +52,7 @@ WEBSHOP = Benchmark(
         "by_people": "goals that people wrote, as in the papers' runs, and not generated ones",
         "attributes": "pages of products show what is true of them (THREAD paper, G.4)",
     },
+    as_observed=True,  # the authors' code replaces nothing on its pages
     start=("load",),  # the page that is there, as the papers' agents see it first
     look="load",
     methods=("react-hybrid",),

@@ -73,7 +73,9 @@ class Track:
                 self.worker.start()
 
     def resume(self, until: str = "") -> None:
-        """Go on; with `until`, a unit of `STEPS`, as far as one step."""
+        """Go on; with `until`, a unit of `STEPS`, as far as one step; ValueError for another."""
+        if until and until not in STEPS:
+            raise ValueError(f"there is no step {until!r}; choose one of {', '.join(STEPS)}")
         with self._throttle.lock:  # the worker waits for it with its next event
             if self.worker and self.now["phase"] != "over":
                 self._until = STEPS.get(until)
