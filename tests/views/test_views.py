@@ -405,5 +405,5 @@ def test_every_event_has_a_number_and_a_sentence():
             assert re.match(rf"{number} {type(event).__name__}: \w.+\.$", line, re.DOTALL), line
         assert any(isinstance(event, Restarted) for event in episode.events)
     assert (
-        describe_event(episode, Pictured(0, "a.png", "")) == 'Thread 0 saves the picture "a.png".'
+        describe_event(episode, Pictured(0, "a.png", "")) == "Thread 0 saves the picture “a.png”."
     )
