@@ -1,6 +1,6 @@
 """Programs: what a thread runs. `thread` is one (THREAD paper, Algorithm 2); a method is another.
 
-A program is a generator function: it yields requests (`thread.py`) and is sent the replies, and
+A program is a generator function: it yields requests (`requests.py`) and is sent the replies, and
 what it returns is a `Finished`. So the same session drives it, and whatever a session gives to
 threads it gives to every method: budgets, trace, tree, costs, batches, rewind and fork.
 """

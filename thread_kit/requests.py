@@ -42,6 +42,14 @@ class Status(StrEnum):
         return self in (Status.GENERATING, Status.LISTENING, Status.WAITING, Status.ACTING)
 
     @property
+    def is_broken_off(self) -> bool:
+        """Ended from outside, by a person, a failure or a budget of the whole episode."""
+        return self in (
+            *(Status.STOPPED, Status.FAILED),
+            *(Status.OUT_OF_CALLS, Status.OUT_OF_TOKENS, Status.OUT_OF_TIME),
+        )
+
+    @property
     def is_end(self) -> bool:
         """The thread ended by itself, so that its last print is its answer."""
         return self in (Status.ENDED, Status.END_OF_STREAM)

@@ -323,6 +323,16 @@ def test_where_no_root_can_be_made_it_says_why(monkeypatch, tmp_path):
         Container("", "")
 
 
+def test_what_a_killed_process_has_left_is_taken_away(tmp_path, monkeypatch):
+    monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path))
+    dead, alive = (tmp_path / f"{module.SYSTEMS}{pid}-x" for pid in (2**22 + 1, os.getpid()))
+    for folder in (dead, alive):
+        folder.mkdir()
+    module.make_system.__wrapped__(*read_system(OWN))
+    assert not dead.exists()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_a_container_ends_with_its_holder(short):
     container = Container(*read_system(OWN))
     process = container._process

@@ -193,6 +193,16 @@ def test_what_cannot_work_is_refused_at_the_start(options, message):
         Session(options.pop("engine"), **options)
 
 
+def test_an_adapter_and_examples_are_too_much():
+    with load_model(cpu_threads=1) as engine:
+        prompt = Prompt("p", (Example("c", "#END#"),))
+        with pytest.warns(
+            UserWarning, match=r"adapter thread-135m\.gguf, and is shown the examples of p"
+        ):
+            Session(engine, context="go", prompt=prompt).close()
+        Session(engine, context="go").close()
+
+
 def test_what_an_environment_gives_is_text_from_the_start():
     env = Named()
     env.observation = ("Goal: open the box.", {})
@@ -301,7 +311,7 @@ def test_an_interrupt_in_a_prefill_leaves_the_engine_usable(monkeypatch):
             raise KeyboardInterrupt
         return code
 
-    with load_model(cpu_threads=1) as engine:
+    with load_model(cpu_threads=1, adapter=None) as engine:
         monkeypatch.setattr(llama_cpp, "llama_decode", interrupted)
         prompt = Prompt("p", (Example("c " * 300, "r\n#END#"),))
         with pytest.raises(KeyboardInterrupt):

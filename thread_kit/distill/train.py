@@ -6,7 +6,6 @@ parameters beside it are trained. Needs the extra: pip install "thread-kit[disti
 
 from __future__ import annotations
 
-import json
 import random
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,8 @@ from transformers.utils import logging
 
 from thread_kit.distill.attention import BLOCKS
 from thread_kit.distill.examples import Example
-from thread_kit.replace_file import replace_file, replace_text
+from thread_kit.replace_file import replace_file
+from thread_kit.trace.jsonl import replace_lines
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 POOL = 8  # batches
@@ -212,7 +212,7 @@ def _save(folder: Path, state: Mapping[str, Any], model: Any, parts: Mapping[str
 
 
 def _write_log(folder: Path, log: Iterable[Mapping[str, float]]) -> None:
-    replace_text(folder / "loss.jsonl", "".join(json.dumps(line) + "\n" for line in log))
+    replace_lines(folder / "loss.jsonl", log)
 
 
 def _resume(

@@ -28,7 +28,7 @@ from thread_kit.experiments.explore_controls import (
     set_options,
     show_path,
 )
-from thread_kit.experiments.explore_setup import Setup
+from thread_kit.experiments.explore_setup import Setup, default_of
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_builders import has_planner
 from thread_kit.experiments.method_registry import TAUGHT, list_methods, load_method, method_slug
@@ -188,7 +188,7 @@ class SetupForm(widgets.VBox):
         """Those of the method's paper; what the method fixes itself cannot be chosen."""
         method = self._load_method()
         budget = budget_of(method.name, self.benchmark.value)
-        values = {"calls": 200, "new_tokens": 1000, "depth": 30}
+        values = {unit: default_of(unit) for unit in ("calls", "new_tokens", "depth")}
         values |= {unit: limit.value for unit, limit in budget.items()} | dict(method.fixed)
         with quiet(*self.budgets.values()):
             for unit, field in self.budgets.items():

@@ -130,9 +130,13 @@ def _order(line: str) -> tuple[bool, str]:
 
 def _without_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that say something; of calls and new tokens always, since people ask for them."""
-    known = inspect.signature(Session).parameters
     always = ("calls", "new_tokens", "seed")
-    return {k: v for k, v in options.items() if k in always or known[k].default != v}
+    return {k: v for k, v in options.items() if k in always or default_of(k) != v}
+
+
+def default_of(option: str) -> Any:
+    """What a session has where nothing is said."""
+    return inspect.signature(Session).parameters[option].default
 
 
 def _call(function: str, *values: Any, **options: Any) -> str:

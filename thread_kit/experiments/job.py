@@ -29,7 +29,7 @@ from thread_kit.experiments.budgets import (
 from thread_kit.experiments.extend import find_earlier, hand_over_trace
 from thread_kit.experiments.method import Method, Run
 from thread_kit.experiments.results_file import EpisodeKey, canonical
-from thread_kit.experiments.resume import Interrupted
+from thread_kit.experiments.resume import Resumed
 from thread_kit.methods.adapt import claims_success, k_max
 from thread_kit.methods.stateflow import find_last_state
 from thread_kit.session.failures import describe_error
@@ -85,7 +85,7 @@ class RunningJob:
         self._extends: dict[str, str] = {}
         self._engine = engine
         self._trace: Path | None = None
-        self._interrupted: Interrupted | None = None
+        self._resumed: Resumed | None = None
         self._env: Env | None = None
         self._run: Run | None = None
         self._events: Iterator[Event] = iter(())
@@ -123,15 +123,15 @@ class RunningJob:
             self._trace = self.job.traces / _file_name(self.key)
             if earlier:
                 hand_over_trace(earlier, self._trace)
-            self._interrupted = Interrupted(self._trace, self._engine)
-            if not isinstance(self._run, Session):  # which alone can repeat a past
-                self._interrupted.forget()
-            self._run = self._start(self._interrupted.past)
+            self._resumed = Resumed(self._trace, self._engine)
+            if not isinstance(self._run, Session):  # which alone can replay
+                self._resumed.forget()
+            self._run = self._start(self._resumed.replay)
         self._events = iter(self._run)
 
-    def _start(self, past: Replay | None = None) -> Run:
+    def _start(self, replay: Replay | None = None) -> Run:
         job = self.job
-        engine = past.engine(self._engine) if past else self._engine
+        engine = replay.engine(self._engine) if replay else self._engine
         self._close_env()
         self._env = job.environment(**job.task)
         own = self._env.max_actions if isinstance(self._env, CountsActions) else None
@@ -164,7 +164,7 @@ class RunningJob:
     def __next__(self) -> Event:
         try:
             event = self._next()
-            while self._interrupted and self._interrupted.past:
+            while self._resumed and self._resumed.replay:
                 event = self._next()  # what is only repeated waits for nobody
             return event
         except Exception as error:
@@ -175,14 +175,14 @@ class RunningJob:
 
     def _next(self) -> Event:
         event = next(self._events)
-        if self._interrupted and self._run and isinstance(self._run.error, ReplayError):
+        if self._resumed and self._run and isinstance(self._run.error, ReplayError):
             self._run.close()  # the past of an interrupted episode does not happen again
-            self._interrupted.forget()
+            self._resumed.forget()
             self._run = self._start()
             self._events = iter(self._run)
             event = next(self._events)
-        if self._interrupted:
-            self._interrupted.forget_if_repeated()
+        if self._resumed:
+            self._resumed.forget_if_repeated()
         return event
 
     def close(self) -> None:
@@ -212,7 +212,7 @@ class RunningJob:
         # 2. What came of it, what it cost, and what it was allowed.
         job, episode = self.job, self._run.episode if self._run else Episode()
         used, header = episode.usage, episode.header
-        went_on = self._interrupted is not None and self._interrupted.went_on
+        went_on = self._resumed is not None and self._resumed.went_on
         return {
             **self.key._asdict(),
             "task": dict(job.task),

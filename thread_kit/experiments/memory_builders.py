@@ -16,7 +16,7 @@ from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_builders import (
     judges_itself,
-    load_prompt,
+    load_waiting_prompt,
     make_method,
     waiting_dialect,
 )
@@ -48,7 +48,7 @@ def make_rap(benchmark: Benchmark, examples: str) -> SessionMethod:
     """With plans and keys where the benchmark has a prompt for these (ALFWorld)."""
     memory = LogMemory([Log.of(record) for record in _read_memory("rap", benchmark)])
     has_keys = benchmark.name != "webshop"
-    key = load_prompt(benchmark, f"rap/{benchmark.name}-key") if has_keys else None
+    key = load_waiting_prompt(benchmark, f"rap/{benchmark.name}-key") if has_keys else None
     program = partial(
         rap,
         memory=memory,
@@ -65,7 +65,9 @@ def load_guides(benchmark: Benchmark) -> dict[str, Prompt]:
     """AutoGuide's prompts beside its agent's: identify, match, select, and extract a guideline."""
     names = {"identify": f"{benchmark.name}-context", "match": "match", "select": "select"}
     names["extract"] = f"{benchmark.name}-guideline"
-    return {role: load_prompt(benchmark, f"autoguide/{name}") for role, name in names.items()}
+    return {
+        role: load_waiting_prompt(benchmark, f"autoguide/{name}") for role, name in names.items()
+    }
 
 
 def make_autoguide(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -83,15 +85,15 @@ def make_autoguide(benchmark: Benchmark, examples: str) -> SessionMethod:
         start=benchmark.start,
         **ends,
     )
-    prompt = load_prompt(benchmark, f"react/{examples}")
+    prompt = load_waiting_prompt(benchmark, f"react/{examples}")
     method = make_method("autoguide", program, prompt, identify, match, select)
     return replace(method, keep_cells="episode")
 
 
 def make_adaplanner(benchmark: Benchmark, examples: str, *, skills: bool = False) -> SessionMethod:
     """skills: with the plans that solved tasks of this kind before, as examples (section 3.4)."""
-    questions = load_prompt(benchmark, f"adaplanner/{benchmark.name}-ask")
-    prompt = load_prompt(benchmark, f"adaplanner/{examples}")
+    questions = load_waiting_prompt(benchmark, f"adaplanner/{benchmark.name}-ask")
+    prompt = load_waiting_prompt(benchmark, f"adaplanner/{examples}")
     if skills:
         records = _read_memory("adaplanner", benchmark)
         known = tuple(

@@ -15,7 +15,7 @@ from typing import Any
 
 from thread_kit.dialect import QA_ASYNC, Dialect
 from thread_kit.envs.benchmark import Benchmark
-from thread_kit.envs.intercode.interaction import PLAN_AND_SOLVE, TRY_AGAIN
+from thread_kit.envs.intercode.interaction import PLAN_AND_SOLVE, TRY_AGAIN, Script
 from thread_kit.exchange import as_observed
 from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method import ScriptedMethod, SessionMethod
@@ -46,8 +46,8 @@ def waiting_dialect(benchmark: Benchmark) -> Dialect:
     return replace(benchmark.dialect, spawn=None)
 
 
-def load_prompt(benchmark: Benchmark, path: str) -> Prompt:
-    """A prompt of another method than THREAD."""
+def load_waiting_prompt(benchmark: Benchmark, path: str) -> Prompt:
+    """A prompt of another method than THREAD, whose calls wait for what they ask."""
     return benchmark.load_prompt(path, waiting_dialect(benchmark))
 
 
@@ -59,8 +59,8 @@ SHARED, ATOMIC, BY_TYPE = "executor", "atomic", "by-type"
 def _load_executor(benchmark: Benchmark, examples: str, role: str = SHARED) -> Prompt:
     """The prompt of an executor; ReAct's examples say at their end that the task is completed."""
     if role in benchmark.executors:
-        return load_prompt(benchmark, f"adapt/{benchmark.name}-{role}")
-    return add_verdicts(load_prompt(benchmark, f"react/{examples}"))
+        return load_waiting_prompt(benchmark, f"adapt/{benchmark.name}-{role}")
+    return add_verdicts(load_waiting_prompt(benchmark, f"react/{examples}"))
 
 
 def _named(method: str, role: str) -> str:
@@ -103,6 +103,12 @@ def make_method(
     return SessionMethod(name, main, {"program": program, "prompts": others, "scope": scope})
 
 
+def make_scripted(name: str, program: Program, prompt: Prompt, script: Script) -> ScriptedMethod:
+    """A method of a program with a script of its own in InterCode."""
+    method = make_method(name, program, prompt)
+    return ScriptedMethod(name, prompt, method.fixed, script=script)
+
+
 # THREAD
 
 
@@ -141,16 +147,16 @@ def make_thread_lines(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 def make_nlep(benchmark: Benchmark, examples: str) -> SessionMethod:
     program = partial(nlep, calls=own_limit("nlep", benchmark, "iterations"))
-    return make_method("nlep", program, load_prompt(benchmark, f"nlep/{examples}"))
+    return make_method("nlep", program, load_waiting_prompt(benchmark, f"nlep/{examples}"))
 
 
 def make_nlep_react(benchmark: Benchmark, examples: str) -> SessionMethod:
-    prompt = load_prompt(benchmark, f"nlep-react/{examples}")
+    prompt = load_waiting_prompt(benchmark, f"nlep-react/{examples}")
     return make_method("nlep+react", _executor("nlep+react", benchmark), prompt)
 
 
 def make_react(benchmark: Benchmark, examples: str) -> SessionMethod:
-    prompt = load_prompt(benchmark, f"react/{examples}")
+    prompt = load_waiting_prompt(benchmark, f"react/{examples}")
     return make_method("react", _react("react", benchmark), prompt)
 
 
@@ -163,7 +169,7 @@ def make_react_alone(benchmark: Benchmark, examples: str, executor: str = SHARED
 
 def make_react_refined(benchmark: Benchmark, examples: str) -> SessionMethod:
     """ReAct with examples that first look what there is (StateFlow paper, Tables 18 and 19)."""
-    prompt = load_prompt(benchmark, f"react-refined/{examples}")
+    prompt = load_waiting_prompt(benchmark, f"react-refined/{examples}")
     return make_method("react, refined", _executor("react", benchmark), prompt)
 
 
@@ -191,11 +197,10 @@ def make_try_again(benchmark: Benchmark, examples: str, executor: str = SHARED) 
 
 def make_try_again_rewarded(benchmark: Benchmark, examples: str) -> SessionMethod:
     """InterCode's: one trial, with the reward behind each command (StateFlow paper, A.3)."""
-    prompt = load_prompt(benchmark, f"try-again-reward/{examples}")
+    prompt = load_waiting_prompt(benchmark, f"try-again-reward/{examples}")
     name = "try again, visible reward"
     program = partial(try_again_with_reward, turns=own_limit(name, benchmark, "turns"))
-    method = make_method(name, program, prompt)
-    return ScriptedMethod(method.name, prompt, method.fixed, script=TRY_AGAIN)
+    return make_scripted(name, program, prompt, TRY_AGAIN)
 
 
 def add_reflexion(
@@ -206,7 +211,7 @@ def add_reflexion(
     scope: str = "",
 ) -> SessionMethod:
     """Reflexion on top of an actor. prompts: the actor's, its own first."""
-    reflect = load_prompt(benchmark, f"reflexion/{benchmark.name}")
+    reflect = load_waiting_prompt(benchmark, f"reflexion/{benchmark.name}")
     trials = own_limit(name, benchmark, "trials")
     program = partial(reflexion, actor=actor, reflect=reflect, trials=trials)
     return make_method(name, program, *prompts, reflect, scope=scope)
@@ -225,13 +230,13 @@ def make_reflexion(benchmark: Benchmark, examples: str, executor: str = SHARED) 
 
 def make_reflexion_by_gold_answer(benchmark: Benchmark, examples: str) -> SessionMethod:
     """Of questions: another trial where the answer is not the benchmark's (`Env.judge`)."""
-    prompt = load_prompt(benchmark, f"nlep-react/{examples}")
+    prompt = load_waiting_prompt(benchmark, f"nlep-react/{examples}")
     return add_reflexion(GOLD_ANSWER, _executor("reflexion", benchmark), (prompt,), benchmark)
 
 
 def make_react_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     """The StateFlow paper's (section 4.2, Figure 6), on ReAct's own two examples of a type."""
-    prompt = load_prompt(benchmark, f"react/{examples}")
+    prompt = load_waiting_prompt(benchmark, f"react/{examples}")
     name = "react+reflexion"
     return add_reflexion(name, _react(name, benchmark), (prompt,), benchmark)
 
@@ -239,13 +244,16 @@ def make_react_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
 def make_thread_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     if benchmark.dialect.code:
         raise ValueError(f"thread+reflexion is for tasks that are solved by acting, not {examples}")
-    prompt = load_prompt(benchmark, examples)
-    return add_reflexion("thread+reflexion", thread_program, (prompt,), benchmark, "exported")
+    prompt = load_waiting_prompt(benchmark, examples)
+    actor: Program = thread_program
+    if benchmark.as_observed:
+        actor = partial(thread_program, abstract=as_observed)
+    return add_reflexion("thread+reflexion", actor, (prompt,), benchmark, "exported")
 
 
 def make_lats(benchmark: Benchmark, examples: str) -> SessionMethod:
-    value = load_prompt(benchmark, f"lats/{benchmark.name}-value")
-    reflect = load_prompt(benchmark, f"reflexion/{benchmark.name}")
+    value = load_waiting_prompt(benchmark, f"lats/{benchmark.name}-value")
+    reflect = load_waiting_prompt(benchmark, f"reflexion/{benchmark.name}")
     program = partial(
         lats,
         value=value,
@@ -254,7 +262,7 @@ def make_lats(benchmark: Benchmark, examples: str) -> SessionMethod:
         max_depth=own_limit("lats", benchmark, "steps"),
         start=benchmark.start,
     )
-    prompt = load_prompt(benchmark, f"react/{examples}")
+    prompt = load_waiting_prompt(benchmark, f"react/{examples}")
     return replace(make_method("lats", program, prompt, value, reflect), keep_cells="episode")
 
 
@@ -264,7 +272,7 @@ def make_lats(benchmark: Benchmark, examples: str) -> SessionMethod:
 def make_plan_and_execute(
     benchmark: Benchmark, examples: str, executor: str = SHARED
 ) -> SessionMethod:
-    planner = load_prompt(benchmark, f"plan_and_execute/{benchmark.name}")
+    planner = load_waiting_prompt(benchmark, f"plan_and_execute/{benchmark.name}")
     prompt = _load_executor(benchmark, examples, executor)
     program = partial(
         plan_and_execute,
@@ -278,17 +286,16 @@ def make_plan_and_execute(
 
 
 def make_plan_and_solve(benchmark: Benchmark, examples: str) -> SessionMethod:
-    prompt = load_prompt(benchmark, f"plan_and_solve/{examples}")
+    prompt = load_waiting_prompt(benchmark, f"plan_and_solve/{examples}")
     program = partial(plan_and_solve, steps=own_limit("plan-and-solve", benchmark, "turns"))
-    method = make_method("plan-and-solve", program, prompt)
-    return ScriptedMethod(method.name, prompt, method.fixed, script=PLAN_AND_SOLVE)
+    return make_scripted("plan-and-solve", program, prompt, PLAN_AND_SOLVE)
 
 
 def make_adapt(
     benchmark: Benchmark, examples: str, executor: str = SHARED, max_depth: int | None = None
 ) -> SessionMethod:
     """max_depth: d_max; None is the paper's for the benchmark."""
-    planner = load_prompt(benchmark, f"adapt/{benchmark.name}-planner")
+    planner = load_waiting_prompt(benchmark, f"adapt/{benchmark.name}-planner")
     program = partial(
         adapt,
         planner=planner,
@@ -306,15 +313,17 @@ def make_adapt(
 
 def make_decomp(benchmark: Benchmark, examples: str) -> SessionMethod:
     path = f"decomp/{benchmark.name}"
-    main = load_prompt(benchmark, path)
-    handlers = {name: load_prompt(benchmark, f"{path}-{name}") for name in benchmark.handlers}
+    main = load_waiting_prompt(benchmark, path)
+    handlers = {
+        name: load_waiting_prompt(benchmark, f"{path}-{name}") for name in benchmark.handlers
+    }
     iterations = own_limit("decomp", benchmark, "iterations")
     program = partial(decomp, handlers=handlers, iterations=iterations)
     return make_method("decomp", program, main, *handlers.values())
 
 
 def make_tdag(benchmark: Benchmark, examples: str) -> SessionMethod:
-    generator = load_prompt(benchmark, f"tdag/{benchmark.name}-agent")
+    generator = load_waiting_prompt(benchmark, f"tdag/{benchmark.name}-agent")
     executor = _load_executor(benchmark, examples)
     program = partial(
         tdag,
@@ -324,7 +333,7 @@ def make_tdag(benchmark: Benchmark, examples: str) -> SessionMethod:
         iterations=own_limit("tdag", benchmark, "iterations"),
         start=benchmark.start,
     )
-    main = load_prompt(benchmark, f"tdag/{benchmark.name}")
+    main = load_waiting_prompt(benchmark, f"tdag/{benchmark.name}")
     return make_method("tdag", program, main, generator, executor)
 
 
@@ -335,10 +344,10 @@ def load_planners(benchmark: Benchmark) -> list[Prompt]:
     """
     planner, plan = f"adapt/{benchmark.name}-planner", f"plan_and_execute/{benchmark.name}"
     try:
-        others = [load_prompt(benchmark, plan)]
+        others = [load_waiting_prompt(benchmark, plan)]
     except FileNotFoundError:
         others = []  # InterCode's: Plan & Solve stands there in its place
-    return [load_prompt(benchmark, planner), *others]
+    return [load_waiting_prompt(benchmark, planner), *others]
 
 
 def has_planner(method: SessionMethod, benchmark: Benchmark) -> bool:

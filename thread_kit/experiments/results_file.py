@@ -45,6 +45,11 @@ class EpisodeKey(NamedTuple):
         return cls(*names, environment)
 
     @property
+    def job(self) -> tuple[str, str, str, int]:
+        """Method, model, task and seed: what is played, whatever its prompt and settings."""
+        return self.method, self.model, self.task, self.seed
+
+    @property
     def without_settings(self) -> EpisodeKey:
         """The key of the same episode if it could not be started."""
         return self._replace(prompt="", settings="", environment="")

@@ -16,11 +16,11 @@ from thread_kit.trace.episode import Episode, TraceError
 
 
 @final
-class Interrupted:
+class Resumed:
     """An episode that may have begun; from now on there is room for a new trace at its `path`.
 
-    past: what has happened by then, for a `Session`, until it is repeated; None if nothing has, or
-        nobody can read it. went_on: the new trace has, or will have, a past.
+    replay: what has happened by then, for a `Session`, until it is repeated; None if nothing has,
+        or nobody can read it. went_on: the new trace has, or will have, what is replayed.
     """
 
     def __init__(self, path: Path, engine: Engine) -> None:
@@ -29,26 +29,26 @@ class Interrupted:
             path.unlink(missing_ok=True)  # it repeated what lies beside it, and came less far
         elif path.exists():
             path.rename(self._before)
-        self.past = self._past(engine) if self._before.exists() else None
-        self.went_on = self.past is not None
+        self.replay = self._replay(engine) if self._before.exists() else None
+        self.went_on = self.replay is not None
         if not self.went_on:
             self.forget()
 
-    def _past(self, engine: Engine) -> Replay | None:
+    def _replay(self, engine: Engine) -> Replay | None:
         try:
-            past = until_broken_off(Episode.load(self._before), engine)
+            replay = until_broken_off(Episode.load(self._before), engine)
         except TraceError:
             return None
-        return past if past.at else None
+        return replay if replay.at else None
 
     def forget_if_repeated(self) -> None:
         """The new trace holds all that the old one does, which can go then."""
-        if self.past and self.past.is_over:
-            self.past = None
+        if self.replay and self.replay.is_over:
+            self.replay = None
             self._before.unlink(missing_ok=True)
 
     def forget(self) -> None:
-        """Nothing can be made of the past: the episode begins anew."""
-        self.past, self.went_on = None, False
+        """Nothing can be replayed: the episode begins anew."""
+        self.replay, self.went_on = None, False
         self._before.unlink(missing_ok=True)
         self._path.unlink(missing_ok=True)

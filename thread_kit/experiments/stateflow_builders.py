@@ -12,7 +12,7 @@ from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_builders import (
     add_reflexion,
-    load_prompt,
+    load_waiting_prompt,
     make_method,
     waiting_dialect,
 )
@@ -117,7 +117,7 @@ def make_sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> Sess
 
 def make_alfchat(benchmark: Benchmark, examples: str, agents: int = 2) -> SessionMethod:
     """Of ReAct's examples, behind an instruction. agents: with three of them one gives hints."""
-    shown = load_prompt(benchmark, f"react/{examples}")
+    shown = load_waiting_prompt(benchmark, f"react/{examples}")
     sections = benchmark.load_instructions(f"alfchat/{benchmark.name}", waiting_dialect(benchmark))
     instructions = sections["Assistant"].instructions
     prompt = replace(shown, name=f"alfchat/{examples}", instructions=instructions)

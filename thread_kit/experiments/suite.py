@@ -200,11 +200,10 @@ class Suite:
         # 1. What the file has of each job: the keys that are done, and rows to go on from.
         by_job = defaultdict(set)
         for key in done:
-            by_job[key.method, key.model, key.task, key.seed].add(key)
+            by_job[key.job].add(key)
         earlier_by_job = defaultdict(list)
         for row in earlier:
-            key = EpisodeKey.of(row)
-            earlier_by_job[key.method, key.model, key.task, key.seed].append(row)
+            earlier_by_job[EpisodeKey.of(row).job].append(row)
         # 2. One model after the other; of its jobs, all methods on a task before the next one.
         for model, source in self.models.items():
             jobs = [
@@ -215,11 +214,11 @@ class Suite:
                     task,
                     seed,
                     self.options,
-                    self.paper,
-                    frozenset(by_job[method.name, model, canonical(task), seed]),
-                    earlier_by_job[method.name, model, canonical(task), seed],
-                    self._traces,
-                    at_once,
+                    paper=self.paper,
+                    done=frozenset(by_job[method.name, model, canonical(task), seed]),
+                    earlier=earlier_by_job[method.name, model, canonical(task), seed],
+                    traces=self._traces,
+                    at_once=at_once,
                 )
                 for seed in self.seeds
                 for task in self.tasks

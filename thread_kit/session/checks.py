@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -50,6 +51,16 @@ def check_parts(
         raise ValueError(
             "the prompts and the session speak different dialects, so the examples would show "
             "other marks than those that stop a call; load them with the same dialect"
+        )
+
+
+def warn_of_two_teachers(model: Mapping[str, Any], prompt: Prompt) -> None:
+    """Warn where a model that an adapter has taught is shown examples as well: it heeds neither."""
+    if model.get("adapter") and prompt.examples:
+        warnings.warn(
+            f"the model is taught by the adapter {model['adapter'].get('file')}, and is shown the "
+            f"examples of {prompt.name} as well; load it with adapter=None, or give no prompt",
+            stacklevel=3,
         )
 
 

@@ -23,7 +23,6 @@ from thread_kit.engines.engine import Engine
 from thread_kit.engines.replay import OF_CALLS, CallStart, Place, spread
 from thread_kit.envs.env import Env
 from thread_kit.prompts import EMPTY, Prompt, parse_prompt
-from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Span
 from thread_kit.session.replay import Replay
 from thread_kit.trace.episode import Episode
@@ -66,29 +65,27 @@ def plan_fork(
     """
     # 1. What is changed, where a person said so.
     starts: dict[Place, CallStart] = {}
-    is_over = at is not None and not _is_broken_off(episode)
     same_tokens = _same_tokens(episode, engine)
     open_calls: dict[Place, CallStart] = {}
     end, open_edits = len(episode.events), list[Edited]()
-    if not is_over:
+    if at is None or episode.status.is_broken_off:
         end, open_calls, open_edits = _broken_off(episode, engine, same_tokens)
-    goes_on = at is None
     asked = end if at is None else at
-    at = _place(episode, asked, context, observation, returned)
-    edits = _edits(episode, at, asked, context, observation, returned, variables)
+    start = _place(episode, asked, context, observation, returned)
+    edits = _edits(episode, start, asked, context, observation, returned, variables)
     if token is not None or text or forbid_spawn:
-        call, start, more = _cut(
+        call, begun, more = _cut(
             episode, asked, engine, token or 0, text, forbid_spawn, same_tokens
         )
-        starts[call] = start
+        starts[call] = begun
         edits += more
 
     # 2. Where it goes on: how an episode broke off is no past that could be repeated.
-    if goes_on or at > end:
-        at, starts = _place(episode, end), {**open_calls, **starts}
+    if at is None or start > end:
+        start, starts = _place(episode, end), {**open_calls, **starts}
         edits = [*open_edits, *edits]
-    origin = {"of": fingerprint(episode, at), "event": at, "token": token or 0}
-    replay = Replay(episode, at, edits, starts, same_tokens, origin)
+    origin = {"of": fingerprint(episode, start), "event": start, "token": token or 0}
+    replay = Replay(episode, start, edits, starts, same_tokens, origin)
     settings = _settings(episode, replay, recorded or {}, options)
     if env is None:
         settings["context"] = _main_context(episode)
@@ -106,7 +103,7 @@ def until_broken_off(episode: Episode, engine: Engine) -> Replay:
     Of an episode that came to its end, all but the end itself is repeated; and where its limit of
     actions ended it, all before the last action, which may be answered otherwise now.
     """
-    is_whole = not episode.status.is_live and episode.status not in _BROKEN_OFF
+    is_whole = not (episode.status.is_live or episode.status.is_broken_off)
     same_tokens = _same_tokens(episode, engine)
     at, starts, edits = len(episode.events) - 1, dict[Place, CallStart](), list[Edited]()
     if not is_whole:
@@ -125,20 +122,6 @@ def fingerprint(episode: Episode, at: int | None = None) -> str:
 # Where
 
 
-_BROKEN_OFF = (
-    Status.STOPPED,
-    Status.FAILED,
-    Status.OUT_OF_CALLS,
-    Status.OUT_OF_TOKENS,
-    Status.OUT_OF_TIME,
-)
-
-
-def _is_broken_off(episode: Episode) -> bool:
-    """It was ended from outside, and did not come to its end."""
-    return episode.status in _BROKEN_OFF
-
-
 def _broken_off(
     episode: Episode, engine: Engine, same_tokens: bool
 ) -> tuple[int, dict[Place, CallStart], list[Edited]]:
@@ -150,7 +133,7 @@ def _broken_off(
     at = len(events)
     if episode.status.is_live:  # a torn trace, or a session that is paused
         return at, {}, []
-    if not _is_broken_off(episode):
+    if not episode.status.is_broken_off:
         raise ValueError(
             f"the episode came to its end ({episode.status}); give the number of the event to "
             f"fork at, 0 to {at - 2}"

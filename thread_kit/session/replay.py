@@ -7,7 +7,7 @@ must be the recorded one. Behind the fork a session goes on as any other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,7 +45,7 @@ class Edits:
             if edit.what == "variables":
                 self._due.setdefault(edit.thread, []).append((place, edit))
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Edited]:
         return iter(self._edits.values())
 
     def find(self, what: str, thread: int, number: int) -> Edited | None:

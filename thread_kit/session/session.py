@@ -34,6 +34,7 @@ from thread_kit.session.checks import (
     check_numbers,
     check_parts,
     check_program,
+    warn_of_two_teachers,
 )
 from thread_kit.session.effects import must_be_text
 from thread_kit.session.failures import Failures, describe_error
@@ -159,6 +160,7 @@ class Session:
             logprobs=logprobs,
             packages=env.packages if env else (),
         )
+        warn_of_two_teachers(header["model"], prompt)
         self.episode = Episode(header)
         self._own_sandbox: Sandbox | None = None
         namespace = self._namespace(scope)

@@ -130,15 +130,16 @@ def _describe_spawn(episode: Episode, event: Spawned) -> str:
 
 
 def _describe_call(episode: Episode, event: GeneratedSpan) -> str:
-    thread, dialect = event.thread, header_part(episode.header, "dialect")
-    listen, end = dialect.get("listen", "=>"), dialect.get("end", "#END#")
+    thread, dialect = event.thread, episode.dialect
+    listen, end = dialect.listen, dialect.end
     tokens = pluralize(len(event.span), "token")
     match event.stop:
         case Stop.LISTEN:
             return f"Thread {thread} wrote {tokens} and {listen}: it listens."
         case Stop.SPAWN:
-            mark = dialect.get("spawn", "~>")
-            return f"Thread {thread} wrote {tokens} and {mark}: it spawns, and does not wait."
+            return (
+                f"Thread {thread} wrote {tokens} and {dialect.spawn}: it spawns, and does not wait."
+            )
         case Stop.END:
             return f"Thread {thread} wrote {tokens} and {end}: it ends."
         case Stop.END_OF_STREAM:

@@ -94,6 +94,9 @@ KEEP = (
 """A file system is made once, with all its files of one time, and copied into each root, as
 InterCode's containers are of one image: archives of files are equal in both."""
 
+SYSTEMS = "thread-kit-system-"
+"""Of temporary folders, the process that made each behind it."""
+
 FILL = f"{USERS}\ncp -a /run/kit/made/. / && chmod 000 /run/kit"
 
 
@@ -228,10 +231,19 @@ def hide_own(ran: Ran) -> Ran:
 @functools.cache
 def make_system(script: str, ignored: str) -> str:
     """The folder with the file system of a setup script, made once by this process."""
-    folder = tempfile.mkdtemp(prefix="thread-kit-system-")
+    _drop_left_behind()
+    folder = tempfile.mkdtemp(prefix=f"{SYSTEMS}{os.getpid()}-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     Container.make(folder, script, ignored)
     return folder
+
+
+def _drop_left_behind() -> None:
+    """What processes of this user have left that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{SYSTEMS}*-*"):
+        maker = folder.name.removeprefix(SYSTEMS).partition("-")[0]
+        if folder.stat().st_uid == os.getuid() and not Path("/proc", maker).exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @functools.cache
