@@ -26,6 +26,7 @@ from .envs.env import Step as Step
 from .envs.icu.env import IcuQA as IcuQA
 from .envs.intercode_bash.env import InterCodeBash as InterCodeBash
 from .envs.intercode_sql.env import InterCodeSql as InterCodeSql
+from .envs.registry import find_benchmark as find_benchmark
 from .envs.registry import register_benchmark as register_benchmark
 from .envs.textcraft.env import TextCraft as TextCraft
 from .envs.webshop.env import WebShop as WebShop

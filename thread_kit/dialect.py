@@ -58,6 +58,7 @@ class Dialect:
         stand behind what came back in the same line, an action is a line of code, and a child's
         context is the whole line (`exchange.py`).
     several_lines: an action goes on from its mark to the listen mark, over as many lines as it has.
+    as_observed: observations are read as they are, without names for values (`exchange.py`).
     """
 
     listen: str = "=>"
@@ -69,6 +70,7 @@ class Dialect:
     spawn: str | None = None
     code: bool = False
     several_lines: bool = False
+    as_observed: bool = False
 
     @classmethod
     def of(cls, marks: Mapping[str, Any]) -> Dialect:
@@ -162,6 +164,9 @@ AGENT = Dialect()
 
 COMMANDS = Dialect(several_lines=True)
 """Commands of a shell, or of SQL: what InterCode's agents write may have several lines."""
+
+PAGES = Dialect(as_observed=True)
+"""Pages of a shop (appendix G.4), which THREAD reads as they are."""
 
 QA = Dialect(after_close="", code=True)
 """Question answering (appendix G.1, G.2): the line goes on after what came back."""

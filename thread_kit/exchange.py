@@ -264,11 +264,9 @@ def exchange_of(
 
     taught: the model reads no examples; the adapters were taught with inherited names, too.
     """
+    abstract = as_observed if dialect.as_observed else abstract_own_values
     functions: dict[str, Callable[..., str]] = {"phi": phi_last_line, "psi": psi_print}
-    functions |= {
-        "xi": xi_after_mark,
-        "abstract": abstract_values if taught else abstract_own_values,
-    }
+    functions |= {"xi": xi_after_mark, "abstract": abstract_values if taught else abstract}
     if dialect.code:
         phi = phi_own_line if dialect.spawn else phi_whole_line
         functions |= {"phi": phi, "xi": xi_code, "abstract": as_comment}

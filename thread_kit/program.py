@@ -18,14 +18,14 @@ def thread_program(
     phi: exchange.Phi = exchange.phi_last_line,
     psi: exchange.Psi = exchange.psi_print,
     xi: exchange.Xi = exchange.xi_after_mark,
-    abstract: exchange.Abstract = exchange.abstract_own_values,
+    abstract: exchange.Abstract | None = None,
 ) -> Steps:
-    """THREAD as a program."""
+    """THREAD as a program. abstract: None is the dialect's."""
     return thread(
         phi=phi,
         psi=exchange.unless_replaced(psi),
         xi=xi,
-        abstract=abstract,
+        abstract=abstract or exchange.exchange_of(new.dialect)["abstract"],
         dialect=new.dialect,
         tokenize=new.tokenize,
         futures=new.futures,

@@ -16,6 +16,7 @@ from thread_kit.__main__ import main
 from thread_kit.dialect import AGENT, ASYNC, QA
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.benchmark import Benchmark, choose_number
+from thread_kit.envs.env import Env
 from thread_kit.envs.registry import BENCHMARKS, OWN, find_benchmark, register_benchmark
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.errors.error_types import ErrorType
@@ -298,3 +299,17 @@ def test_the_help_has_ones_own_splits_and_rules(folder, capsys):
     out = " ".join(capsys.readouterr().out.split())
     assert "lock: test" in out
     assert "--stuck lock: it opens later --at-night lock: 100% dark" in out
+
+
+def test_a_task_by_its_number_of_a_benchmark_without_splits_and_numbers():
+    """`run --task 1` plays what `suite` lists."""
+
+    def box(color: str) -> Env:
+        raise NotImplementedError
+
+    listed = [{"color": "red"}, {"color": "blue"}]
+    benchmark = Benchmark("box", box, lambda split: listed)
+    assert benchmark.find_arguments("test", "1") == {"color": "blue"}
+    with pytest.raises(ValueError, match="no task 2 in split 'test'; choose 0 to 1"):
+        benchmark.find_arguments("test", "2")
+    assert find_benchmark("textcraft").find_arguments("dev", "7") == {"split": "dev", "number": 7}

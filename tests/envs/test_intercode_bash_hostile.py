@@ -205,6 +205,20 @@ def test_what_is_under_way_in_sockets_counts_as_memory(container):
     assert int(size.output) < 2**20
 
 
+@pytest.mark.parametrize(("family", "address"), [("AF_INET", "127.0.0.1"), ("AF_INET6", "::1")])
+def test_streams_count_as_memory_too(container, family, address):
+    ran = container.run(
+        "python3 - <<'END'\nimport socket, time\nheld = []\n"
+        f"server = socket.socket(socket.{family})\nserver.bind(('{address}', 0))\n"
+        "server.listen(200)\nfor n in range(100):\n"
+        f"    one = socket.socket(socket.{family})\n    one.connect(server.getsockname())\n"
+        "    held += [one, server.accept()[0]]\ntime.sleep(60)\nEND"
+    )
+    if "Cannot assign" in ran.output or "not supported" in ran.output:
+        pytest.skip(f"there is no {family} here")
+    assert ran.stopped == "memory", ran
+
+
 NAMESPACES = {
     "unshare": "libc.unshare(0x10000000) and fail()",
     "clone": "libc.syscall(56 if os.uname().machine == 'x86_64' else 220, 0x10000011, 0, 0, 0, 0)"
@@ -244,6 +258,7 @@ def test_the_sums_of_many_new_files_are_all_read(container):
         "mkdir /shop/new; cd /shop/new; for n in {1..450}; do echo $n > $n-a-long-name; done"
     )
     container.run("cd /shop && for n in {1..450}; do cp new/$n-a-long-name /shop/; done")
+    container.run("mkdir /shop/many; cd /shop/many; for n in {1..6000}; do echo $n > $n; done")
     changes = read_changes(container)
     hashes = [text for (_, kind), text in changes.items() if kind == "??"]
     assert len(hashes) > 450
@@ -326,11 +341,14 @@ def test_where_no_root_can_be_made_it_says_why(monkeypatch, tmp_path):
 def test_what_a_killed_process_has_left_is_taken_away(tmp_path, monkeypatch):
     monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path))
     dead, alive = (tmp_path / f"{module.SYSTEMS}{pid}-x" for pid in (2**22 + 1, os.getpid()))
-    for folder in (dead, alive):
+    young = tmp_path / f"{module.SYSTEMS}{2**22 + 1}-y"
+    for folder in (dead, alive, young):
         folder.mkdir()
+        os.utime(folder, (0, 0) if folder != young else None)
+    (tmp_path / f"{module.SYSTEMS}1-x").symlink_to(tmp_path / "nowhere")
     module.make_system.__wrapped__(*read_system(OWN))
     assert not dead.exists()
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_a_container_ends_with_its_holder(short):

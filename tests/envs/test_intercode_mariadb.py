@@ -129,12 +129,16 @@ def test_what_has_no_end_is_stopped(engine, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "statement", ["SELECT @v:=REPEAT('x', 1000000)", "SELECT 1 into/**/ @v", "SELECT 1\nINTO\n@v"]
+    "statement",
+    [
+        *("SELECT @v:=REPEAT('x', 1000000)", "SELECT 1 into/**/ @v", "SELECT 1\nINTO\n@v"),
+        *("SELECT /* ' */ @v:=1 /* ' */", "SELECT '\\'', @v:=1, '\\''", "SELECT `'`, @v:=1, `'`"),
+    ],
 )
 def test_no_variable_outlives_a_statement(engine, statement):
     assert "variables cannot be set" in engine.execute(statement).error
     assert engine.execute("SELECT @v").rows == ["(None,)"]
-    assert engine.execute("SELECT 'Into the sea'").error is None
+    assert engine.execute("SELECT 'Into the sea', '@', ':='").error is None
 
 
 def test_what_stands_in_comments_is_no_statement(engine):

@@ -10,7 +10,7 @@ import pytest
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.webshop.benchmark import WEBSHOP
 from thread_kit.envs.webshop.env import INVALID, WebShop
-from thread_kit.exchange import as_observed
+from thread_kit.exchange import abstract_values, exchange_of
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.react import NO_ACTION
@@ -53,10 +53,12 @@ def test_the_thread_prompt_is_proved_in_the_shop(method):
 def test_thread_reads_pages_as_they_are():
     """As printed in THREAD paper, G.4, and as the authors' code does."""
     made = load_method("thread", "webshop")
-    assert made.fixed == {"abstract": as_observed}
+    assert made.prompt.dialect.as_observed
     pages = [page for e in made.prompt.examples for _, page in ACT.findall(e.response)]
     assert not any("{" in page for page in pages)
     episode = play("thread", SHOWN[0])
+    assert episode.header["exchange"]["abstract"] == "as_observed"
+    assert exchange_of(made.prompt.dialect, taught=True)["abstract"] is abstract_values
     assert not any("{" in act.observation for t in episode.threads.values() for act in t.actions)
     with pytest.raises(ValueError, match="'thread, as observed' is 'thread'"):
         load_method("thread, as observed", "webshop")

@@ -84,7 +84,9 @@ def test_every_ablation_is_there_for_every_type_of_alfworld(name, kind):
 @pytest.mark.parametrize("examples", ["textcraft", "alfworld-heat", "webshop"])
 def test_the_command_line_knows_the_ablations(examples):
     benchmark = find_benchmark(examples)
-    there = [n for n in ABLATIONS if n != "thread, as observed" or not benchmark.as_observed]
+    there = [
+        n for n in ABLATIONS if n != "thread, as observed" or not benchmark.dialect.as_observed
+    ]
     made = build_methods(there, benchmark, examples)
     assert [method.name for method in made] == there
 

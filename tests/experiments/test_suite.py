@@ -203,6 +203,7 @@ def test_traces_lie_beside_the_file(tmp_path):
         ({"environment": "textcraft"}, "makes none; give its class"),
         ({"tasks": [47]}, "the task 47 is not what makes"),
         ({"options": {"temprature": 0.7}}, "no option 'temprature'; did you mean 'temperature'"),
+        ({"options": {"seed": 1}}, "no option 'seed'"),
     ],
 )
 def test_a_suite_that_makes_no_sense_is_refused(tmp_path, changed, message):
@@ -213,8 +214,11 @@ def test_a_suite_that_makes_no_sense_is_refused(tmp_path, changed, message):
 def test_a_method_fixes_what_a_session_has_by_functions_with_names():
     with pytest.raises(ValueError, match="fixes 'phy', and a session has no such parameter"):
         SessionMethod("mine", fixed={"phy": psi_print})
-    with pytest.raises(ValueError, match="psi of 'mine' is a lambda"):
-        SessionMethod("mine", fixed={"psi": lambda child: ""})
+    for psi in (lambda child: "", partial(lambda child: "")):
+        with pytest.raises(ValueError, match="psi of 'mine' is a lambda"):
+            SessionMethod("mine", fixed={"psi": psi})
+    with pytest.raises(ValueError, match="fixes 'seed'"):
+        SessionMethod("mine", fixed={"seed": 1})
 
 
 def test_the_bar_counts_episodes_and_says_what_is_solved(tmp_path, capsys):

@@ -67,6 +67,12 @@ def test_who_is_shown_a_refused_action_in_a_household():
         text = file.read_text(encoding="utf-8")
         refused = text.count("=>Nothing happens.<=")
         assert refused == sum(len(re.findall(way, text)) for way in MENDED) >= 1, file
+    plans = set(prompts.glob("adaplanner/alfworld-*.txt")) - {
+        prompts / "adaplanner/alfworld-ask.txt"
+    }
+    assert len(plans) == 6
+    for file in plans:
+        assert "=>Nothing happens.<=" in file.read_text(encoding="utf-8"), file
     for pattern in ("react/alfworld-*", "adapt/alfworld-*", "decomp/alfworld-find*"):
         for file in prompts.glob(f"{pattern}.txt"):
             assert "Nothing happens." not in file.read_text(encoding="utf-8"), file

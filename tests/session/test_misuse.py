@@ -193,6 +193,7 @@ def test_what_cannot_work_is_refused_at_the_start(options, message):
         Session(options.pop("engine"), **options)
 
 
+@pytest.mark.model
 def test_an_adapter_and_examples_are_too_much():
     with load_model(cpu_threads=1) as engine:
         prompt = Prompt("p", (Example("c", "#END#"),))

@@ -361,10 +361,11 @@ def check_episodes(frame: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
                     f"here are episodes of {' and '.join(map(str, played))}, whose tasks have "
                     f"nothing in common; choose one: frame[frame['environment'] == {played[0]!r}]"
                 )
-    twice = frame[frame.duplicated(EPISODE)]
+    episode = [*EPISODE, *(name for name in by if name == "environment")]
+    twice = frame[frame.duplicated(episode)]
     if len(twice):
-        first = ", ".join(f"{name} {twice.iloc[0][name]}" for name in EPISODE)
-        same = frame[(frame[EPISODE] == twice.iloc[0][EPISODE]).all(axis="columns")]
+        first = ", ".join(f"{name} {twice.iloc[0][name]}" for name in episode)
+        same = frame[(frame[episode] == twice.iloc[0][episode]).all(axis="columns")]
         apart = [
             name for name in ("prompt", "settings") if name in same and same[name].nunique() > 1
         ]

@@ -87,8 +87,9 @@ def _make_parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", help="print the tree of a saved episode; needs no model")
     show.set_defaults(do=show_episode)
     show.add_argument("file", help="a trace (JSONL)")
-    show.add_argument("--thread", type=int, metavar="N", help="all that one thread saw and wrote")
-    show.add_argument("--events", action="store_true", help="all events by their numbers")
+    part = show.add_mutually_exclusive_group()
+    part.add_argument("--thread", type=int, metavar="N", help="all that one thread saw and wrote")
+    part.add_argument("--events", action="store_true", help="all events by their numbers")
 
     page = commands.add_parser(
         "page", help="write a saved episode as one HTML file that replays without Python"

@@ -58,8 +58,6 @@ class Benchmark:
         argument of `environment`, and so a part of the task.
 
     dialect: of its few-shot prompts.
-    as_observed: whether THREAD reads its observations as they are, without names for values (THREAD
-        paper, G.4).
     prompts: a folder that is laid out as the kit's prompts/ (METHOD/BENCHMARK-ROLE.txt), or the
         texts by such names ("react/hanoi"); None is the kit's own folder.
     methods: those that it has beyond the common ones (`experiments/method_registry.py`).
@@ -96,7 +94,6 @@ class Benchmark:
     rules: Mapping[str, str] = field(default_factory=dict)
 
     dialect: Dialect = AGENT
-    as_observed: bool = False
     prompts: str | Path | Mapping[str, str] | None = None
     methods: tuple[str, ...] = ()
     start: tuple[str, ...] = ()

@@ -68,7 +68,7 @@ def load_ablation(name: str, benchmark: Benchmark, examples: str) -> SessionMeth
     Raises ValueError for a name that there is not, and where nobody has written its prompt.
     """
     ablation = _find(name)
-    keeps_words = benchmark.dialect.code or benchmark.as_observed
+    keeps_words = benchmark.dialect.code or benchmark.dialect.as_observed
     if keeps_words and "abstract" in ablation.fixed:
         raise ValueError(f"observations on {examples} keep their words: {name!r} is 'thread'")
     try:
@@ -91,7 +91,7 @@ def make_taught_ablation(name: str, benchmark: Benchmark) -> SessionMethod:
     ablation = _find(name)
     if name == SEPARATE:
         raise ValueError(f"{name!r} changes the few-shot prompts, and a taught model reads none")
-    return SessionMethod(name, benchmark.no_examples, _fix(ablation, benchmark, taught=True))
+    return SessionMethod(name, benchmark.no_examples, _fix(ablation, benchmark))
 
 
 def split_prompt(prompt: Prompt) -> tuple[Prompt, Prompt]:
@@ -131,15 +131,9 @@ def _find_prompt(name: str, episode: Episode) -> Prompt | None:
         return None
 
 
-def _fix(ablation: Ablation, benchmark: Benchmark, *, taught: bool = False) -> dict[str, Any]:
-    """What is fixed of a session: where threads compute, each has its own variables, not none.
-
-    taught: with names for values, as the adapters were.
-    """
-    fixed: dict[str, Any] = {}
-    if benchmark.as_observed and not taught:
-        fixed["abstract"] = as_observed
-    fixed |= ablation.fixed
+def _fix(ablation: Ablation, benchmark: Benchmark) -> dict[str, Any]:
+    """What is fixed of a session: where threads compute, each has its own variables, not none."""
+    fixed = dict(ablation.fixed)
     if benchmark.dialect.code and fixed.get("scope") == "none":
         fixed["scope"] = "own"
     return fixed

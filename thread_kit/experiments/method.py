@@ -17,6 +17,9 @@ from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Event
 
+GIVEN = ("engine", "env", "context", "prompt", "seed", "path")
+"""Parameters of `Session` that a suite gives, or the method itself."""
+
 
 class Run(Protocol):
     """One episode, as a session is: its events one by one, what came of them, a way to give up.
@@ -68,11 +71,11 @@ class SessionMethod:
 
     def __post_init__(self) -> None:
         for name, value in self.fixed.items():
-            if name not in signature(Session).parameters:
+            if name in GIVEN or name not in signature(Session).parameters:
                 raise ValueError(
                     f"{self.name!r} fixes {name!r}, and a session has no such parameter"
                 )
-            if getattr(value, "__name__", "") == "<lambda>":
+            if getattr(getattr(value, "func", value), "__name__", "") == "<lambda>":
                 raise ValueError(
                     f"{name} of {self.name!r} is a lambda; results tell functions by their names, "
                     "so give it one: def ..."

@@ -16,7 +16,6 @@ from typing import Any
 from thread_kit.dialect import QA_ASYNC, Dialect
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.intercode.interaction import PLAN_AND_SOLVE, TRY_AGAIN, Script
-from thread_kit.exchange import as_observed
 from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method import ScriptedMethod, SessionMethod
 from thread_kit.methods.adapt import adapt
@@ -113,8 +112,7 @@ def make_scripted(name: str, program: Program, prompt: Prompt, script: Script) -
 
 
 def make_thread(benchmark: Benchmark, examples: str) -> SessionMethod:
-    fixed = {"abstract": as_observed} if benchmark.as_observed else {}
-    return SessionMethod("thread", benchmark.load_prompt(examples), fixed)
+    return SessionMethod("thread", benchmark.load_prompt(examples))
 
 
 def make_taught_thread(benchmark: Benchmark) -> SessionMethod:
@@ -245,10 +243,7 @@ def make_thread_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     if benchmark.dialect.code:
         raise ValueError(f"thread+reflexion is for tasks that are solved by acting, not {examples}")
     prompt = load_waiting_prompt(benchmark, examples)
-    actor: Program = thread_program
-    if benchmark.as_observed:
-        actor = partial(thread_program, abstract=as_observed)
-    return add_reflexion("thread+reflexion", actor, (prompt,), benchmark, "exported")
+    return add_reflexion("thread+reflexion", thread_program, (prompt,), benchmark, "exported")
 
 
 def make_lats(benchmark: Benchmark, examples: str) -> SessionMethod:

@@ -213,8 +213,8 @@ def load_method(
     name: as in tables, or its slug ("thread-no-variables").
     benchmark: its record; or its name, or that of the few-shot prompts of one of its task types
         ("alfworld-heat", see `Env.examples`).
-    trials: of Reflexion and Try Again. iterations: of ReAct and the methods with executors. None
-        takes those of their papers.
+    trials: of Reflexion and Try Again. iterations: of ReAct and ADaPT's kind, whose executors have
+        them, and of LATS, whose search has. None takes those of their papers.
     Raises ValueError for an unknown name, or where a benchmark lacks what the method needs;
     FileNotFoundError for a prompt that nobody has written.
     """

@@ -25,7 +25,7 @@ from thread_kit.engines.engine import Engine
 from thread_kit.envs.env import Env
 from thread_kit.experiments.extend import find_replaced
 from thread_kit.experiments.job import Job, RunningJob
-from thread_kit.experiments.method import Method
+from thread_kit.experiments.method import GIVEN, Method, PerTaskMethod, SessionMethod
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.results_file import EpisodeKey, ResultsFile, canonical
 from thread_kit.experiments.workers import close_idle, run_job
@@ -320,9 +320,10 @@ def _check_parts(
             raise ValueError(
                 f"the task {task!r:.80} is not what makes an environment: {{'number': 0}}"
             )
-    known = [*signature(Session).parameters, "actions"]
+    own = [method for method in methods if not isinstance(method, SessionMethod | PerTaskMethod)]
+    known = [name for name in (*signature(Session).parameters, "actions") if name not in GIVEN]
     for name in options:
-        if name not in known:
+        if name not in known and (not own or name in GIVEN):  # one's own may have others
             near = get_close_matches(name, known)
             meant = f"did you mean {near[0]!r}?" if near else "a session has none"
             raise ValueError(f"there is no option {name!r}; {meant}")

@@ -54,12 +54,13 @@ def check_parts(
         )
 
 
-def warn_of_two_teachers(model: Mapping[str, Any], prompt: Prompt) -> None:
+def warn_of_two_teachers(model: Mapping[str, Any], prompts: Iterable[Prompt]) -> None:
     """Warn where a model that an adapter has taught is shown examples as well: it heeds neither."""
-    if model.get("adapter") and prompt.examples:
+    shown = ", ".join(prompt.name for prompt in prompts if prompt.examples)
+    if model.get("adapter") and shown:
         warnings.warn(
             f"the model is taught by the adapter {model['adapter'].get('file')}, and is shown the "
-            f"examples of {prompt.name} as well; load it with adapter=None, or give no prompt",
+            f"examples of {shown} as well; load it with adapter=None, or give no prompt",
             stacklevel=3,
         )
 

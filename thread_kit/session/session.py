@@ -160,7 +160,7 @@ class Session:
             logprobs=logprobs,
             packages=env.packages if env else (),
         )
-        warn_of_two_teachers(header["model"], prompt)
+        warn_of_two_teachers(header["model"], shown)
         self.episode = Episode(header)
         self._own_sandbox: Sandbox | None = None
         namespace = self._namespace(scope)

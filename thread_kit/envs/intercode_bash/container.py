@@ -176,7 +176,7 @@ class Container:
     def _ask(self, argv: list[str], folder: str = "/", seconds: float = PATIENCE) -> Ran:
         request = {"argv": argv, "cwd": folder, "env": ENVIRONMENT, "seconds": seconds}
         limits = {"output": OUTPUT, "processes": PROCESSES, "memory": MEMORY, "files": FILES}
-        sizes = {"AS": MEMORY, "FSIZE": DISK, "filter": _filter()}
+        sizes = {"AS": MEMORY, "FSIZE": DISK, "filter": _filter(), **_read_buffer_sizes()}
         if not self.close.alive:
             raise RuntimeError("the container is gone")
         assert self._process.stdin is not None
@@ -239,11 +239,38 @@ def make_system(script: str, ignored: str) -> str:
 
 
 def _drop_left_behind() -> None:
-    """What processes of this user have left that were killed."""
+    """What processes of this user have left that were killed more than a day ago.
+
+    (Younger ones may be of a process that is not seen here, in another container, say.)
+    """
     for folder in Path(tempfile.gettempdir()).glob(f"{SYSTEMS}*-*"):
         maker = folder.name.removeprefix(SYSTEMS).partition("-")[0]
-        if folder.stat().st_uid == os.getuid() and not Path("/proc", maker).exists():
-            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another one takes it away
+            facts = folder.lstat()
+            is_old = facts.st_uid == os.getuid() and facts.st_mtime < time.time() - 86400
+            if is_old and not Path("/proc", maker).exists():
+                shutil.rmtree(folder)
+
+
+@functools.cache
+def _read_buffer_sizes() -> dict[str, int]:
+    """Bytes that a socket, and the end of a TCP connection, can hold on this system, in and out."""
+    sizes = {}
+    for name in (
+        "net/core/rmem_default",
+        "net/core/wmem_default",
+        "net/ipv4/tcp_rmem",
+        "net/ipv4/tcp_wmem",
+    ):
+        try:
+            text = Path("/proc/sys", name).read_text(encoding="ascii")
+        except OSError:  # where it is hidden
+            text = "33554432"
+        sizes[name.rpartition("/")[2]] = int(text.split()[-1])
+    return {
+        "socket": sizes["rmem_default"] + sizes["wmem_default"],
+        "stream": sizes["tcp_rmem"] + sizes["tcp_wmem"],
+    }
 
 
 @functools.cache

@@ -21,7 +21,6 @@ import time
 from typing import Any
 
 LOOK = 0.01  # seconds between two looks at what runs
-SOCKET, STREAM = 2**19, 10 * 2**20  # bytes that a socket, and a TCP connection, can hold at most
 GRACE = 1.0  # seconds
 NICE = 10
 """What runs gives way to this process: a fork bomb on a busy machine had 12,000 processes before it
@@ -35,8 +34,8 @@ def list_processes() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
 
 
-def count_memory(processes: list[int]) -> int:
-    """Bytes that processes hold in memory."""
+def count_memory(processes: list[int], socket: int, stream: int) -> int:
+    """Bytes that processes hold in memory, and that their sockets may: `count_sockets`."""
     pages = 0
     for process in processes:
         with (
@@ -44,15 +43,22 @@ def count_memory(processes: list[int]) -> int:
             open(f"/proc/{process}/statm") as f,
         ):
             pages += int(f.read().split()[1])
-    return pages * resource.getpagesize() + sum(count_sockets())
+    return pages * resource.getpagesize() + count_sockets(socket, stream)
 
 
-def count_sockets() -> list[int]:
-    """Bytes that what is under way in sockets can hold, which belongs to no process."""
-    with open("/proc/net/sockstat") as f:
-        words = [line.split() for line in f]
-    sizes = {"sockets:": SOCKET, "TCP:": STREAM}
-    return [int(line[2]) * sizes[line[0]] for line in words if line[0] in sizes]
+def count_sockets(socket: int, stream: int) -> int:
+    """Bytes that can be under way in sockets, which belong to no process.
+
+    socket, stream: what one can hold, and what the end of a TCP connection can.
+    """
+    total = 0
+    for name in ("sockstat", "sockstat6"):
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/net/{name}") as f:  # without IPv6
+            for kind, _, number, *_ in map(str.split, f):
+                total += {"sockets:": socket, "TCP:": stream, "TCP6:": stream}.get(kind, 0) * int(
+                    number
+                )
+    return total
 
 
 def count_files() -> int:
@@ -133,7 +139,7 @@ def execute(request: dict[str, Any]) -> dict[str, Any]:
             stopped = "output"
         elif len(processes) > request["processes"]:
             stopped = "processes"
-        elif count_memory(processes) > request["memory"]:
+        elif count_memory(processes, request["socket"], request["stream"]) > request["memory"]:
             stopped = "memory"
         elif count_files() > files:
             stopped = "files"

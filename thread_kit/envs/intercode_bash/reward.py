@@ -25,12 +25,13 @@ ADDED = ("A", "??", "C")
 NOT_HERE = ": command not found"
 HASHES = r"""
 for name in "$@"; do
-    if [ -d "$name" ]; then find "$name" -type f | sort | xargs -d '\n' md5sum
+    if [ -d "$name" ]; then find "$name" -type f | sort | xargs -d '\n' md5sum | md5sum
     else md5sum "$name"; fi 2>&1
     printf '\0'
 done
 """
-"""A folder's is of all its files. The official code runs md5deep, which it never installs."""
+"""A folder's is of those of all its files. The official code runs md5deep, which it never installs.
+"""
 BATCH = 100  # paths, whose sums are less than what may be printed
 
 Changes = Mapping[tuple[str, str], str]

@@ -91,7 +91,7 @@ class MariaDbEngine(SqlEngine):
             return Output(
                 None, f"{word[1] if word else ''} command denied; this user may only read"
             )
-        if SETS_VARIABLE.search(statement):
+        if sets_variable(statement):
             return Output(None, "variables cannot be set here; this user may only read")
         try:
             if self._connection is None:
@@ -167,6 +167,16 @@ class MariaDbEngine(SqlEngine):
 
     def close(self) -> None:
         self._drop()
+
+
+def sets_variable(statement: str) -> bool:
+    """Whether a statement may set a variable; of what stands in quotes nothing is.
+
+    Where a quote can be something else (behind a backslash, in a comment or a name), all of it counts.
+    """
+    is_plain = not re.search(r"\\|#|--|/\*|`", statement)
+    text = re.sub(r"'[^']*'|\"[^\"]*\"", "''", statement) if is_plain else statement
+    return SETS_VARIABLE.search(text) is not None
 
 
 def find_server(split: str) -> dict[str, Any]:

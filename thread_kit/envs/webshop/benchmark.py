@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
+from thread_kit.dialect import PAGES
 from thread_kit.envs.benchmark import Benchmark, NumberedTask, list_questions
 from thread_kit.envs.env import Env
 from thread_kit.errors.rules import ErrorRules
@@ -52,7 +53,7 @@ WEBSHOP = Benchmark(
         "by_people": "goals that people wrote, as in the papers' runs, and not generated ones",
         "attributes": "pages of products show what is true of them (THREAD paper, G.4)",
     },
-    as_observed=True,  # the authors' code replaces nothing on its pages
+    dialect=PAGES,
     start=("load",),  # the page that is there, as the papers' agents see it first
     look="load",
     methods=("react-hybrid",),
