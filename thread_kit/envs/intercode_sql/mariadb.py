@@ -172,7 +172,7 @@ class MariaDbEngine(SqlEngine):
 def sets_variable(statement: str) -> bool:
     """Whether a statement may set a variable; of what stands in quotes nothing is.
 
-    Where a quote can be something else (behind a backslash, in a comment or a name), all of it counts.
+    Where a quote can be something else (behind a backslash, in a comment or a name), all counts.
     """
     is_plain = not re.search(r"\\|#|--|/\*|`", statement)
     text = re.sub(r"'[^']*'|\"[^\"]*\"", "''", statement) if is_plain else statement
