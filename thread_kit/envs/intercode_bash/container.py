@@ -255,21 +255,16 @@ def _drop_left_behind() -> None:
 @functools.cache
 def _read_buffer_sizes() -> dict[str, int]:
     """Bytes that a socket, and the end of a TCP connection, can hold on this system, in and out."""
-    sizes = {}
-    for name in (
-        "net/core/rmem_default",
-        "net/core/wmem_default",
-        "net/ipv4/tcp_rmem",
-        "net/ipv4/tcp_wmem",
-    ):
+
+    def read(name: str) -> int:
         try:
-            text = Path("/proc/sys", name).read_text(encoding="ascii")
+            return int(Path("/proc/sys/net", name).read_text(encoding="ascii").split()[-1])
         except OSError:  # where it is hidden
-            text = "33554432"
-        sizes[name.rpartition("/")[2]] = int(text.split()[-1])
+            return 2**25
+
     return {
-        "socket": sizes["rmem_default"] + sizes["wmem_default"],
-        "stream": sizes["tcp_rmem"] + sizes["tcp_wmem"],
+        "socket": read("core/rmem_default") + read("core/wmem_default"),
+        "stream": read("ipv4/tcp_rmem") + read("ipv4/tcp_wmem"),
     }
 
 

@@ -51,13 +51,11 @@ def count_sockets(socket: int, stream: int) -> int:
 
     socket, stream: what one can hold, and what the end of a TCP connection can.
     """
-    total = 0
+    total, sizes = 0, {"sockets:": socket, "TCP:": stream, "TCP6:": stream}
     for name in ("sockstat", "sockstat6"):
         with contextlib.suppress(FileNotFoundError), open(f"/proc/net/{name}") as f:  # without IPv6
             for kind, _, number, *_ in map(str.split, f):
-                total += {"sockets:": socket, "TCP:": stream, "TCP6:": stream}.get(kind, 0) * int(
-                    number
-                )
+                total += sizes.get(kind, 0) * int(number)
     return total
 
 
