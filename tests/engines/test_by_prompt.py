@@ -148,6 +148,7 @@ def test_closing_closes_both():
     assert not engine._engines[1].is_open
 
 
+@pytest.mark.filterwarnings("ignore:the model is taught by")
 @pytest.mark.model
 def test_two_real_models_play_one_episode():
     """The embedded model under two adapters: one writes the executors' texts, one the plan."""

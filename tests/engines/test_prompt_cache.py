@@ -191,6 +191,7 @@ def test_cells_of_no_or_of_fewer_tokens_are_evaluated_anew(monkeypatch, size):
     assert (refused.reused, repeated) == (0, text)
 
 
+@pytest.mark.filterwarnings("ignore:the model is taught by")
 @pytest.mark.model
 def test_it_can_be_switched_off_and_an_adapter_has_prompts_of_its_own():
     run(keep_prompts=False)

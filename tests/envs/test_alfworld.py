@@ -448,7 +448,7 @@ def test_in_a_suite_every_game_is_played_with_the_examples_of_its_type(tmp_path,
     )
     rows = suite.run(progress=False).rows
     assert [row["error"] for row in rows] == ["", ""]
-    first_of_the_prompt = ["examine the cellphone with the desklamp", "put a mug in fridge"]
+    first_of_the_prompt = ["examine the statue with the desklamp", "put a ladle in drawer"]
     assert shown == first_of_the_prompt
 
 

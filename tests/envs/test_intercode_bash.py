@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from helpers.intercode import use_own_files
@@ -77,7 +78,11 @@ def test_a_file_system_is_as_its_script_leaves_it_and_git_sees_what_changes(cont
     changes = read_changes(container)
     assert set(changes) == {("shop/new.txt", "??"), ("shop/list.sh", "D"), ("shop/d/", "??")}
     assert changes["shop/new.txt", "??"].startswith("401b30e3b8b5d629635a5c613cdb7919")
-    assert "shop/d/a" in changes["shop/d/", "??"]
+    summed = changes["shop/d/", "??"]
+    assert re.match(r"[0-9a-f]{32}  -\n$", summed)  # of the sums of all its files
+    container.run("echo z > /shop/d/a")
+    assert read_changes(container)["shop/d/", "??"] != summed
+    container.run("echo y > /shop/d/a")
     container.run("touch /etc/x ~/x /usr/x")
     assert read_changes(container) == changes
 

@@ -7,7 +7,7 @@ import pytest
 
 import thread_kit as tk
 from thread_kit import exchange
-from thread_kit.dialect import ASYNC, Stop
+from thread_kit.dialect import AGENT, ASYNC, COMMANDS, PAGES, QA, QA_ASYNC, Dialect, Stop
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.sequence import Provenance, Span
 from thread_kit.trace.episode import Episode, TraceError
@@ -202,3 +202,12 @@ def test_a_program_with_any_parameters_is_read_again(tmp_path, actor):
 def test_numbers_that_no_trace_can_hold_are_refused(given):
     with pytest.raises(ValueError, match="is no number that a trace can hold"):
         tk.Session(ScriptedEngine([]), context="go", **given)
+
+
+@pytest.mark.parametrize("dialect", [AGENT, COMMANDS, PAGES, QA, ASYNC, QA_ASYNC])
+def test_the_marks_of_every_dialect_are_read_back(dialect):
+    session = tk.Session(ScriptedEngine(["#END#"]), context="go", dialect=dialect)
+    header = session.episode.header
+    session.close()
+    assert read_header(json.loads(json.dumps(header)))["dialect"] == header["dialect"]
+    assert Dialect.of(header["dialect"]) == dialect

@@ -26,6 +26,8 @@ from thread_kit.analysis.cut import count_cut, is_cut
 EPISODE = ["method", "model", "task", "seed"]
 """The columns that tell one episode from another."""
 
+GROUP = ["method", "model"]
+
 COSTS = {
     "generated": "tokens generated",
     "evaluated": "tokens evaluated",
@@ -260,7 +262,7 @@ def repeats(frame: pd.DataFrame) -> pd.DataFrame:
     has what can be told. Raises ValueError if the runs of a method are not over the same tasks.
     """
     rows = []
-    for (method, model), group in check_episodes(frame).groupby(["method", "model"], sort=False):
+    for (method, model), group in check_episodes(frame, GROUP).groupby(GROUP, sort=False):
         played = group.groupby("seed")["task"].agg(frozenset)
         if played.nunique() > 1:
             fewest, most = played.map(len).min(), played.map(len).max()
@@ -305,7 +307,7 @@ def success_by_cost(
     frame = frame[frame[cost].notna()]
     most = frame[cost].max()
     rows = []
-    for (method, model), group in check_episodes(frame).groupby(["method", "model"], sort=False):
+    for (method, model), group in check_episodes(frame, GROUP).groupby(GROUP, sort=False):
         costs = np.sort(group.loc[group["solved"].astype(bool), cost].to_numpy(float))
         for budget in np.union1d(costs, [most]) if budgets is None else budgets:
             solved, n = int(np.searchsorted(costs, budget, side="right")), len(group)
@@ -333,7 +335,7 @@ def calls(frame: pd.DataFrame) -> pd.DataFrame:
     stderr: of the mean over episodes; none for a single one. cut: of these n, those that a budget
     ended unsolved: they would have called more often.
     """
-    groups = check_episodes(frame).groupby(["method", "model"], sort=False)
+    groups = check_episodes(frame, GROUP).groupby(GROUP, sort=False)
     columns = {"n": "size", "mean": "mean", "stderr": "sem", "median": "median", "maximum": "max"}
     table = groups["calls"].agg(**columns)
     if "status" in frame:

@@ -194,6 +194,7 @@ _MARKS: dict[str, Check] = {
     "actions": _is_list_of(_is_text),
     "code": _is_a(bool),
     "several_lines": _is_a(bool),
+    "as_observed": _is_a(bool),
     "spawn": _is_a(str, type(None)),
 }
 _FITS: dict[str, Check] = {
