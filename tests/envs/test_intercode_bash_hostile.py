@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from thread_kit.envs.intercode_bash import container as module
-from thread_kit.envs.intercode_bash.container import Container
+from thread_kit.envs.intercode_bash.container import Container, Ran
 from thread_kit.envs.intercode_bash.env import InterCodeBash
 from thread_kit.envs.intercode_bash.reward import compute_reward, read_changes
 from thread_kit.envs.intercode_bash.tasks import OWN, read_system
@@ -166,6 +166,21 @@ def test_memory_has_a_bound(container):
     assert container.run(greedy).stopped in ("memory", "time") or not container.run("true").status
 
 
+def run_python(container: Container, text: str) -> Ran:
+    return container.run(f"python3 - <<'END'\n{text}\nEND")
+
+
+def call_libc(container: Container, call: str) -> str:
+    """What a call of the C library prints, where `fail()` tells the error that it left."""
+    ran = run_python(
+        container,
+        "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        "def fail():\n    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))\n"
+        f"{call}",
+    )
+    return ran.output
+
+
 TAKERS = {
     "memfd_create": "os.memfd_create('x')",
     "shmget": "libc.shmget(0, 2**26, 0o1666) < 0 and fail()",
@@ -177,25 +192,20 @@ TAKERS = {
 
 @pytest.mark.parametrize("call", TAKERS)
 def test_memory_that_belongs_to_no_process_is_refused(container, call):
-    ran = container.run(
-        "python3 - <<'END'\nimport ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
-        "def fail():\n    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))\n"
-        f"{TAKERS[call]}\nEND"
-    )
-    assert "Function not implemented" in ran.output
+    assert "Function not implemented" in call_libc(container, TAKERS[call])
 
 
 def test_what_is_under_way_in_sockets_counts_as_memory(container):
-    ran = container.run(
-        "python3 - <<'END'\nimport socket\nheld = []\nwhile True:\n"
+    ran = run_python(
+        container,
+        "import os, socket\nheld = []\nwhile True:\n"
         "    pair = socket.socketpair()\n    held.append(pair)\n    for one in pair:\n"
         "        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 10**8)\n"
-        "        size = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)\n"
         "        one.setblocking(False)\n        try:\n"
         "            while True:\n                one.send(bytes(65536))\n"
         "        except BlockingIOError:\n            pass\n"
-        "    if len(held) == 120:\n        import os, time\n"
-        "        os.fork() and os.fork()\n        held.clear()\n        held = []\nEND"
+        # What one process may hold is open in another one then.
+        "    if len(held) == 120:\n        os.fork() and os.fork()\n        held.clear()",
     )
     assert ran.stopped == "memory", ran
     size = container.run(
@@ -207,12 +217,13 @@ def test_what_is_under_way_in_sockets_counts_as_memory(container):
 
 @pytest.mark.parametrize(("family", "address"), [("AF_INET", "127.0.0.1"), ("AF_INET6", "::1")])
 def test_streams_count_as_memory_too(container, family, address):
-    ran = container.run(
-        "python3 - <<'END'\nimport socket, time\nheld = []\n"
+    ran = run_python(
+        container,
+        "import socket, time\nheld = []\n"
         f"server = socket.socket(socket.{family})\nserver.bind(('{address}', 0))\n"
         "server.listen(200)\nfor n in range(100):\n"
         f"    one = socket.socket(socket.{family})\n    one.connect(server.getsockname())\n"
-        "    held += [one, server.accept()[0]]\ntime.sleep(60)\nEND"
+        "    held += [one, server.accept()[0]]\ntime.sleep(60)",
     )
     if "Cannot assign" in ran.output or "not supported" in ran.output:
         pytest.skip(f"there is no {family} here")
@@ -230,12 +241,7 @@ NAMESPACES = {
 
 @pytest.mark.parametrize("call", NAMESPACES)
 def test_there_are_no_rights_in_a_namespace_of_ones_own(container, call):
-    ran = container.run(
-        "python3 - <<'END'\nimport ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
-        "def fail():\n    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))\n"
-        f"{NAMESPACES[call]}\nEND"
-    )
-    assert "Operation not permitted" in ran.output
+    assert "Operation not permitted" in call_libc(container, NAMESPACES[call])
 
 
 def test_files_without_end_are_stopped_empty_ones_too(container):

@@ -148,7 +148,8 @@ def test_a_thread_that_fails_waits_for_its_own_children():
         (("Done.", "much", False, False, {}), "ValueError: could not convert"),
         (("Done.", 0.0), "TypeError: step gave ('Done.', 0.0); return tk.Step("),
         (("Done.", 0.0, False, False, 7), "TypeError: 'int' object is not iterable"),
-        (None, "TypeError: step gave None; return tk.Step(observation, reward, "),
+        ("text", "TypeError: step gave 'text'; return tk.Step(observation, reward, "),
+        (None, f"TypeError: step gave None; return tk.Step({', '.join(Step._fields)})"),
     ],
 )
 def test_an_environment_that_gives_what_no_trace_could_hold_ends_its_episode(

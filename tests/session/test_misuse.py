@@ -211,17 +211,6 @@ def test_what_an_environment_gives_is_text_from_the_start():
         Session(ScriptedEngine([]), env)
 
 
-@pytest.mark.parametrize("gave", [None, "text", ("x", 1.0, True)])
-def test_a_step_that_is_none_is_told_what_it_should_be(gave):
-    env = Named()
-    env.observation = "Goal: open the box."
-    session = Session(ScriptedEngine(["> open =>"]), env)
-    env.observation = gave
-    episode = session.run(progress=False)
-    assert episode.status is Status.FAILED
-    assert "return tk.Step(observation, reward, terminated, truncated, info)" in str(session.error)
-
-
 def test_no_sandbox_is_left_where_the_model_cannot_be_asked(monkeypatch):
     engine = ScriptedEngine([])
     monkeypatch.setattr(engine, "tokenizer", lambda sha256: 1 / 0)

@@ -27,6 +27,7 @@ EPISODE = ["method", "model", "task", "seed"]
 """The columns that tell one episode from another."""
 
 GROUP = ["method", "model"]
+"""The columns whose episodes are counted together."""
 
 COSTS = {
     "generated": "tokens generated",

@@ -215,14 +215,15 @@ class Suite:
                     seed,
                     self.options,
                     paper=self.paper,
-                    done=frozenset(by_job[method.name, model, canonical(task), seed]),
-                    earlier=earlier_by_job[method.name, model, canonical(task), seed],
+                    done=frozenset(by_job[job]),
+                    earlier=earlier_by_job[job],
                     traces=self._traces,
                     at_once=at_once,
                 )
                 for seed in self.seeds
                 for task in self.tasks
                 for method in self.methods
+                for job in [(method.name, model, canonical(task), seed)]
             ]
             if executor is None:
                 yield from _play_here(jobs, source, at_once)
