@@ -257,6 +257,15 @@ def as_observed(observation: str, variables: Variables) -> str:
     return observation
 
 
+FUNCTIONS: dict[str, tuple[Callable[..., str], ...]] = {
+    "phi": (phi_last_line, phi_whole_line, phi_own_line, phi_full_sequence),
+    "psi": (psi_print, psi_full_sequence),
+    "xi": (xi_after_mark, xi_code),
+    "abstract": (abstract_own_values, abstract_values, as_observed),
+}
+"""The kit's own, by kind."""
+
+
 def exchange_of(
     dialect: Dialect, *, taught: bool = False, **own: Callable[..., str] | None
 ) -> dict[str, Any]:

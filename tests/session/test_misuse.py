@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import thread_kit as tk
 from thread_kit import code_lines
 from thread_kit.dialect import QA, Dialect
 from thread_kit.engines.engine import EngineError
@@ -327,6 +328,28 @@ def test_an_engine_that_is_closed_while_a_session_waits_ends_it(make):
     assert isinstance(session.error, EngineError)
     assert session.episode.status is Status.FAILED
     assert "load it again" in session.episode.detail
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        tk.watch,
+        tk.list_events,
+        tk.supplemental_work_figure,
+        tk.usage_figure,
+        tk.find_first_error,
+        lambda source: tk.to_dataset([source]),
+        lambda source: tk.draw_edge(source, 1),
+        lambda source: tk.save_picture(source, "unused.svg"),
+        lambda source: tk.save_page(source, "unused.html"),
+        lambda source: tk.fork(source, 0, engine=ScriptedEngine([])),
+    ],
+)
+def test_a_path_in_the_place_of_an_episode_is_named_with_the_way_to_open_it(use):
+    with pytest.raises(
+        TypeError, match=r"not 'x\.jsonl'; a trace opens with Episode\.load\(path\)"
+    ):
+        use("x.jsonl")
 
 
 def person() -> HumanEngine:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.errors.error_types import ErrorType
 from thread_kit.errors.rules import ErrorRules
-from thread_kit.trace.episode import Episode
+from thread_kit.trace.episode import Episode, must_be_episode
 from thread_kit.trace.events import Acted, Returned
 
 
@@ -43,7 +43,7 @@ def find_first_error(episode: Episode) -> Finding | None:
 
     Raises ValueError for an episode that is not over.
     """
-    if episode.status.is_live:
+    if must_be_episode(episode).status.is_live:
         raise ValueError("the episode is not over; what went wrong can be said when it is")
     if episode.reward == 1:
         return None

@@ -12,6 +12,7 @@ import ipywidgets as widgets
 from thread_kit.engines.models import MODELS, ModelError, find_adapter
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.exchange import FUNCTIONS
 from thread_kit.experiments.ablations import ABLATIONS
 from thread_kit.experiments.budgets import CountsActions, budget_of
 from thread_kit.experiments.explore_controls import (
@@ -34,7 +35,6 @@ from thread_kit.experiments.method_builders import has_planner
 from thread_kit.experiments.method_registry import TAUGHT, list_methods, load_method, method_slug
 from thread_kit.paths import resource
 from thread_kit.views.formatting import sanitize
-from thread_kit.views.player.widget import FUNCTIONS
 
 FIRST = {"textcraft": 110}
 """The task that stands there at first: one that the embedded model solves; else 0."""
@@ -95,9 +95,10 @@ class SetupForm(widgets.VBox):
         self.method, self.prompt = make_choice("method"), make_choice("prompt")
         self.prompt_file = make_path(".txt file")
         self.phi, self.psi = (
-            make_choice(kind, [("the method's", ""), *((f.__name__, f.__name__) for f in known)])
-            for kind, known in FUNCTIONS.items()
-            if kind in ("phi", "psi")
+            make_choice(
+                kind, [("the method's", ""), *((f.__name__, f.__name__) for f in FUNCTIONS[kind])]
+            )
+            for kind in ("phi", "psi")
         )
         self.temperature, self.seed = make_number("temperature", "0"), make_number("seed", "0")
         self.budgets = {unit: make_number(label) for unit, label in UNITS.items()}

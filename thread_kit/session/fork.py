@@ -25,7 +25,7 @@ from thread_kit.envs.env import Env
 from thread_kit.prompts import EMPTY, Prompt, parse_prompt
 from thread_kit.sequence import Provenance, Span
 from thread_kit.session.replay import Replay
-from thread_kit.trace.episode import Episode
+from thread_kit.trace.episode import Episode, must_be_episode
 from thread_kit.trace.events import (
     OF_CHILD,
     Acted,
@@ -64,6 +64,7 @@ def plan_fork(
     Raises ValueError for what cannot be changed there.
     """
     # 1. What is changed, where a person said so.
+    must_be_episode(episode)
     starts: dict[Place, CallStart] = {}
     same_tokens = _same_tokens(episode, engine)
     open_calls: dict[Place, CallStart] = {}

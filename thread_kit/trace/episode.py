@@ -385,12 +385,23 @@ class Episode:
         return episode_html(self)
 
 
+def must_be_episode(value: Any) -> Episode:
+    """What is to be an episode; raises TypeError with the remedy if it is something else."""
+    if not isinstance(value, Episode):
+        raise TypeError(
+            f"an episode is wanted, not {value!r:.80}; a trace opens with Episode.load(path), one "
+            "that the kit ships with open_episode(name), and a session's is session.episode"
+        )
+    return value
+
+
 def to_dataset(episodes: Episode | Iterable[Episode]) -> Dataset:
     """Episodes as a Hugging Face dataset: one row a thread, its spans as lists."""
     from datasets import Dataset
 
     if isinstance(episodes, Episode):
         episodes = [episodes]
+    episodes = map(must_be_episode, episodes)
 
     def row(number: int, episode: Episode, thread: Thread) -> dict[str, Any]:
         return {

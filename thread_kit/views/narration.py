@@ -6,7 +6,7 @@ The words are the paper's: phi makes a child's context, psi what comes back, xi 
 from __future__ import annotations
 
 from thread_kit.dialect import Stop
-from thread_kit.trace.episode import Episode
+from thread_kit.trace.episode import Episode, must_be_episode
 from thread_kit.trace.events import (
     OF_CHILD,
     Acted,
@@ -46,7 +46,7 @@ _EXCHANGES = {
 
 def list_events(episode: Episode) -> list[str]:
     """The events of an episode by their numbers, which forks take: "3 GeneratedSpan: ..."."""
-    so_far = Episode(episode.header)
+    so_far = Episode(must_be_episode(episode).header)
     lines = []
     for number, event in enumerate(episode.events):
         so_far.add(event)

@@ -13,7 +13,7 @@ from typing import Any
 
 from thread_kit.replace_file import replace_text
 from thread_kit.sequence import Provenance
-from thread_kit.trace.episode import Episode, Thread
+from thread_kit.trace.episode import Episode, Thread, must_be_episode
 from thread_kit.trace.events import Returned, Spawned
 from thread_kit.views.formatting import sanitize, shorten
 from thread_kit.views.palette import PROVENANCE, tint
@@ -72,7 +72,7 @@ def draw_edge(episode: Episode, child: int) -> str:
 
     Raises KeyError for a thread that there is not, ValueError for the main thread.
     """
-    thread = episode.threads[child]
+    thread = must_be_episode(episode).threads[child]
     if thread.parent is None:
         raise ValueError(f"thread {child} has no parent; give the number of a thread below it")
     edge = _read(episode, child)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from thread_kit.replace_file import replace_file
-from thread_kit.trace.episode import Episode
+from thread_kit.trace.episode import Episode, must_be_episode
 from thread_kit.views.tree_nodes import draw_nodes
 from thread_kit.views.tree_rows import draw_rows
 
@@ -35,7 +35,7 @@ def save_picture(
         raise ValueError(f"{path.name!r}: a picture's name ends in {', '.join(KINDS)}")
     if form not in FORMS:
         raise ValueError(f"form={form!r}: a picture has {' or '.join(map(repr, FORMS))}")
-    if not episode.threads:
+    if not must_be_episode(episode).threads:
         raise ValueError(f"{episode!r} has no thread to draw yet; run it first")
     # No date in it, and names that do not depend on chance.
     stamp = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}

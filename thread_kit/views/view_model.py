@@ -16,7 +16,7 @@ from typing import Any
 from thread_kit.exchange import read_action
 from thread_kit.sequence import Provenance, Span
 from thread_kit.trace.costs import Usage
-from thread_kit.trace.episode import Episode, Thread
+from thread_kit.trace.episode import Episode, Thread, must_be_episode
 from thread_kit.trace.events import Acted, Edited, ExecutedLine
 from thread_kit.views.formatting import (
     describe_origin,
@@ -181,7 +181,8 @@ class EpisodeView:
 
 
 def view_episode(episode: Episode) -> EpisodeView:
-    """The view model of an episode as it is now."""
+    """The view model of an episode as it is now; raises TypeError for what is none."""
+    must_be_episode(episode)
     return EpisodeView(
         status=str(episode.status),
         detail=sanitize(episode.detail),

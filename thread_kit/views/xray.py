@@ -15,20 +15,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from thread_kit import exchange
 from thread_kit.code_lines import lost
 from thread_kit.dialect import REFERENCE, Dialect
+from thread_kit.exchange import FUNCTIONS
 from thread_kit.requests import Finished
 from thread_kit.sequence import Sequence, Span
 from thread_kit.trace.episode import Episode, Thread
 from thread_kit.trace.events import Edited, Event, ExecutedLine, Resolved, Returned, Spawned
 from thread_kit.views.formatting import sanitize
-
-PHI, PSI = (
-    [function for name, function in vars(exchange).items() if name.startswith(kind)]
-    for kind in ("phi_", "psi_")
-)
-"""The kit's own; the one that fits to the character is the one that ran."""
 
 Y, PRINTED, ERROR = range(3)  # the texts that a function can take from
 _FIRST, _LAST = 0x20000, 0x2FFFF  # characters that stand for words: letters, like them
@@ -59,12 +53,13 @@ class Xray:
     """What phi and psi took at each spawn and each return of an episode.
 
     `add` is called with each event, when the episode has taken it in.
-    functions: a session's own phi and psi, by kind; else they are known by name (`exchange.py`).
+    functions: a session's own phi and psi, by kind; else the one of the
+        kit's own (`exchange.FUNCTIONS`) that fits to the character is the one that ran.
     """
 
     def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
-        self._phi = (*filter(None, [functions.get("phi")]), *PHI)
-        self._psi = (*filter(None, [functions.get("psi")]), *PSI)
+        self._phi = (*filter(None, [functions.get("phi")]), *FUNCTIONS["phi"])
+        self._psi = (*filter(None, [functions.get("psi")]), *FUNCTIONS["psi"])
         self._run: dict[int, int] = defaultdict(int)  # characters of Y whose lines have run
         self._printing: dict[int, tuple[str, Place]] = {}  # the last print and its line
         self._assigned: dict[int, dict[str, Place]] = defaultdict(dict)  # in Y

@@ -24,14 +24,14 @@ import anywidget
 import traitlets
 from IPython.display import display, update_display
 
-from thread_kit import exchange
 from thread_kit.code_lines import literal
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.human import HumanEngine
 from thread_kit.envs.env import Env
+from thread_kit.exchange import FUNCTIONS
 from thread_kit.experiments.ablations import adapt_to_prompts
 from thread_kit.session.session import Session, fork
-from thread_kit.trace.episode import Episode
+from thread_kit.trace.episode import Episode, must_be_episode
 from thread_kit.views import palette
 from thread_kit.views.formatting import pluralize, sanitize
 from thread_kit.views.html import episode_html
@@ -72,16 +72,7 @@ CSS = palette.css() + "\n".join(
     (HERE / name).read_text(encoding="utf-8") for name in ("player.css", "player_figure.css")
 )
 
-FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
-    "phi": (
-        exchange.phi_last_line,
-        exchange.phi_whole_line,
-        exchange.phi_own_line,
-        exchange.phi_full_sequence,
-    ),
-    "psi": (exchange.psi_print, exchange.psi_full_sequence),
-    "abstract": (exchange.abstract_own_values, exchange.abstract_values, exchange.as_observed),
-}
+EXCHANGED = ("phi", "psi", "abstract")
 """What a fork can exchange from the widget; from Python, any function."""
 
 
@@ -116,12 +107,15 @@ class Player(anywidget.AnyWidget):
         if isinstance(source, Session):
             source.keep_cells = True  # for the forks
             self._engines = {source.engine.name: source.engine, **self._engines}
+        else:
+            must_be_episode(source)
         self._env = env
         self._functions = {
             kind: {
-                function.__name__: function for function in (*own, *(functions or {}).get(kind, []))
+                function.__name__: function
+                for function in (*FUNCTIONS[kind], *(functions or {}).get(kind, []))
             }
-            for kind, own in FUNCTIONS.items()
+            for kind in EXCHANGED
         }
         self._tracks = [self._make_track(0, source)]
         self._static = f"tk-{uuid4()}"
