@@ -425,5 +425,5 @@ def test_own_names_are_those_that_the_thread_has_assigned_itself():
     assert abstract_own_values("a mug 1, a mug", Known(variables, {"item"})) == "a {item}, a mug"
     assert abstract_values("a mug 1, a mug", Known(variables, {"item"})) == "a {item}, a {target}"
     assert exchange_of(AGENT)["abstract"] is abstract_own_values
-    assert exchange_of(AGENT, taught=True)["abstract"] is abstract_values
-    assert exchange_of(QA, taught=True)["abstract"] is exchange_of(QA)["abstract"]
+    assert exchange_of(AGENT, without_examples=True)["abstract"] is abstract_values
+    assert exchange_of(QA, without_examples=True)["abstract"] is exchange_of(QA)["abstract"]

@@ -267,15 +267,19 @@ FUNCTIONS: dict[str, tuple[Callable[..., str], ...]] = {
 
 
 def exchange_of(
-    dialect: Dialect, *, taught: bool = False, **own: Callable[..., str] | None
+    dialect: Dialect, *, without_examples: bool = False, **own: Callable[..., str] | None
 ) -> dict[str, Any]:
     """phi, psi, xi and the abstraction of a session; `own` are those that it is given.
 
-    taught: the model reads no examples; the adapters were taught with inherited names, too.
+    without_examples: the model reads none. The kit's adapters were taught with inherited names,
+        too, and what comes back speaks of these as well then.
     """
     abstract = as_observed if dialect.as_observed else abstract_own_values
     functions: dict[str, Callable[..., str]] = {"phi": phi_last_line, "psi": psi_print}
-    functions |= {"xi": xi_after_mark, "abstract": abstract_values if taught else abstract}
+    functions |= {
+        "xi": xi_after_mark,
+        "abstract": abstract_values if without_examples else abstract,
+    }
     if dialect.code:
         phi = phi_own_line if dialect.spawn else phi_whole_line
         functions |= {"phi": phi, "xi": xi_code, "abstract": as_comment}

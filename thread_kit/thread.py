@@ -62,7 +62,7 @@ def thread(
     tokenize: Callable[[str], tuple[int, ...]],
     futures: Iterable[str] = (),
 ) -> Generator[Request, Any, Finished]:
-    """One thread, from Y = [] to its end (THREAD paper, Algorithm 2; c is kept by the driver).
+    """One thread, from Y = [] to its end (THREAD paper, Algorithm 2; the scheduler keeps c).
 
     A call that stops for any other reason than a listen or a spawn mark ends the thread: a cut in
     the middle of a line is a truncation and never read as a spawn.

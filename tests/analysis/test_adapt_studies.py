@@ -1,11 +1,11 @@
-"""ADaPT's own studies: depth by recipe, and the success heuristic against the reward."""
+"""ADaPT's own studies: the success heuristic against the reward."""
 
 from __future__ import annotations
 
 import pandas as pd
 import pytest
 
-from thread_kit.analysis.adapt_studies import by_recipe_depth, claims_figure, compare_claims
+from thread_kit.analysis.adapt_studies import claims_figure, compare_claims
 from thread_kit.analysis.statistics import wilson
 from thread_kit.envs.textcraft.env import tasks
 
@@ -44,16 +44,6 @@ def frame() -> pd.DataFrame:
             row("thread", two[0], True, None, None),
         ]
     )
-
-
-def test_k_max_is_the_mean_of_what_was_used_to_succeed(frame):
-    table = by_recipe_depth(frame).set_index(["method", "recipe_depth"])
-    assert table.loc[("adapt", 2), "k_max"] == 1.5
-    assert table.loc[("adapt", 2), "rate"] == pytest.approx(2 / 3)
-    assert table.loc[("adapt", 3), "k_max"] == 3
-    assert table.loc[("react", 2), "k_max"] == 1
-    assert pd.isna(table.loc[("react", 3), "k_max"])
-    assert pd.isna(table.loc[("thread", 2), "k_max"])
 
 
 def test_claims_stand_beside_rewards(frame):

@@ -274,6 +274,18 @@ def test_a_run_that_was_broken_off_is_none():
     assert "4 episodes of runs that are not over are left out." in outcome.notes
 
 
+@pytest.mark.parametrize("by_people", [False, True])
+def test_runs_are_counted_whatever_the_settings_of_their_rows(by_people):
+    here = {"environment": "webshop", "split": "test", "method": "thread", "depth": 2}
+    shop = {"catalogue": "official (1181436 products)", "by_people": by_people, "products": 3}
+    rows = [make_rows(6, **here, **shop, seed=seed) for seed in range(5)]
+    rows = pd.concat(rows, ignore_index=True)
+    rows["task"] = rows["number"].astype(str)
+    table = make_outcome(find_item("thread-v2", "table-7"), rows).table
+    assert table["runs"].tolist() == [5]
+    assert table["depth, average"].tolist() == [2]
+
+
 def test_textcrafts_development_tasks_are_the_kits_own():
     rows = make_rows(2, environment="textcraft", split="dev", method="adapt-d1")
     assert "stand-in for TextCraft" in list_differences(find_item("adapt", "figure-4"), rows)

@@ -63,6 +63,17 @@ def test_what_one_model_said_is_not_lost_where_another_one_fails():
         engine.advance("a", "b")
 
 
+def test_a_model_that_fails_ends_no_thread_of_another_model():
+    engine = EngineByPrompt(ScriptedEngine(["a#END#", "b#END#"]), {PLANNER: Failing(["x"])})
+    engine.assign("second", PLANNER.sha256)
+    for thread in ("first", "second", "of another session"):
+        engine.begin(thread, [1], stops={"#END#": Stop.END}, max_tokens=9)
+    assert engine.advance("first", "second")
+    assert engine.advance("of another session")
+    with pytest.raises(EngineError, match="no network"):
+        engine.advance("first", "second")
+
+
 REPLIES = [NO, "> push =>", NO, "> open =>"]
 
 

@@ -58,7 +58,7 @@ def test_thread_reads_pages_as_they_are():
     assert not any("{" in page for page in pages)
     episode = play("thread", SHOWN[0])
     assert episode.header["exchange"]["abstract"] == "as_observed"
-    assert exchange_of(made.prompt.dialect, taught=True)["abstract"] is abstract_values
+    assert exchange_of(made.prompt.dialect, without_examples=True)["abstract"] is abstract_values
     assert not any("{" in act.observation for t in episode.threads.values() for act in t.actions)
     with pytest.raises(ValueError, match="'thread, as observed' is 'thread'"):
         load_method("thread, as observed", "webshop")

@@ -14,26 +14,9 @@ import plotly.graph_objects as go
 
 from thread_kit.analysis.cut import count_cut, describe_n
 from thread_kit.analysis.figures import interval_bars
-from thread_kit.analysis.statistics import success, wilson
-from thread_kit.envs.textcraft.env import tasks
+from thread_kit.analysis.statistics import wilson
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress
-
-
-def by_recipe_depth(frame: pd.DataFrame) -> pd.DataFrame:
-    """Success and k_max by depth of the recipe, of official TextCraft (ADaPT paper, Table 3).
-
-    k_max: the mean over solved episodes, missing where none is solved or the method has no levels.
-    """
-    depths = {
-        (split, task.number): task.depth for split in set(frame["split"]) for task in tasks(split)
-    }
-    places = zip(frame["split"], frame["number"], strict=True)
-    frame = frame.assign(recipe_depth=[depths[place] for place in places])
-    by = ["method", "model", "recipe_depth"]
-    k_max = frame[frame["solved"]].groupby(by)["k_max"].apply(_mean).rename("k_max").reset_index()
-    table = success(frame, by).merge(k_max, on=by, how="left")
-    return table.sort_values(by, ignore_index=True)
 
 
 def compare_claims(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.DataFrame:
@@ -94,7 +77,3 @@ def claims_figure(frame: pd.DataFrame) -> go.Figure:
     figure.update_xaxes(showgrid=False, linecolor=NEUTRAL)
     figure.update_yaxes(title="episodes (%)", range=[0, 105])
     return figure
-
-
-def _mean(values: pd.Series) -> float:
-    return float(pd.to_numeric(values).mean())

@@ -163,7 +163,7 @@ def make_our_table(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
     benchmarks = {name: find_benchmark(name) for name in rows["environment"].unique()}
     rows = add_costs(item, rows).assign(
         benchmark=rows["environment"].map({n: own.published for n, own in benchmarks.items()}),
-        shown=name_with_settings(rows, {name for setting in item.settings for name in setting}),
+        shown=name_rows(item, rows),
         group=_find_groups(rows),
     )
     by = ["shown", "method", "model"]
@@ -201,6 +201,11 @@ def note_groups(item: PaperItem, rows: pd.DataFrame) -> tuple[str, ...]:
         for few, many in [(counts[name].min(), counts[name].max())]
     ]
     return (f"Episodes behind a number, by group: {', '.join(shown)}.",) if shown else ()
+
+
+def name_rows(item: PaperItem, rows: pd.DataFrame) -> list[str]:
+    """`name_with_settings` of an item's rows, which says nothing of the settings that it plays."""
+    return name_with_settings(rows, {name for setting in item.settings for name in setting})
 
 
 def name_with_settings(rows: pd.DataFrame, known: Collection[str] = ()) -> list[str]:
@@ -263,8 +268,7 @@ def _count(rows: pd.DataFrame) -> dict[str, Any]:
     # Episodes of one task are no independent ones, as Wilson's interval would have them.
     repeated = rows.duplicated(["environment", "task"]).any()
     low, high = (float("nan"), float("nan")) if repeated else wilson(solved, n)
-    cut = count_cut(rows) if "status" in rows else {}
-    return {"n": n, "solved": solved, **cut, "low": 100 * low, "high": 100 * high}
+    return {"n": n, "solved": solved, **count_cut(rows), "low": 100 * low, "high": 100 * high}
 
 
 def _find_groups(rows: pd.DataFrame) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from thread_kit.analysis.item_tables import name_benchmarks
+from thread_kit.analysis.item_tables import name_with_settings
 from thread_kit.analysis.page_forms import write_table
 from thread_kit.analysis.plan import load_throughput, make_plan
 from thread_kit.analysis.records import is_sampled, list_records, read_setting
@@ -35,7 +35,7 @@ def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
     admissible one by the environment, which is no part of the method), and `date`.
     """
     frame = _keep_tests(frame)
-    frame = frame.assign(benchmark=name_benchmarks(frame))
+    frame = frame.assign(benchmark=name_with_settings(frame, {"nearest"}))
     by = ["environment", "benchmark", "model", "method"]
     table = success(frame, by).join(
         frame.groupby(by, sort=False).apply(_describe_group, include_groups=False), on=by

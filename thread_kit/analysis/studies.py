@@ -24,7 +24,7 @@ from thread_kit.analysis.item_pairs import note_shared
 from thread_kit.analysis.item_tables import (
     add_costs,
     make_our_table,
-    name_benchmarks,
+    name_rows,
     note_groups,
 )
 from thread_kit.analysis.paper_items import PaperItem
@@ -90,7 +90,7 @@ def _runs(item: PaperItem, rows: pd.DataFrame) -> Outcome:
         (f"{broken_off} episodes of runs that are not over are left out.",) if broken_off else ()
     )
     table = make_our_table(item, rows)
-    names = pd.Series(name_benchmarks(rows), rows.index)
+    names = pd.Series(name_rows(item, rows), rows.index)
     more = []
     for row in table.to_dict("records"):
         mine = rows[
@@ -118,15 +118,12 @@ DEPTHS = (
 
 
 def _count_depths(rows: pd.DataFrame) -> dict[str, float]:
-    """By this kit's count, of the rows, and with what listens, of the traces that are kept."""
+    """By this kit's count, of the rows, and with what listens, where all their traces are kept."""
     nothing = float("nan")
     own = rows["depth"] if "depth" in rows else pd.Series(dtype=float)
     traces = list(map(find_trace, list_records(rows, *TRACE)))
-    deepest = [
-        count_depths(Episode.load(trace))["listening_levels"]
-        for trace in traces
-        if trace and None not in traces
-    ]
+    kept = [] if None in traces else list(filter(None, traces))
+    deepest = [count_depths(Episode.load(trace))["listening_levels"] for trace in kept]
     return {
         "depth, average": float(own.mean()),
         "depth, maximum": float(own.max()),
@@ -136,7 +133,7 @@ def _count_depths(rows: pd.DataFrame) -> dict[str, float]:
 
 
 def _rates(item: PaperItem, rows: pd.DataFrame) -> Outcome:
-    named = rows.assign(benchmark=name_benchmarks(rows))
+    named = rows.assign(benchmark=name_rows(item, rows))
     table = success(named, ["benchmark", "method", "model"])
     table = _sort(item, table.rename(columns={"benchmark": "environment"}))
     x = "model" if (item.paper, item.item) == ("adapt", "figure-6") else "method"

@@ -77,7 +77,7 @@ def interleave(rows: np.ndarray, heads: int | None) -> np.ndarray:
 
 
 def deinterleave(rows: np.ndarray, heads: int | None) -> np.ndarray:
-    """The reverse of `interleaved`."""
+    """The reverse of `interleave`."""
     return _reorder(rows, heads, len(rows) // heads // 2) if heads else rows
 
 

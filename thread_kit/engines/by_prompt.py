@@ -39,7 +39,7 @@ class EngineByPrompt(Engine):
         self._others = {prompt.sha256: other for prompt, other in others.items()}
         self._engines = list({id(one): one for one in (engine, *others.values())}.values())
         self._threads: dict[ThreadKey, Engine] = {}
-        self._late: Exception | None = None
+        self._late: dict[ThreadKey, Exception] = {}
         self.name, self.context_size = engine.name, engine.context_size
 
     def _of(self, thread: ThreadKey) -> Engine:
@@ -91,11 +91,12 @@ class EngineByPrompt(Engine):
     def advance(self, *threads: ThreadKey) -> list[News]:
         """What is new for these threads, model by model.
 
-        Where a model fails, what another one has said comes first, and the error at the next call.
+        Where a model fails, what another one has said comes first, and the error at the next call
+        for a thread of the one that failed.
         """
-        if self._late is not None:
-            error, self._late = self._late, None
-            raise error
+        for thread in threads:
+            if thread in self._late:
+                raise self._late.pop(thread)
         news: list[News] = []
         for engine in self._engines:
             if own := [thread for thread in threads if self._of(thread) is engine]:
@@ -104,15 +105,16 @@ class EngineByPrompt(Engine):
                 except Exception as error:
                     if not news:
                         raise
-                    self._late = error
-                    break
+                    self._late |= dict.fromkeys(own, error)
         return news
 
     def cancel(self, thread: ThreadKey) -> Completion | None:
+        self._late.pop(thread, None)
         return self._of(thread).cancel(thread)
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         self._threads.pop(thread, None)
+        self._late.pop(thread, None)
         for engine in self._engines:  # nobody knows any more which one keeps its cells
             engine.release(thread, keep=keep)
 

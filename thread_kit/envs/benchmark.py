@@ -200,7 +200,7 @@ def spread_evenly(tasks: Sequence[Any], n: int | None) -> list[Any]:
     if n is None:
         return list(tasks)
     if not 1 <= n <= len(tasks):
-        raise ValueError(f"--tasks {n}: this split has 1 to {len(tasks)}")
+        raise ValueError(f"{n} tasks: this split has 1 to {len(tasks)}")
     groups: dict[Any, list[Any]] = {}
     for task in tasks:
         groups.setdefault(getattr(task, "type", None), []).append(task)

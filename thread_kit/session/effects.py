@@ -16,9 +16,10 @@ from thread_kit.code_lines import lost
 from thread_kit.dialect import Dialect
 from thread_kit.envs.env import Env, Step
 from thread_kit.requests import Executed, Finished, Observation, Status
-from thread_kit.sandbox.jail.limits import ERROR_CHARACTERS
+from thread_kit.sandbox.jail.limits import shorten_error
 from thread_kit.sandbox.namespace import LineResult
 from thread_kit.sequence import Provenance
+from thread_kit.session.failures import describe_error
 from thread_kit.session.limits import EpisodeOver
 from thread_kit.session.live_thread import LiveThread
 from thread_kit.session.replay import Edits
@@ -112,6 +113,7 @@ class Effects:
         nearest: what is no valid action is taken for the one that is most like it. Raises
         EpisodeOver where the environment's task is over: no action counts any more.
         """
+        done = action
         if self._dialect.code:
             yield from self._act_in_code(thread, action)
         elif self._env is None:
@@ -122,6 +124,7 @@ class Effects:
             raise EpisodeOver(Status.TASK_OVER, "an action after the end of the task")
         else:
             yield from self._step(thread, self._env, action, nearest)
+            done = self._actions[-1]
         spans = self._episode.threads[thread.id].sequence
         number = sum(span.provenance is Provenance.OBSERVED for span in spans)
         if edit := self._edits.find("observation", thread.id, number):
@@ -130,7 +133,6 @@ class Effects:
         reward = self._episode.reward or 0.0
         announced = self._done and self._env is not None and self._env.announces_success
         won = reward == 1 if announced else None
-        done = self._actions[-1] if self._actions else action
         thread.reply = Observation(
             thread.reply, is_over=self._done, won=won, reward=reward, action=done
         )
@@ -252,5 +254,5 @@ def _shield(line: str, execute: Callable[[], LineResult]) -> LineResult:
     try:
         return execute()
     except Exception as error:
-        told = f"the sandbox failed ({type(error).__name__}: {error})"
-        return LineResult(line, executed=True, error=told[:ERROR_CHARACTERS])
+        told = shorten_error(f"the sandbox failed ({describe_error(error)})")
+        return LineResult(line, executed=True, error=told)

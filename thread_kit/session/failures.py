@@ -18,7 +18,7 @@ from thread_kit.engines.engine import EngineError
 from thread_kit.engines.replay import ReplayError
 from thread_kit.trace.printable import sanitize
 
-ERROR_CHARACTERS = 2_000  # of an error's own text
+MESSAGE_CHARACTERS = 2_000  # of an error's own text
 FRAMES = 8  # of a traceback: the innermost
 EXPECTED = (EngineError, ReplayError, OSError)
 """What can happen to programs without a mistake: their message says all, without a traceback."""
@@ -40,13 +40,13 @@ _LOG.addFilter(_Printable())
 
 
 def describe_error(error: BaseException) -> str:
-    """The kind of an error and its message, in at most some `ERROR_CHARACTERS`."""
+    """The kind of an error and its message, in at most some `MESSAGE_CHARACTERS`."""
     try:
         text = str(error)
     except Exception:  # it is somebody else's
         text = "(its message cannot be written)"
-    cut = "..." if len(text) > ERROR_CHARACTERS else ""
-    return f"{type(error).__name__}: {text[:ERROR_CHARACTERS]}{cut}"
+    cut = "..." if len(text) > MESSAGE_CHARACTERS else ""
+    return f"{type(error).__name__}: {text[:MESSAGE_CHARACTERS]}{cut}"
 
 
 def describe_traceback(error: BaseException) -> str:
@@ -54,7 +54,7 @@ def describe_traceback(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__, limit=-FRAMES)
     lines = [
         f'  File "{Path(frame.filename).name}", line {frame.lineno}, in {frame.name}\n'
-        f"    {(frame.line or '')[:ERROR_CHARACTERS]}\n"
+        f"    {(frame.line or '')[:MESSAGE_CHARACTERS]}\n"
         for frame in frames
     ]
     return f"Traceback (most recent call last):\n{''.join(lines)}{describe_error(error)}"

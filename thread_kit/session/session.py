@@ -137,7 +137,7 @@ class Session:
         self.keep_cells: KeepCells = False
         self._seconds = seconds
         self._functions: dict[str, Any] = exchange.exchange_of(
-            self._dialect, taught=not prompt.examples, **own
+            self._dialect, without_examples=not prompt.examples, **own
         )
         self._program, self._sandbox = program, sandbox
         self._context = context if env is None else must_be_text("reset", env.reset())
