@@ -575,9 +575,26 @@ def chunked(raw):
             ["the server says: slot died"],
         ),
         (streams(b"<html>Welcome</html>"), ["after 0 events"]),
+        (
+            streams(b'data: {"choices": [{"delta": {"content": "x"}, "finish_reason": null}]}\n\n'),
+            ["as in a chat"],
+        ),
+        (says("x", finish="content_filter"), ["broke its text off (content_filter)"]),
+        (streams(b"data: [DONE]\n\n"), ["without a text or a reason"]),
         (streams(b'data: {"choices": {"text": "x"}}\n\n'), ["no completion looks like"]),
     ],
-    ids=["ended", "cut", "no JSON", "no event", "an error", "a page", "another shape"],
+    ids=[
+        "ended",
+        "cut",
+        "no JSON",
+        "no event",
+        "an error",
+        "a page",
+        "a chat",
+        "a filter",
+        "nothing",
+        "another shape",
+    ],
 )
 def test_a_stream_that_breaks_is_an_error_and_not_the_end_of_a_text(fake, connect, reply, words):
     fake.replies.append(reply)

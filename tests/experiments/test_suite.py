@@ -67,7 +67,8 @@ def keys(path: Path) -> list[EpisodeKey]:
 
 def test_a_suite_plays_every_method_on_every_task_with_every_model_and_seed(tmp_path):
     two = {"a": suites.oracle, "b": ScriptedEngine(speak)}
-    one = suite(tmp_path / "r.jsonl", models=two, seeds=[3, 5])
+    with pytest.warns(UserWarning, match="at temperature 0 the runs of several seeds"):
+        one = suite(tmp_path / "r.jsonl", models=two, seeds=[3, 5])
     assert len(one) == 24
     results = one.run(progress=False)
     played = {(row["method"], row["model"], row["task"]["number"], row["seed"]) for row in results}
@@ -267,6 +268,38 @@ def moody(path: Path, replies=act_once, **changed):
     engine = ScriptedEngine(replies)
     given = {"environment": Moody, "tasks": KINDS, "models": {"scripted": engine}}
     return suite(path, **{**given, "methods": [THREAD], **changed})
+
+
+def mistaken(*_):
+    raise KeyError("a mistake of whoever wrote it")
+
+
+class Tenths(Moody):
+    """Ten tenths are no whole to a machine."""
+
+    def step(self, action: str) -> Step:
+        return Step("Done.", sum([0.1] * 10), True, False, {})
+
+
+@pytest.mark.parametrize("name", ["psi", "xi", "abstract"])
+def test_exceptions_of_a_methods_own_functions_are_counted_where_the_episode_goes_on(
+    tmp_path, name
+):
+    broken = SessionMethod("broken", prompt=THREAD.prompt, fixed={name: mistaken})
+    given = {"methods": [broken, THREAD], "models": {"oracle": suites.oracle}}
+    results = suite(tmp_path / "r.jsonl", **given).run(progress=False)
+    failures = {row["method"]: row["failures"] for row in results}
+    assert failures["broken"] > 0 == failures[THREAD.name]
+    assert not any(row["error"] for row in results if row["method"] == THREAD.name)
+    assert "exceptions of methods' own code in them" in repr(results)
+    table = success(results.frame).set_index("method")
+    assert table.loc["broken", "failures"] > 0 == table.loc[THREAD.name, "failures"]
+
+
+def test_a_whole_reward_is_whole_however_it_was_added_up(tmp_path):
+    given = {"environment": Tenths, "tasks": KINDS[:1]}
+    row = moody(tmp_path / "r.jsonl", **given).run(progress=False).rows[0]
+    assert (row["solved"], row["reward"], row["solvable"]) == (True, 1, True)
 
 
 @pytest.mark.parametrize("at_once", [1, 5])

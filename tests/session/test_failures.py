@@ -140,11 +140,21 @@ def test_a_thread_that_fails_waits_for_its_own_children():
     assert [end.thread for end in of_kind(episode, Ended)] == [1, 0]
 
 
+REWARD = "ValueError: step of the environment gave the reward"
+
+
 @pytest.mark.parametrize(
     ("step", "message"),
     [
         ((None, 0.0, False, False, {}), "TypeError: step of the environment gave None"),
-        (("Done.", float("nan"), False, False, {}), "ValueError: step of the environment gave nan"),
+        (
+            ("Done.", float("nan"), False, False, {}),
+            f"{REWARD} nan",
+        ),
+        (
+            ("Done.", 100.0, False, False, {}),
+            f"{REWARD} 100",
+        ),
         (("Done.", "much", False, False, {}), "ValueError: could not convert"),
         (("Done.", 0.0), "TypeError: step gave ('Done.', 0.0); return tk.Step("),
         (("Done.", 0.0, False, False, 7), "TypeError: 'int' object is not iterable"),

@@ -9,6 +9,8 @@ the model's context, which is no budget.
 
 from __future__ import annotations
 
+import warnings
+
 import pandas as pd
 
 from thread_kit.analysis.records import list_records
@@ -29,6 +31,21 @@ def is_cut(frame: pd.DataFrame) -> pd.Series:
 def count_cut(frame: pd.DataFrame) -> dict[str, int]:
     """{"cut": how many episodes a budget ended unsolved}; empty where no status says so."""
     return {"cut": int(is_cut(frame).sum())} if "status" in frame else {}
+
+
+def is_broken(frame: pd.DataFrame) -> pd.Series:
+    """For each episode, whether it broke down with an error before it was solved."""
+    return frame["error"].ne("") & ~frame["solved"].astype(bool)
+
+
+def warn_of_broken(frame: pd.DataFrame) -> None:
+    """Warn where episodes broke down: what an engine did is no outcome of a method."""
+    if "error" in frame and (broken := int(is_broken(frame).sum())):
+        warnings.warn(
+            f"{broken} of {len(frame)} episodes broke down with an error and count as not solved; "
+            "play them again: Suite.run(retry=True), or suite --retry",
+            stacklevel=3,
+        )
 
 
 def describe_n(table: pd.DataFrame) -> list[str]:

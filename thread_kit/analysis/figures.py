@@ -46,6 +46,11 @@ def success_figure(table: pd.DataFrame) -> go.Figure:
     number of tasks in the legend; bars are Wilson's 95% intervals, which a mean over runs does not
     have.
     """
+    if "published_as" not in table:
+        raise ValueError(
+            "this is no table of compare_with_published; of episodes of your own, "
+            "success_by_cost_figure(frame) draws each method's rate"
+        )
     # One name for a method, the papers' where they have it.
     papers_name = table["published_as"]
     table = table.assign(x=table["method"].where(papers_name == "", papers_name))

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from thread_kit.analysis.cut import count_cut, is_cut
+from thread_kit.analysis.cut import count_cut, is_broken, is_cut, warn_of_broken
 
 EPISODE = ["method", "model", "task", "seed"]
 """The columns that tell one episode from another."""
@@ -102,8 +102,9 @@ def paired_bootstrap(
 ) -> Difference:
     """The difference of two means over the same tasks, with a percentile bootstrap interval.
 
-    Tasks are drawn with replacement, each with both its values. Raises ValueError if the lengths
-    differ or there are fewer than two tasks.
+    Tasks are drawn with replacement, each with both its values; where all differ alike that says
+    nothing of other tasks, and there is no interval (nan). Raises ValueError if the lengths differ
+    or there are fewer than two tasks.
     """
     from scipy.stats import bootstrap
 
@@ -111,6 +112,8 @@ def paired_bootstrap(
     if len(a) < 2:
         raise ValueError("a bootstrap needs at least two tasks; here is one")
     differences = a - b
+    if np.ptp(differences) == 0:
+        return Difference(float(differences[0]), np.nan, np.nan)
     interval = bootstrap(
         (differences,),
         np.mean,
@@ -155,8 +158,9 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
 
     tasks, n: different tasks, episodes. cut: those not solved that a budget ended. solvable: of
     these tasks, those that the oracle solves (one of which no solution is known counts as not
-    solvable). errors: episodes that broke down, which count as not solved. Medians: tokens
-    generated and evaluated, calls, seconds.
+    solvable). errors: episodes that broke down and count as not solved. failures, where there
+    are any: threads without which an episode went on, and results of children, that the method's
+    own code lost in an exception. Medians: tokens generated and evaluated, calls, seconds.
 
     Episodes that repeat a task are not independent, and the interval takes them to be: with
     several seeds read `repeats`. Raises ValueError if an episode occurs twice.
@@ -172,7 +176,9 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
         if "solvable" in group:
             row["solvable"] = group.loc[group["solvable"].eq(True), "task"].nunique()
         if "error" in group:
-            row["errors"] = int((group["error"] != "").sum())
+            row["errors"] = int(is_broken(group).sum())
+        if "failures" in frame and frame["failures"].sum():
+            row["failures"] = int(group["failures"].sum())
         for cost in COSTS:
             if cost in group:
                 row[cost] = float(group[cost].median())
@@ -187,12 +193,14 @@ def compare(
 
     of: "method", or "model" for each pair of models with a method. difference, low, high: of the
     success rates, first less second; the interval is the paired bootstrap's, over tasks (of repeats
-    the mean counts). only_first, only_second, p: McNemar's exact test; none if a task was played
+    the mean counts), none where all tasks differ alike; it is not adjusted for the other pairs.
+    only_first, only_second, p: McNemar's exact test; none if a task was played
     more than once, since it takes one answer a task. p_holm: adjusted for all pairs of the table.
     cut_first, cut_second: episodes of these that a budget cut.
-    Rows of two files: pd.concat([one.frame, other.frame]), where methods or models differ.
-    Raises ValueError if an episode occurs twice.
+    Rows of two files: pd.concat([one.frame, other.frame]), where methods or models differ. Warns of
+    episodes that broke down. Raises ValueError if an episode occurs twice.
     """
+    warn_of_broken(frame)
     rows = []
     for name, group, both in pair_methods(frame, "solved", of):
         first, second = both.columns
@@ -216,11 +224,15 @@ def compare(
                 "p": test.p if test else np.nan,
             }
         )
-    table = pd.DataFrame(rows)
-    if rows:
-        table["p_holm"] = holm(table["p"])
+    table = pd.DataFrame(rows, columns=None if rows else [ACROSS[of], *PAIRED])
+    table["p_holm"] = holm(table["p"])
     return table
 
+
+PAIRED = (
+    *("first", "second", "tasks", "difference", "low", "high", "only_first", "only_second", "p"),
+)
+"""The columns of `compare` that do not depend on the frame."""
 
 ACROSS = {"method": "model", "model": "method"}
 """What is paired, and what is the same in a pair."""
@@ -260,8 +272,10 @@ def repeats(frame: pd.DataFrame) -> pd.DataFrame:
     standard error of a single run is none. average_depth: of the deepest thread of an episode;
     maximum_depth: of the deepest thread of all; the main thread is at depth 0. levels: the same,
     with the main thread as level 1. The paper does not say which it counts; `analysis/depths.py`
-    has what can be told. Raises ValueError if the runs of a method are not over the same tasks.
+    has what can be told. Warns of episodes that broke down. Raises ValueError if the runs of a
+    method are not over the same tasks.
     """
+    warn_of_broken(frame)
     rows = []
     for (method, model), group in check_episodes(frame, GROUP).groupby(GROUP, sort=False):
         played = group.groupby("seed")["task"].agg(frozenset)

@@ -34,7 +34,14 @@ from thread_kit.engines.engine import (
     ThreadKey,
 )
 from thread_kit.engines.http_client import HttpClient
-from thread_kit.engines.server_events import Costs, End, Written, finish_reason, read_tokens
+from thread_kit.engines.server_events import (
+    Costs,
+    End,
+    Written,
+    find_fault,
+    finish_reason,
+    read_tokens,
+)
 from thread_kit.engines.tokenizers import PieceTokenizer, ServerTokenizer, Tokenizer
 from thread_kit.sequence import Span
 from thread_kit.trace.events import Idle
@@ -287,6 +294,8 @@ class ServerEngine(Engine):
         text = call.given.text.encode("utf-8", "replace") if call.given else b""
         counted = written = 0
         for event in self._client.stream(body, call.cancel_token):
+            if fault := find_fault(event):
+                raise EngineError(f"{self._client.url} {fault}")
             # 1. How far the prompt is evaluated, and what the call has cost so far.
             progress = event.get("prompt_progress")
             if progress and progress["processed"] < progress["total"]:
@@ -313,6 +322,8 @@ class ServerEngine(Engine):
             if reason := finish_reason(event):
                 yield End(cut if reason == "length" else Stop.END_OF_STREAM, costs)
                 return
+        if not counted:
+            raise EngineError(f"{self._client.url} ended its answer without a text or a reason")
         yield End(Stop.END_OF_STREAM, costs)
 
     def step(self) -> list[Prefilled | Sampled | Completion]:

@@ -55,6 +55,19 @@ def finish_reason(event: dict[str, Any]) -> str | None:
     return _choice(event).get("finish_reason")
 
 
+def find_fault(event: dict[str, Any]) -> str:
+    """Why a call cannot go on with this event, in words that follow the server's name; or ""."""
+    choice = _choice(event)
+    reason = choice.get("finish_reason")
+    if choice and "text" not in choice and not reason:
+        return "sends no text, as in a chat; give the address of one that offers completions"
+    return f"broke its text off ({reason})" if reason in BROKEN_OFF else ""
+
+
+BROKEN_OFF = ("content_filter", "abort", "error")
+"""Reasons that end a completion and that no model gave."""
+
+
 def read_tokens(event: dict[str, Any], tokenizer: Tokenizer, *, exact: bool) -> Tokens:
     """The tokens of the text that an event adds. exact: it is one token, which has its number."""
     choice = _choice(event)

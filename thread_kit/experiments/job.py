@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -198,9 +199,11 @@ class RunningJob:
     def row(self) -> dict[str, Any]:
         """What came of the episode, for the results file. Tokens; JSON values only.
 
-        out_of_actions: the environment had taken its last action. budget: where each limit is from.
-        seconds: None if the episode was interrupted, since nobody knows them. extends: `settings`
-        of the row with smaller budgets that it went on from, if it did.
+        failures: threads that ended in an exception of the method's own code, and results that psi
+        failed to make. out_of_actions: the environment had taken its last action. budget: where
+        each limit is from. seconds: None if the episode was interrupted, since nobody knows them.
+        evaluated, reused: of an interrupted one with what was read anew. extends: `settings` of the
+        row with smaller budgets that it went on from, if it did.
         state: the last one of StateFlow's machine; None for other methods. trials: how many were
         begun; where the task is solved, by the last of them.
         claimed: what a method with executors finds of its own success; None for others. k_max: the
@@ -222,6 +225,7 @@ class RunningJob:
             "status": str(episode.status) if self._run else "not started",
             "detail": episode.detail,
             "error": self.error or _describe_error(self._run.error if self._run else None),
+            "failures": self._run.failures if isinstance(self._run, Session) else 0,
             "state": find_last_state(episode),
             "trials": count_trials(episode),
             "solvable": self._solvable,
@@ -348,6 +352,6 @@ def _solvable(environment: Callable[..., Env], task: str) -> bool | None:
         actions = env.oracle()
         if actions is None:
             return None
-        return any(env.step(action).reward == 1 for action in actions)
+        return any(math.isclose(env.step(action).reward, 1) for action in actions)
     finally:
         env.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from thread_kit.analysis.spent_budget import find_budget
-from thread_kit.experiments.results_file import canonical, read_results
+from thread_kit.experiments.results_file import broke_down, canonical, read_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,8 +68,10 @@ class Results:
 
     def __repr__(self) -> str:
         solved = sum(row["solved"] for row in self.rows)
-        broken = [row["error"] for row in self.rows if row["error"]]
+        broken = [row["error"] for row in self.rows if broke_down(row)]
         more = f", {len(broken)} broke down, the first with {broken[0]}" if broken else ""
+        if failures := sum(row.get("failures", 0) for row in self.rows):
+            more = f", {failures} exceptions of methods' own code in them{more}"
         if cut := sum(bool(find_budget(row)) and not row["solved"] for row in self.rows):
             more = f", {cut} cut by a budget{more}"
         return f"Results({len(self.rows)} episodes, {solved} solved{more})"

@@ -55,6 +55,11 @@ class EpisodeKey(NamedTuple):
         return self._replace(prompt="", settings="", environment="")
 
 
+def broke_down(row: Mapping[str, Any]) -> bool:
+    """Whether the episode of a row ended with an error before it was solved."""
+    return bool(row["error"]) and not row["solved"]
+
+
 def canonical(value: Any) -> str:
     """A value as JSON text that does not depend on the order in which its parts were given."""
     return json.dumps(value, sort_keys=True)

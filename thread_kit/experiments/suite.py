@@ -10,6 +10,7 @@ moment can be compared. Progress, parallel play and executors are here; one epis
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
@@ -27,7 +28,7 @@ from thread_kit.experiments.extend import find_replaced
 from thread_kit.experiments.job import Job, RunningJob
 from thread_kit.experiments.method import GIVEN, Method, PerTaskMethod, SessionMethod
 from thread_kit.experiments.results import Results
-from thread_kit.experiments.results_file import EpisodeKey, ResultsFile, canonical
+from thread_kit.experiments.results_file import EpisodeKey, ResultsFile, broke_down, canonical
 from thread_kit.experiments.workers import close_idle, run_job
 from thread_kit.session.checks import check_numbers
 from thread_kit.session.run_together import run_together
@@ -46,7 +47,8 @@ class Suite:
         One model at a time is loaded, and closed when its episodes are over; an engine that was
         given stays open.
     environment, tasks: environment(**task) makes the environment of an episode.
-    seeds: each is one run over all tasks; above temperature 0 the runs differ.
+    seeds: each is one run over all tasks; above temperature 0 the runs differ. Warns where they
+        would be the same.
     traces: keep the trace of every episode, in a folder beside the file. An episode that was killed
         goes on from its trace, and asks the model for nothing twice; without one it begins anew.
         To play all anew, delete the folder together with the file.
@@ -92,6 +94,12 @@ class Suite:
         _must_differ("seed", self.seeds)
         for seed in self.seeds:
             check_numbers({"seed": seed})
+        if len(self.seeds) > 1 and not self.options.get("temperature"):
+            warnings.warn(
+                "at temperature 0 the runs of several seeds are one and the same, except for "
+                "methods that sample by themselves; give options={'temperature': 0.7}, say",
+                stacklevel=2,
+            )
 
     def __len__(self) -> int:
         """How many episodes the suite has."""
@@ -133,7 +141,7 @@ class Suite:
         with ResultsFile(self.path) as file:
             earlier = [*file.rows] if extend else []
             rows = [*file.rows, *self._known.values()] if retry else []
-            again = {EpisodeKey.of(row) for row in rows if row["error"]}
+            again = {EpisodeKey.of(row) for row in rows if broke_down(row)}
             mine = self._play_all(file, again, earlier, at_once, executor, progress)
             self._drop_replaced(file, find_replaced(file.rows, extended=extend) - mine)
             return Results([row for row in file.rows if EpisodeKey.of(row) in mine])
@@ -179,7 +187,7 @@ class Suite:
                     file.append(self._known[key])
                 skipped += row is None
                 solved += done[key] if row is None else row["solved"]
-                errors += bool(row and row["error"])
+                errors += bool(row and broke_down(row))
                 failures = f", {errors} broke down" if errors else ""
                 text = f"{key.method}, {key.model}: {solved} solved{failures}"
                 bar.initial = skipped

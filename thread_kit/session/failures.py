@@ -66,6 +66,7 @@ class Failures:
 
     error: the first that ended the episode, or its main thread.
     tracebacks: of those that ended a thread, by its number (None: nobody was served just then).
+    count: of those that ended a thread, and of psi, which ends none.
     """
 
     def __init__(self) -> None:
@@ -73,6 +74,7 @@ class Failures:
         self.tracebacks: dict[int | None, str] = {}
         self._of_psi: list[Exception] = []
         self._logged: set[str] = set()
+        self.count = 0
 
     def guard(self, exchange: Mapping[str, Callable[..., str]]) -> dict[str, Any]:
         """phi, psi, xi and abstract, each held to give a text; what psi raises is its text."""
@@ -85,6 +87,7 @@ class Failures:
                 return psi(child)
             except Exception as error:
                 self._of_psi.append(error)
+                self.count += 1
                 return f"Error: psi failed ({describe_error(error)})."
 
         return psi_or_error
@@ -96,6 +99,7 @@ class Failures:
 
     def end_thread(self, thread: int, error: Exception) -> None:
         """A thread's program has raised an error."""
+        self.count += 1
         self.tracebacks[thread] = describe_traceback(error)
         self.log(f"thread {thread} failed", error)
         if thread == 0:

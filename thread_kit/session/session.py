@@ -263,6 +263,11 @@ class Session:
         """What failed and so ended the episode; None if it ended otherwise, or has not ended."""
         return self._failures.error
 
+    @property
+    def failures(self) -> int:
+        """Exceptions of its own functions so far: threads that they ended, and results of psi."""
+        return self._failures.count
+
     def _record(self, event: Event) -> Event:
         self._replay.check(event)
         return self._write(event)
