@@ -296,6 +296,47 @@ def test_what_was_seen_at_its_place_is_not_misread_where_one_has_left(taken, exp
     assert household(SEEN, LEFT, refused, again=2) is ErrorType.INVALID_ACTION
 
 
+ON = ("go to shelf 1", "On the shelf 1, you see nothing.")
+TAKE = ("take apple 12 from countertop 1", "You pick up the apple 12 from the countertop 1.")
+PUT = ("put apple 12 in/on shelf 2", "You put the apple 12 in/on the shelf 2.")
+BACK = ("go to shelf 2", "On the shelf 2, you see a apple 12.")
+
+
+@pytest.mark.parametrize(
+    ("acted", "expected"),
+    [
+        ([SEEN, ON], ErrorType.MISREAD_OBSERVATION),  # THREAD paper, Table 10: the plate
+        ([SEEN, ("examine countertop 1", "It is there."), ON], ErrorType.MISREAD_OBSERVATION),
+        ([SEEN, ("open drawer 1", "You open it.")], ErrorType.MISREAD_OBSERVATION),
+        ([SEEN, TAKE, ON], None),
+        ([SEEN, TAKE, SEEN, ON], None),  # another one, and the hand is full
+        ([SEEN, TAKE, PUT, BACK, ON], None),  # it was put there
+        ([SEEN, ON, LEFT], None),  # once for each time that it was seen
+        ([("go to shelf 3", "On the shelf 3, you see a pineapple 1."), ON], None),
+    ],
+)
+def test_who_sees_what_is_looked_for_and_looks_elsewhere_misreads(acted, expected):
+    assert household(*acted) is expected
+
+
+def test_of_two_things_one_where_both_belong_stays_there():
+    rules = AlfWorldRules("Your task is to: find two cd and put them in safe.")
+    in_safe = ("open safe 1", "You open the safe 1. In it, you see a cd 1.")
+    on_desk = ("go to desk 1", "On the desk 1, you see a cd 2.")
+    acted = (in_safe, on_desk, ON)
+    found = [rules.check_event(Acted(0, *one, 0.0, False, False, {})) for one in acted]
+    assert [error and error[1] for error in found] == [
+        None,
+        None,
+        "cd 2 was seen, and is passed by",
+    ]
+
+
+def test_to_go_where_one_stands_is_held_responsible_for_nothing():
+    assert household(SEEN, (SEEN[0], "Nothing happens.")) is None
+    assert household(("go to countertop 2", "Nothing happens.")) is ErrorType.INVALID_ACTION
+
+
 def test_what_was_put_somewhere_is_seen_there():
     put = ("put mug 1 in/on countertop 1", "You put the mug 1 in/on the countertop 1.")
     refused = ("take mug 1 from countertop 1", "Nothing happens.")

@@ -8,7 +8,8 @@ What the rules can see is what an environment says (`errors/rules.py`): that an 
 that an item is used which could not be found, that code fails, that a budget is spent. They know
 the observations of TextCraft, ALFWorld and InterCode, and what a question about data needs. Not
 covered: a plan that is executed well and is the wrong one counts as inadequate only at its end, and
-a misreading that leads to no refused action is not seen.
+of misreadings only those that an action shows: what is taken or used was not there, or what was
+looked for was seen and is looked for elsewhere.
 """
 
 from __future__ import annotations

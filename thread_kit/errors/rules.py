@@ -118,31 +118,67 @@ def _uses(action: Recipe, command: Recipe) -> bool:
     )
 
 
+TASK = re.compile(
+    r"Your task is to: (?:put|find|clean|heat|cool|examine|look at)(?P<two> two)?"
+    r"(?: (?:a|an|some|the))?(?: (?:clean|hot|cool))? (?P<thing>[a-z]+)\b.* (?P<target>[a-z]+)"
+)
+
+
 class AlfWorldRules(ErrorRules):
-    """ALFWorld: an action without effect is invalid; or a thing is taken where none was seen."""
+    """ALFWorld: an action without effect is invalid, and an observation is misread by who takes a
+    thing where none was seen, or sees the task's thing and goes on to look for it elsewhere (THREAD
+    paper, Table 10). No such thing is one that was put there, or of two one where both belong. To
+    go where one stands is refused, too, and changes nothing: that is held responsible for nothing.
+    """
 
     def __init__(self, context: str) -> None:
         super().__init__(context)
+        self._task = TASK.search(context)
+        self._forget()
+
+    def _forget(self) -> None:
         self._seen: dict[str, str] = {}  # what was observed last of each place
+        self._held, self._found = "", ""  # what is in the hand; what was seen and could be taken
+        self._put: set[str] = set()
+        self._place = ""
 
     def check_event(self, event: Event) -> tuple[ErrorType, str] | None:
         if isinstance(event, Restarted) and not event.restored:
-            self._seen.clear()
+            self._forget()
         return super().check_event(event)
 
     def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
         observation = acted.observation.strip()
-        if observation != "Nothing happens.":
-            if visited := re.fullmatch(r"(?:go to|open) (.+)", acted.action):
-                self._seen[visited[1]] = observation
-            elif put := re.fullmatch(r"(?:put|move) (.+) (?:in/on|to) (.+)", acted.action):
-                self._seen[put[2]] = f"{self._seen.get(put[2], '')} {put[1]}"
+        if observation == "Nothing happens.":
+            return self._refused(acted.action)
+        if visited := re.fullmatch(r"(?:go to|open) (.+)", acted.action):
+            passed, self._found = self._found, self._find_thing(visited[1], observation)
+            self._seen[visited[1]], self._place = observation, visited[1]
+            if passed and not self._held:
+                return ErrorType.MISREAD_OBSERVATION, f"{passed} was seen, and is passed by"
+        elif taken := re.fullmatch(r"take (.+) from (.+)", acted.action):
+            self._held, self._found = taken[1], ""
+        elif put := re.fullmatch(r"(?:put|move) (.+) (?:in/on|to) (.+)", acted.action):
+            self._seen[put[2]] = f"{self._seen.get(put[2], '')} {put[1]}"
+            self._held = ""
+            self._put.add(put[1])
+        return None
+
+    def _find_thing(self, place: str, observation: str) -> str:
+        """The first of the task's things that is to be taken from a place; "" if there is none."""
+        if not self._task or (self._task["two"] and place.startswith(f"{self._task['target']} ")):
+            return ""
+        things = re.findall(rf"\b{self._task['thing']} \d+\b", observation)
+        return next((thing for thing in things if thing not in self._put), "")
+
+    def _refused(self, action: str) -> tuple[ErrorType, str] | None:
+        if self._place and action == f"go to {self._place}":
             return None
-        taken = re.fullmatch(r"take (.+?) from (.+)", acted.action)
+        taken = re.fullmatch(r"take (.+?) from (.+)", action)
         seen = self._seen.get(taken[2]) if taken else None
         if taken and seen is not None and not re.search(rf"\b{re.escape(taken[1])}\b", seen):
             return ErrorType.MISREAD_OBSERVATION, f"{taken[1]} is taken, and was not seen there"
-        return ErrorType.INVALID_ACTION, f"nothing happens: {acted.action}"
+        return ErrorType.INVALID_ACTION, f"nothing happens: {action}"
 
 
 class InterCodeRules(ErrorRules):
