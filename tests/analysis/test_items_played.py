@@ -347,6 +347,33 @@ def test_closed_models_are_called_a_reason_why_not():
     )
 
 
+@pytest.mark.parametrize(
+    ("paper", "item", "weights", "only_closed"),
+    [
+        ("thread-v1", "figure-4", "Meta-Llama-3-8B.Q8_0.gguf", False),
+        ("thread-v2", "figure-4", "gpt-3.5-turbo-instruct", True),
+        ("thread-v2", "figure-5", "gpt-3.5-turbo-instruct", True),
+        ("thread-v2", "figure-6", "gpt-3.5-turbo-instruct", True),
+        ("adapt", "figure-4", "text-davinci-003", True),
+        ("adapt", "figure-6", "lemur-70b-chat-v1.Q4_0.gguf", False),
+        ("adapt", "figure-7", "gpt-3.5-turbo", True),
+        ("adapt", "figure-12", "gpt-3.5-turbo-instruct", True),
+        ("stateflow", "table-1", "gpt-4-1106-preview", True),  # which the paper calls otherwise
+    ],
+)
+def test_the_papers_own_models_are_known_where_no_number_names_them(
+    paper, item, weights, only_closed
+):
+    item = find_item(paper, item)
+    own = item.find_benchmarks()[0]
+    here = {"environment": own.name, "split": item.list_splits(own)[0], "game": "pick-0"}
+    rows = make_rows(2, **here, method=item.find_methods(own)[0], weights=weights)
+    assert "another model" not in str(list_differences(item, rows))
+    told = list_differences(item, rows.assign(weights="other.gguf"))
+    assert "another model: m" in told
+    assert told[0].startswith("cannot be reproduced here") == only_closed
+
+
 def test_no_row_of_the_kit_is_read_twice():
     rows = stored_rows()
     assert not rows.duplicated(["path", "task", "method", "model", "seed"]).any()

@@ -37,6 +37,13 @@ def list_differences(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     rows: those of the item (`select_rows`), none if nobody has played it.
     """
     differences = []
+    checkpoints = _list_checkpoints(item)
+    is_closed = bool(checkpoints) and all(map(CLOSED.match, checkpoints))
+    if is_closed and not _have_weights(rows, checkpoints).any():
+        names = ", ".join(sorted(checkpoints))
+        differences.append(
+            f"cannot be reproduced here: its models run behind an API alone: {names}"
+        )
     here = {own.published for own in item.find_benchmarks()}
     if absent := [name for name in item.benchmarks if name not in here]:
         differences.append(f"no {' and no '.join(absent)} here")
@@ -47,13 +54,6 @@ def list_differences(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     )
     if absent := [name for name in item.methods if here and name not in known]:
         differences.append(f"no {_quote(absent)} here")
-    checkpoints = _list_checkpoints(item)
-    is_closed = bool(checkpoints) and all(map(CLOSED.match, checkpoints))
-    if is_closed and not _have_weights(rows, checkpoints).any():
-        names = ", ".join(sorted(checkpoints))
-        differences.append(
-            f"cannot be reproduced here: its models run behind an API alone: {names}"
-        )
     if rows.empty:
         return differences
     played = {find_benchmark(name).published for name in rows["environment"]}
@@ -152,7 +152,13 @@ def _compare_models(item: PaperItem, rows: pd.DataFrame) -> list[str]:
 
 
 def _list_checkpoints(item: PaperItem) -> set[str]:
-    return set(item.load_numbers()["checkpoint"]) - {""}
+    """The models that the paper used for it, by all names that its checkpoints have."""
+    names = {*item.load_numbers()["checkpoint"], *item.checkpoints} - {""}
+    return names | {OTHER_NAMES[name] for name in names & set(OTHER_NAMES)}
+
+
+OTHER_NAMES = {"gpt-4-turbo-1106": "gpt-4-1106-preview"}
+"""What OpenAI calls a checkpoint, by what a paper calls it (StateFlow paper, 4.1)."""
 
 
 def _have_weights(rows: pd.DataFrame, checkpoints: set[str]) -> pd.Series:

@@ -50,7 +50,9 @@ class PaperItem:
     benchmarks: by the papers' names. methods: ours; those whose rows belong to it. split: the
     papers' name. settings: arguments of the environment; every task is played in each of them.
     runs: over all tasks. study: what is made of the rows (`analysis/studies.py`); ""
-    for what has no rows: a diagram, an example, a prompt.
+    for what has no rows: a diagram, an example, a prompt. checkpoints: of the models, where the
+    item prints no numbers, which would name them (of THREAD's Figures 4 and 6 and ADaPT's 4 and 12
+    the paper's own GPT-3.5, which their captions do not name).
     where: paths from the project's folder, of notebooks with a heading (`#`). fidelity: the page
     that says what differs. needs: beside a model.
     """
@@ -64,6 +66,7 @@ class PaperItem:
     settings: tuple[Mapping[str, Any], ...]
     runs: int
     study: str
+    checkpoints: tuple[str, ...]
     where: tuple[str, ...]
     fidelity: str
     needs: str
@@ -179,7 +182,8 @@ def _load_nothing() -> pd.DataFrame:
 
 
 def _parse(row: dict[str, str]) -> PaperItem:
-    lists: dict[str, Any] = {name: _split(row[name]) for name in ("benchmarks", "methods", "where")}
+    names = "benchmarks", "methods", "checkpoints", "where"
+    lists: dict[str, Any] = {name: _split(row[name]) for name in names}
     lists["settings"] = tuple(map(_parse_setting, _split(row["settings"])))
     return PaperItem(**{**row, **lists, "runs": int(row["runs"] or 1)})
 

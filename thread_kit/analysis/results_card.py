@@ -27,7 +27,7 @@ def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """A row a benchmark, model and method, the best of each first; of two alike, that of more.
 
     Behind all that were played on as many tasks as any stand those that were played on fewer
-    (`is_sample`): their rates are of other tasks.
+    (`is_sample`): their rates are of a part of the tasks, or of others.
 
     Of each benchmark those of the split of the papers' numbers. As `success`, whose rates are
     shares of 1 and whose tokens are medians of an episode, with `limit`, the calls that an episode

@@ -43,7 +43,7 @@ def draw_results(table: pd.DataFrame) -> str:
             _draw_row(axes, top + place, row, colour)
         top += len(rows) + 1.6
     axes.set(xlim=(0, 100), ylim=(lines - 0.4, -0.7), yticks=[])
-    told = "solved (%), with Wilson's interval, 95%; hollow: on fewer, other tasks"
+    told = "solved (%), with Wilson's interval, 95%; hollow: on fewer tasks"
     axes.set_xlabel(told, fontsize=8)
     axes.grid(axis="x", color="#dddddd", linewidth=0.8)
     axes.tick_params(labelsize=8, length=0)

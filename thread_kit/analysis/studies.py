@@ -184,8 +184,8 @@ def _failures(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     """
     names = rows["method"] + ", " + rows["model"]
     labels = rows["method"] + ("<br>" + rows["model"] if rows["model"].nunique() > 1 else "")
-    counts = rows.groupby([names, "environment"])["task"].nunique().unstack(fill_value=0)
-    if item.item != "figure-6" or len(counts.drop_duplicates()) > 1:
+    tasks = rows.groupby([names, "environment"])["task"].agg(frozenset).unstack()
+    if item.item != "figure-6" or len(tasks.drop_duplicates()) > 1:
         names += ", " + rows["environment"]
         labels += "<br>" + rows["environment"]
     episodes = dict(zip(rows["trace"], names, strict=True))
