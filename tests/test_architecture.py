@@ -20,7 +20,7 @@ NEVER = {
     **dict.fromkeys(CORE, ("session", "engines", "envs", "sandbox", "trace", "methods")),
     "engines": ("session", "envs", "experiments", "views", "methods", "cli"),
     "sandbox": ("session", "engines", "envs", "methods", "views"),
-    "methods": ("session", "engines", "envs", "sandbox", "experiments", "views"),
+    "methods": ("session", "engines", "envs", "sandbox", "experiments", "views", "trace.episode"),
     "trace": ("session", "engines", "envs", "methods", "experiments"),
     "session": ("experiments", "analysis", "views", "cli", "methods"),
     "envs": ("session", "engines", "experiments", "views", "cli"),

@@ -13,9 +13,12 @@ from thread_kit.analysis.depths import count_depths
 from thread_kit.analysis.recovery import find_rephrasings
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.errors.review import review_by_rules
-from thread_kit.experiments.job import count_trials
-from thread_kit.methods.adapt import claims_success, k_max
-from thread_kit.methods.stateflow import find_last_state
+from thread_kit.experiments.episode_facts import (
+    claims_success,
+    count_trials,
+    find_k_max,
+    find_last_state,
+)
 from thread_kit.trace.episode import Episode, TraceError
 from thread_kit.trace.shipped import list_episodes
 from thread_kit.views.export_html import render_page
@@ -82,7 +85,7 @@ def _show(episode: Episode, number: int) -> None:
 
     # 2. What tables and reviews ask of it.
     _ = count_depths(episode), count_trials(episode), find_rephrasings(episode)
-    _ = find_last_state(episode), k_max(episode), claims_success(episode)
+    _ = find_last_state(episode), find_k_max(episode), claims_success(episode)
     if not episode.status.is_live:
         review_by_rules({"trace": episode})
     draw_bars(episode)

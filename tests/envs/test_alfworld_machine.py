@@ -15,8 +15,8 @@ from thread_kit.envs.alfworld.env import AlfWorld
 from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.alfworld.machine import MACHINES, TOOLS
 from thread_kit.envs.env import Env, Step
+from thread_kit.experiments.episode_facts import find_last_state
 from thread_kit.experiments.method_registry import find_method, load_method, method_slug
-from thread_kit.methods.stateflow import find_last_state
 from thread_kit.prompts import Prompt, load_instructions, load_prompt
 from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode

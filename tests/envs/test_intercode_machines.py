@@ -15,9 +15,9 @@ from thread_kit.envs.intercode_bash.env import InterCodeBash
 from thread_kit.envs.intercode_sql.benchmark import SQL
 from thread_kit.envs.intercode_sql.env import InterCodeSql
 from thread_kit.envs.intercode_sql.questions import tasks
+from thread_kit.experiments.episode_facts import find_last_state
 from thread_kit.experiments.method_registry import list_methods, load_method
 from thread_kit.methods.state_outputs import list_agents
-from thread_kit.methods.stateflow import find_last_state
 from thread_kit.prompts import load_instructions
 from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode

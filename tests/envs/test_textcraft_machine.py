@@ -9,8 +9,8 @@ from helpers.episodes import of_kind
 from helpers.programs import GOALS, run, world
 
 from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.experiments.episode_facts import find_last_state
 from thread_kit.experiments.method_registry import load_method
-from thread_kit.methods.stateflow import find_last_state
 from thread_kit.prompts import load_instructions
 from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode

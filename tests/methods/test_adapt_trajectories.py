@@ -15,7 +15,8 @@ from helpers.programs import PLANNER, by_title, titles
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env, Step
 from thread_kit.envs.textcraft.env import TextCraft
-from thread_kit.methods.adapt import adapt, claims_success, k_max
+from thread_kit.experiments.episode_facts import claims_success, find_k_max
+from thread_kit.methods.adapt import adapt
 from thread_kit.methods.plan_and_execute import plan_and_execute
 from thread_kit.methods.plans import parse_plan
 from thread_kit.prompts import Example, Prompt
@@ -156,7 +157,7 @@ def test_the_clean_mug_of_figures_1_and_9_is_put_on_the_desk():
         (1, "E", "Clean mug with sinkbasin."),
         (1, "E", "Put cleaned mug in/on desk."),
     ]  # the drawer is not looked into any more
-    assert (episode.reward, k_max(episode), claims_success(episode)) == (1, 3, True)
+    assert (episode.reward, find_k_max(episode), claims_success(episode)) == (1, 3, True)
     # What the failed executors did is undone; what is known is the last action of a success.
     assert [restarted.actions for restarted in of_kind(episode, Restarted)] == [(), ()]
     cleaning = episode.threads[6].sequence.text
@@ -205,7 +206,7 @@ def test_the_beehive_of_figure_3_is_crafted_from_its_tree():
         *("craft beehive.", "craft beehive.", "fetch 6 planks.", "fetch 6 planks."),
         *(f"{logs[0]}.", f"{logs[1]}.", f"{parts[1]}.", f"{parts[2]}."),
     ]
-    assert (episode.reward, k_max(episode)) == (1, 3)
+    assert (episode.reward, find_k_max(episode)) == (1, 3)
     last = episode.threads[7].sequence.text  # the inventory is the first that it reads
     assert last.startswith("> inventory =>Inventory: ")
     assert "[honeycomb] (3)" in last.partition("\n")[0]

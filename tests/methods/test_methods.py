@@ -26,12 +26,12 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env, Step
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.envs.textcraft.planner import solve
-from thread_kit.experiments.job import count_trials
+from thread_kit.experiments.episode_facts import claims_success, count_trials, find_k_max
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_registry import BUILDERS, load_method
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.suite import Suite
-from thread_kit.methods.adapt import adapt, claims_success, k_max
+from thread_kit.methods.adapt import adapt
 from thread_kit.methods.common import completed, subtask
 from thread_kit.methods.plan_and_execute import plan_and_execute
 from thread_kit.methods.plans import combine, parse_plan
@@ -539,7 +539,7 @@ def test_where_the_environment_is_over_no_planner_and_no_other_step_is_asked():
     episode = play(an_adapt(), by_title(said))
     assert (len(episode.threads), episode.reward) == (3, 1)
     assert claims_success(episode)
-    assert k_max(episode) == 2
+    assert find_k_max(episode) == 2
 
 
 class Short(Lock):
@@ -580,7 +580,7 @@ def test_where_the_environment_says_nothing_of_success_the_executor_does(reward,
     episode = play(an_adapt(iterations=1), by_title(said), env=Shop(reward))
     assert (episode.reward, claims_success(episode)) == (reward, verdict is YES)
     assert len(episode.threads) == (3 if depth == 2 else 1), "nothing else can be tried"
-    assert k_max(episode) == depth
+    assert find_k_max(episode) == depth
 
 
 def test_what_goes_on_after_such_an_end_claims_nothing():
@@ -608,9 +608,9 @@ def test_each_executor_has_its_own_iterations():
 def test_k_max_counts_the_levels_of_executors_and_no_planner():
     alone = play(an_adapt(), [YES])
     failed = play(an_adapt(max_depth=3), lambda text: "#END#" if "plan" in text[:20] else NO)
-    assert (k_max(alone), k_max(failed)) == (1, 1)
-    assert k_max(play(react, [YES])) == 1
-    assert k_max(play(partial(try_again, trials=1), [YES])) is None
+    assert (find_k_max(alone), find_k_max(failed)) == (1, 1)
+    assert find_k_max(play(react, [YES])) == 1
+    assert find_k_max(play(partial(try_again, trials=1), [YES])) is None
 
 
 @pytest.mark.parametrize(

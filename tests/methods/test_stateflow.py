@@ -10,6 +10,7 @@ from helpers.episodes import of_kind
 from helpers.programs import Lock, play
 
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.experiments.episode_facts import find_last_state
 from thread_kit.methods.react import NO_ACTION, react
 from thread_kit.methods.sf_chat import respond
 from thread_kit.methods.state_outputs import (
@@ -21,7 +22,7 @@ from thread_kit.methods.state_outputs import (
     execute,
 )
 from thread_kit.methods.state_transitions import ModelCheck, StringMatching, go_to
-from thread_kit.methods.stateflow import History, Machine, State, find_last_state, stateflow
+from thread_kit.methods.stateflow import History, Machine, State, stateflow
 from thread_kit.prompts import Example, Prompt, parse_instructions
 from thread_kit.requests import Status
 from thread_kit.session.session import Session

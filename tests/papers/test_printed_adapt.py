@@ -22,7 +22,8 @@ from helpers.printed import Printed
 from helpers.programs import EXECUTOR, PLANNER
 
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.methods.adapt import adapt, claims_success
+from thread_kit.experiments.episode_facts import claims_success
+from thread_kit.methods.adapt import adapt
 from thread_kit.methods.react import react
 from thread_kit.requests import Status
 from thread_kit.session.session import Session

@@ -15,9 +15,9 @@ from helpers.printed import Printed
 from helpers.programs import EXECUTOR
 
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.experiments.episode_facts import find_last_state
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.react import react
-from thread_kit.methods.stateflow import find_last_state
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
 

@@ -32,6 +32,7 @@ from thread_kit.trace.events import (
     to_json,
 )
 from thread_kit.trace.header import VERSION
+from thread_kit.trace.shipped import open_episode
 from thread_kit.trace.writer import TraceWriter
 
 thorough = settings(deadline=None, max_examples=60)
@@ -536,3 +537,11 @@ def test_a_small_file_that_gzip_makes_huge_is_not_unpacked(tmp_path, monkeypatch
     path.write_bytes(gzip.compress(bytes(2**24)))
     with pytest.raises(TraceError, match="comes to more than 1 MiB; if you trust it"):
         Episode.load(path)
+
+
+def test_events_are_found_by_their_kind():
+    episode = open_episode("acacia-fence-gate")
+    assert episode.find_event(Spawned) < episode.find_event(Spawned, 1) < len(episode.events)
+    assert isinstance(episode.events[episode.find_event(Closed, -1)], Closed)
+    with pytest.raises(ValueError, match="there are 1 events Closed; no number 1"):
+        episode.find_event(Closed, 1)

@@ -16,10 +16,11 @@ from thread_kit.envs.alfworld.machine import MACHINES
 from thread_kit.envs.intercode_bash.machine import MACHINE as BASH
 from thread_kit.envs.intercode_sql.machine import MACHINE as SQL
 from thread_kit.envs.textcraft.machine import MACHINE as TEXTCRAFT
+from thread_kit.experiments.episode_facts import find_last_state
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.state_outputs import Agent, execute
 from thread_kit.methods.state_transitions import go_to
-from thread_kit.methods.stateflow import Machine, State, find_last_state
+from thread_kit.methods.stateflow import Machine, State
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Acted, Instructed
 from thread_kit.views.machine_picture import draw_svg

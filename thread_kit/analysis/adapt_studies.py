@@ -1,8 +1,5 @@
-"""ADaPT's own studies, of a suite's results: depth by recipe, and the success heuristic.
-
-Tables and one figure over `Results.frame`, a row an episode, as in `analysis/statistics.py`. For
-rows of before, which lack the columns, `claims_success` and `k_max` (`methods/adapt.py`) read them
-off the traces.
+"""ADaPT's success heuristic, of a suite's results: a table and a figure over `Results.frame`, a row
+an episode, as in `analysis/statistics.py`.
 """
 
 from __future__ import annotations

@@ -27,17 +27,22 @@ from thread_kit.experiments.budgets import (
     sources_of,
     with_own_actions,
 )
+from thread_kit.experiments.episode_facts import (
+    claims_success,
+    count_trials,
+    find_k_max,
+    find_last_state,
+    is_out_of_actions,
+)
 from thread_kit.experiments.extend import find_earlier, hand_over_trace
 from thread_kit.experiments.method import Method, Run
 from thread_kit.experiments.results_file import EpisodeKey, canonical
 from thread_kit.experiments.resume import Resumed
-from thread_kit.methods.adapt import claims_success, k_max
-from thread_kit.methods.stateflow import find_last_state
 from thread_kit.session.failures import describe_error
 from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Event, Restarted
+from thread_kit.trace.events import Event
 
 IDENTITY = ("name", "sha256", "adapter", "model")
 """Of what an engine says of itself, what makes it another model; not where or how fast it runs."""
@@ -233,7 +238,7 @@ class RunningJob:
             "depth": episode.depth,
             "mean_depth": fmean([thread.depth for thread in episode.threads.values()] or [0]),
             "actions": sum(len(thread.actions) for thread in episode.threads.values()),
-            "out_of_actions": _is_out_of_actions(episode),
+            "out_of_actions": is_out_of_actions(episode),
             "calls": used.calls,
             "prompt_tokens": used.prompt,
             "reused": used.reused,
@@ -249,7 +254,7 @@ class RunningJob:
             **(self._env.measures if self._env else {}),
             "others": _other_models(header) or None,
             "claimed": claims_success(episode),
-            "k_max": k_max(episode),
+            "k_max": find_k_max(episode),
             **self._extends,
         }
 
@@ -257,11 +262,6 @@ class RunningJob:
 def _describe_episode(job: Job) -> str:
     """An episode in words."""
     return f"{job.method.name}, {job.model}, {canonical(job.task)}, seed {job.seed}"
-
-
-def _is_out_of_actions(episode: Episode) -> bool:
-    """Whether the last action was answered by an environment that had reached its limit."""
-    return (last := episode.last_action) is not None and last[1].truncated
 
 
 def _key(job: Job, header: Mapping[str, Any]) -> EpisodeKey:
@@ -323,12 +323,6 @@ def _file_name(key: EpisodeKey) -> str:
     words = "-".join(re.sub(r"[^\w.]+", "_", str(part)) for part in parts)
     words = words[:150].encode()[:230].decode(errors="ignore")
     return f"{words}-{_hash(key)[:8]}.jsonl"
-
-
-def count_trials(episode: Episode) -> int:
-    """How often the task was begun; to bring it back to where it had been is no other trial."""
-    restarts = [event for event in episode.events if isinstance(event, Restarted)]
-    return 1 + sum(not event.restored for event in restarts)
 
 
 def _describe_error(error: Exception | None) -> str:

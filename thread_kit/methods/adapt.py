@@ -29,7 +29,6 @@ from thread_kit.methods.common import (
     ask,
     completed,
     subtask,
-    until_verdict,
     verdict,
     with_break,
     write_reply,
@@ -38,8 +37,6 @@ from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Act, Finished, NewThread, Request, Restore, Status, Steps
-from thread_kit.sequence import Provenance
-from thread_kit.trace.episode import Episode
 
 
 def adapt(
@@ -113,47 +110,3 @@ def adapt(
     # O = {ADAPT(T_sub, k + 1) | T_sub in P}; completed = logic(O)
     success = yield from combine(plan.logic, attempt)
     return Finished(Y, Status.ENDED, {"progress": progress}, verdict(success))
-
-
-# What a trace tells of these methods
-
-
-def k_max(episode: Episode) -> int | None:
-    """The deepest level of ADAPT that an episode has used (section 6.3, Table 3); 1 of ReAct.
-
-    None for other methods.
-    """
-    program = episode.header.get("program")
-    facts = program if isinstance(program, dict) else {"name": program}
-    if facts.get("name") not in ("adapt", "react"):
-        return None
-    prompts = episode.header.get("prompts", {})
-    planners = {sha for sha, prompt in prompts.items() if prompt["name"] == facts.get("planner")}
-    own = (thread for thread in episode.threads.values() if thread.prompt not in planners)
-    return 1 + max((thread.depth for thread in own), default=0)
-
-
-JUDGING = ("react", "adapt", "plan_and_execute", "try_again")
-"""The programs whose executors judge themselves; of Reflexion it is its actor's."""
-
-
-def claims_success(episode: Episode) -> bool | None:
-    """What a method with executors finds of its own success (section 3.1, appendix F).
-
-    The last verdict in the main thread: AND and OR stop at the step that decides them. Where the
-    environment has announced that it is won, nobody asks, and the thread ends with what it said.
-    The reward is not looked at otherwise. None for methods without executors, and for executors
-    that judge nothing (`judges` of `react`).
-    """
-    program = episode.header.get("program")
-    while isinstance(program, dict):
-        if program.get("judges") is False:
-            return None
-        program = program.get("actor") or program.get("name")
-    if program not in JUDGING or episode.dialect.code:
-        return None
-    spans = episode.threads[0].sequence.spans if episode.threads else ()
-    text = spans[-1].text.removesuffix(episode.dialect.end) if spans else ""
-    if spans and spans[-1].provenance is Provenance.OBSERVED:
-        return episode.threads[0].status.is_end and episode.reward == 1
-    return completed(until_verdict(text) or text)

@@ -29,17 +29,13 @@ agents are the sections of one file (prompts/stateflow/alfworld.txt):
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, NewThread, Observation, Request, Status, Steps
-from thread_kit.sequence import Provenance, Sequence, Span
-
-if TYPE_CHECKING:
-    from thread_kit.trace.episode import Episode
+from thread_kit.sequence import Sequence, Span
 
 
 @dataclass(slots=True)
@@ -207,22 +203,3 @@ def stateflow(
             return Finished(history.Y, cut.status, {})
         counter += 1
     return Finished(history.Y, Status.ENDED, {}, history.state)
-
-
-_TAG = re.compile(r"\s*\[(\w+(?: \w+)?)\]")
-
-
-def find_last_state(episode: Episode) -> str | None:
-    """The state in which a machine was at the end of an episode (StateFlow paper, Table 8).
-
-    None for other methods. Of several trials it is the last one's.
-    """
-    programs = [episode.header.get("program")]
-    programs += [program.get("actor") for program in programs if isinstance(program, dict)]
-    if "stateflow" not in [p.get("name") for p in programs if isinstance(p, dict)]:
-        return None
-    for thread in reversed(episode.threads.values()):
-        for span in reversed(thread.sequence.spans):
-            if span.provenance is Provenance.INSTRUCTION and (tag := _TAG.match(span.text)):
-                return tag[1]
-    return None

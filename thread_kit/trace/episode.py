@@ -256,6 +256,15 @@ class Episode:
             waiting += reversed(below[-1].spawned)
         return below
 
+    def find_event(self, kind: type[Event], number: int = 0) -> int:
+        """The place in `events` of one of a kind, where a fork can begin: of the first for 0, of
+        the last for -1. Raises ValueError if there are not so many.
+        """
+        places = [at for at, event in enumerate(self.events) if isinstance(event, kind)]
+        if number not in range(-len(places), len(places)):
+            raise ValueError(f"there are {len(places)} events {kind.__name__}; no number {number}")
+        return places[number]
+
     def supplemental_work(self, thread: int = 0) -> list[int]:
         """For each token of a thread's sequence, the tokens generated to produce it by others.
 
