@@ -11,12 +11,14 @@ import pytest
 from helpers.suites import SHOWN, THREAD, Yard, speak, suite, tasks
 
 from thread_kit.__main__ import main
+from thread_kit.analysis.spent_budget import find_budget
 from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.intercode_sql.env import InterCodeSql
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.envs.webshop.env import WebShop
-from thread_kit.experiments.budgets import OWN_ACTIONS
+from thread_kit.experiments.budgets import with_own_actions
 from thread_kit.experiments.extend import find_earlier
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.experiments.results_file import EpisodeKey, read_results
@@ -87,7 +89,8 @@ def test_the_own_limits_of_actions_are_those_of_the_environments(name):
         for p in ("max_actions", "turns")
         if p in signature.parameters
     ]
-    assert own == [OWN_ACTIONS.get(name)]
+    own = own or [None]
+    assert own == [BENCHMARKS[name].max_actions]
 
 
 def test_what_the_limit_of_actions_ended_goes_on_before_its_last_action(tmp_path):
@@ -248,3 +251,14 @@ def test_the_command_line_refuses_a_limit_that_is_none(tmp_path, capsys):
     command = ["suite", "--tasks", "1", "--actions", "0", "--out", str(tmp_path / "r.jsonl")]
     assert main(command) == 2
     assert "actions is 0; give 1 or more" in capsys.readouterr().err
+
+
+def test_the_limit_of_a_benchmark_of_ones_own_is_known_where_rows_do_not_name_it(monkeypatch):
+    own = Benchmark("yard", Yard, lambda split: [{}], max_actions=50)
+    monkeypatch.setitem(BENCHMARKS, "yard", own)
+    row = {"environment": "yard", "solved": False, "actions": 50, "status": "ended"}
+    assert find_budget(row) == "actions"
+    assert find_budget({**row, "actions": 49}) == ""
+    assert with_own_actions({}, "yard") == {"actions": 50}
+    assert with_own_actions({"actions": 60}, "yard") == {"actions": 60}
+    assert with_own_actions({}, "nobody's") == {}

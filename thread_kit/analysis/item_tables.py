@@ -11,7 +11,6 @@ import pandas as pd
 from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.paper_items import MADE_HERE, PAIRED, PLANNERS, PaperItem
 from thread_kit.analysis.prices import add_dollars
-from thread_kit.analysis.published import find_type
 from thread_kit.analysis.records import (
     DEFAULTS,
     TASK,
@@ -19,12 +18,10 @@ from thread_kit.analysis.records import (
     list_other_settings,
     list_records,
     read_rewards,
-    read_setting,
 )
 from thread_kit.analysis.statistics import wilson
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.registry import find_benchmark
-from thread_kit.envs.textcraft.env import tasks as textcraft_tasks
 
 
 class Column(NamedTuple):
@@ -277,10 +274,4 @@ def _find_groups(rows: pd.DataFrame) -> list[str]:
 
 def find_group(row: Mapping[Any, Any]) -> str:
     """Of an episode, the group of tasks by which tables are divided."""
-    if row["environment"] == "alfworld":
-        return find_type(row["game"]) or ""
-    if row["environment"] == "textcraft":
-        return f"depth {textcraft_tasks(row['split'])[int(row['number'])].depth}"
-    if row["environment"] == "webshop":
-        return f"{int(read_setting(row, 'products'))} products"
-    return str(row.get("hardness", "")).capitalize()
+    return find_benchmark(row["environment"]).group_of(row)

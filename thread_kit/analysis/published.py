@@ -14,6 +14,8 @@ import pandas as pd
 from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.records import DEFAULTS, TASK, list_records, read_setting
 from thread_kit.analysis.statistics import success, wilson
+from thread_kit.envs.alfworld.env import type_of
+from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.paths import resource
 
@@ -152,17 +154,7 @@ def compare_with_published(
     return table.astype({"cut": "Int64"}) if "cut" in table else table
 
 
-OFFICIAL_NAMES = {
-    "Pick": "pick_and_place_simple",
-    "Clean": "pick_clean_then_place_in_recep",
-    "Heat": "pick_heat_then_place_in_recep",
-    "Cool": "pick_cool_then_place_in_recep",
-    "Look": "look_at_obj_in_light",
-    "Pick2": "pick_two_obj_and_place",
-}
-"""ALFWorld's task types: the papers' names of them, and how the official games' names begin."""
-
-TYPES = (*OFFICIAL_NAMES, "All")
+TYPES = (*(kind.capitalize() for kind in KINDS), "All")
 """The columns of the papers' tables by task type."""
 
 
@@ -206,10 +198,8 @@ def by_type(ours: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def find_type(game: str) -> str | None:
-    """The task type that a game's name begins with, official or generated ("heat-12")."""
-    first = game.partition("-")[0]
-    names = OFFICIAL_NAMES.items()
-    return next((name for name, official in names if first in (name.lower(), official)), None)
+    """The papers' name of a game's type, by its own name; None if that tells none."""
+    return kind.capitalize() if (kind := type_of(game)) else None
 
 
 def _tell_apart(ours: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:

@@ -42,6 +42,11 @@ def never(row: Mapping[str, Any]) -> bool:
     return False
 
 
+def find_hardness(row: Mapping[str, Any]) -> str:
+    """The group of a task that says how hard it is; "" of others (`Benchmark.group_of`)."""
+    return str(row.get("hardness") or "").capitalize()
+
+
 @dataclass(frozen=True, slots=True)
 class Benchmark:
     """A benchmark: its tasks, and what methods, tables and the command line need of it.
@@ -57,6 +62,9 @@ class Benchmark:
     rules: flags that have a task played by other rules, with their help. A flag that is set is an
         argument of `environment`, and so a part of the task.
 
+    max_actions: after how many its environment ends an episode by itself, unless another limit is
+        chosen (`Env.max_actions`); None is no limit.
+
     dialect: of its few-shot prompts.
     prompts: a folder that is laid out as the kit's prompts/ (METHOD/BENCHMARK-ROLE.txt), or the
         texts by such names ("react/hanoi"); None is the kit's own folder.
@@ -64,6 +72,7 @@ class Benchmark:
     start: actions that are taken before an executor's first call (ADaPT paper, appendix A). look:
         the one that shows ADaPT's planner where it is.
     in_on: whether executors' "put X on Y" is mended (`methods/react.py`).
+    react_judges: whether ReAct says itself that it is done; else the environment alone ends it.
     max_depth: d_max of the ADaPT paper (section 4.2), and its number of trials, where
         data/budgets.csv has no line for the benchmark.
     executors: roles of ADaPT's own executor prompts ("executor", "atomic"); else it is ReAct's.
@@ -82,6 +91,7 @@ class Benchmark:
     stands_in: whether a task is made here, or of other data, like the published ones but never a
         reproduction of them; stands_in(row) has what a row of results has, its task's arguments
         among them.
+    group_of: of such a row, the group of tasks by which tables are divided; "" for none.
     """
 
     name: str
@@ -92,6 +102,7 @@ class Benchmark:
     arguments: Callable[[Any], dict[str, Any]] = dict
     choose: Callable[[str], dict[str, Any]] = choose_number
     rules: Mapping[str, str] = field(default_factory=dict)
+    max_actions: int | None = None
 
     dialect: Dialect = AGENT
     prompts: str | Path | Mapping[str, str] | None = None
@@ -99,6 +110,7 @@ class Benchmark:
     start: tuple[str, ...] = ()
     look: str = ""
     in_on: bool = False
+    react_judges: bool = True
     max_depth: int = 3
     executors: tuple[str, ...] = ()
     carry: bool = False
@@ -111,6 +123,7 @@ class Benchmark:
     published_splits: Mapping[str, str] = field(default_factory=dict)
     first_tasks: bool = False
     stands_in: Callable[[Mapping[str, Any]], bool] = never
+    group_of: Callable[[Mapping[str, Any]], str] = find_hardness
 
     def load_prompt(self, name: str, dialect: Dialect | None = None) -> Prompt:
         """A few-shot prompt: "react/hanoi", or a name alone for THREAD's; or one's own .txt file.

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.env import Env
+from thread_kit.envs.registry import find_benchmark
 from thread_kit.paths import resource
 
 OF_SESSION = ("calls", "new_tokens", "tokens", "seconds")
@@ -112,14 +113,10 @@ def apply_budget(budget: Budget, env: Env, options: Mapping[str, Any]) -> dict[s
     return {name: budget[name].value for name in OF_SESSION if name in budget} | chosen
 
 
-OWN_ACTIONS = {"alfworld": 50, "sql": 10, "bash": 10}
-"""The limits on actions that environments have unless another is chosen; rows do not name them."""
-
-
 def with_own_actions(limits: Mapping[str, Any], benchmark: str) -> dict[str, Any]:
-    """The limits of a row, with the environment's own on actions where it names no other."""
-    own = {"actions": OWN_ACTIONS[benchmark]} if benchmark in OWN_ACTIONS else {}
-    return {**own, **limits}
+    """The limits of a row, with the environment's own on actions, which rows do not name."""
+    most = find_benchmark(benchmark).max_actions
+    return {**({} if most is None else {"actions": most}), **limits}
 
 
 def sources_of(used: Mapping[str, Any], budget: Budget) -> dict[str, str]:

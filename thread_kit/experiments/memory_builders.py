@@ -15,7 +15,6 @@ from thread_kit.envs.benchmark import Benchmark
 from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_builders import (
-    judges_itself,
     load_waiting_prompt,
     make_method,
     waiting_dialect,
@@ -74,7 +73,7 @@ def make_autoguide(benchmark: Benchmark, examples: str) -> SessionMethod:
     guides = load_guides(benchmark)
     identify, match, select = (guides[role] for role in ("identify", "match", "select"))
     records = _read_memory("autoguide", benchmark)
-    ends: dict[str, Any] = {} if judges_itself(benchmark) else {"judges": False}
+    ends: dict[str, Any] = {} if benchmark.react_judges else {"judges": False}
     program = partial(
         autoguide,
         memory=GuidelineMemory(Guideline.of(record) for record in records),

@@ -83,12 +83,7 @@ def _react(method: str, benchmark: Benchmark) -> Program:
 
     On TextCraft it is the executor of the ADaPT paper, and on InterCode its end submits the task.
     """
-    return _executor(method, benchmark, judges=judges_itself(benchmark))
-
-
-def judges_itself(benchmark: Benchmark) -> bool:
-    """Whether ReAct says itself that it is done; else the environment alone ends it."""
-    return benchmark.name not in ("alfworld", "webshop")
+    return _executor(method, benchmark, judges=benchmark.react_judges)
 
 
 def make_method(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from thread_kit.dialect import COMMANDS
 from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.intercode.interaction import TURNS
 from thread_kit.envs.intercode.tasks import SPLITS
 from thread_kit.envs.intercode_bash.env import InterCodeBash
 from thread_kit.envs.intercode_bash.machine import MACHINE
@@ -22,5 +23,6 @@ BASH = Benchmark(
     dialect=COMMANDS,
     machines={"bash": MACHINE},
     error_rules=InterCodeRules,
+    max_actions=TURNS,
     published="InterCode Bash",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from thread_kit.dialect import COMMANDS
 from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.intercode.interaction import TURNS
 from thread_kit.envs.intercode.tasks import SPLITS
 from thread_kit.envs.intercode_sql.env import InterCodeSql
 from thread_kit.envs.intercode_sql.machine import MACHINE
@@ -23,5 +24,6 @@ SQL = Benchmark(
     dialect=COMMANDS,
     machines={"sql": MACHINE},
     error_rules=InterCodeRules,
+    max_actions=TURNS,
     published="InterCode SQL",
 )

@@ -19,5 +19,6 @@ TEXTCRAFT = Benchmark(
     error_rules=TextCraftRules,
     adapters={"smollm2-135m": "thread-135m"},
     published="TextCraft",
+    group_of=lambda row: f"depth {tasks(row['split'])[int(row['number'])].depth}",
     stands_in=lambda row: row.get("split") == "dev",  # of the kit; the paper's 220 are of depth 2
 )

@@ -43,6 +43,12 @@ def is_smaller(row: Mapping[str, Any]) -> bool:
     return not (official and int(official[1]) > 1_000_000 and is_theirs)
 
 
+def name_page(row: Mapping[str, Any]) -> str:
+    """How many products a page of results has; rows name it where it is not three."""
+    products = row.get("products")
+    return f"{3 if products is None or products != products else int(products)} products"
+
+
 WEBSHOP = Benchmark(
     "webshop",
     make_purchase,
@@ -56,6 +62,7 @@ WEBSHOP = Benchmark(
     dialect=PAGES,
     start=("load",),  # the page that is there, as the papers' agents see it first
     look="load",
+    react_judges=False,
     methods=("react-hybrid",),
     executors=("executor",),
     carry=True,  # ADaPT paper, appendix A: the product that was found
@@ -64,5 +71,6 @@ WEBSHOP = Benchmark(
     published="WebShop",
     first_tasks=True,  # sessions fixed_0 to fixed_99, in both papers' released code
     stands_in=is_smaller,
+    group_of=name_page,
     adapters={"smollm2-135m": "thread-webshop-135m"},
 )
