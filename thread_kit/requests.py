@@ -66,12 +66,28 @@ class Generate:
     temperature: float | None = None
 
 
+_ENDS = {
+    Stop.END: Status.ENDED,
+    Stop.END_OF_STREAM: Status.END_OF_STREAM,
+    Stop.LENGTH: Status.TRUNCATED,
+    Stop.CONTEXT: Status.OUT_OF_CONTEXT,
+    Stop.CANCELLED: Status.STOPPED,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Reply: the new span, and why the model stopped."""
+    """Reply: the new span, and why the model stopped.
+
+    ended: how a thread ends with it; None where it listens, or spawns.
+    """
 
     span: Span
     stop: Stop
+
+    @property
+    def ended(self) -> Status | None:
+        return _ENDS.get(self.stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,15 +241,6 @@ class Finished:
 
 
 Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define | Show | Restart | Restore
-
-
-ENDS = {
-    Stop.END: Status.ENDED,
-    Stop.END_OF_STREAM: Status.END_OF_STREAM,
-    Stop.LENGTH: Status.TRUNCATED,
-    Stop.CONTEXT: Status.OUT_OF_CONTEXT,
-    Stop.CANCELLED: Status.STOPPED,
-}
 
 
 Steps = Generator[Request, Any, Finished]

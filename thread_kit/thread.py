@@ -36,7 +36,6 @@ from thread_kit.exchange import (
     references,
 )
 from thread_kit.requests import (
-    ENDS,
     Act,
     Await,
     Define,
@@ -126,10 +125,9 @@ def thread(
             own |= (defined := assigned(run))
             lost = lost - defined | set(reply.lost)
 
-        if generated.stop not in (Stop.LISTEN, Stop.SPAWN):
+        if status := generated.ended:
             # It waits for its own children, so that nothing runs below a thread that is over.
             yield from settle([name for name in pending if name not in inherited], over=True)
-            status = ENDS[generated.stop]
             return Finished(Y, status, variables, printed, tuple(known), error=error, lost=lost)
 
         if find_action(Y, dialect) is not None:

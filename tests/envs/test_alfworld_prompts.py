@@ -20,8 +20,7 @@ from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.env import Env, Step
 from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method_registry import load_method
-from thread_kit.methods.common import add_verdicts
-from thread_kit.methods.react import NO_ACTION
+from thread_kit.methods.common import NO_ACTION, add_verdicts
 from thread_kit.prompt_check import check_prompt, speak_examples
 from thread_kit.prompts import Prompt, PromptError, load_prompt
 from thread_kit.requests import Status

@@ -17,7 +17,7 @@ from thread_kit.experiments.job import _key
 from thread_kit.experiments.method import Method
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.experiments.suite import Suite
-from thread_kit.methods.react import NO_ACTION
+from thread_kit.methods.common import NO_ACTION
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Acted, Restarted
 

@@ -13,7 +13,7 @@ from thread_kit.envs.webshop.env import INVALID, WebShop
 from thread_kit.exchange import abstract_values, exchange_of
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_registry import load_method
-from thread_kit.methods.react import NO_ACTION
+from thread_kit.methods.common import NO_ACTION
 from thread_kit.prompt_check import check_prompt, speak_examples
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Status

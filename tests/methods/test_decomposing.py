@@ -11,8 +11,8 @@ from helpers.programs import EXECUTOR, GOALS, NO, YES, play, run, titles
 
 from thread_kit.dialect import AGENT, Stop
 from thread_kit.experiments.method_registry import load_method
+from thread_kit.methods.common import NO_ACTION
 from thread_kit.methods.decomp import decomp
-from thread_kit.methods.react import NO_ACTION
 from thread_kit.methods.tdag import NO_SUBTASK, tdag
 from thread_kit.prompt_check import speak_examples
 from thread_kit.prompts import Example, Prompt

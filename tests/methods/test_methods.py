@@ -32,10 +32,10 @@ from thread_kit.experiments.method_registry import BUILDERS, load_method
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.suite import Suite
 from thread_kit.methods.adapt import adapt
-from thread_kit.methods.common import completed, subtask
+from thread_kit.methods.common import NO_ACTION, completed, subtask
 from thread_kit.methods.plan_and_execute import plan_and_execute
 from thread_kit.methods.plans import combine, parse_plan
-from thread_kit.methods.react import NO_ACTION, react
+from thread_kit.methods.react import react
 from thread_kit.methods.reflexion import reflexion
 from thread_kit.methods.try_again import try_again
 from thread_kit.prompt_check import speak_examples

@@ -11,7 +11,8 @@ from helpers.programs import Lock, play
 
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.experiments.episode_facts import find_last_state
-from thread_kit.methods.react import NO_ACTION, react
+from thread_kit.methods.common import NO_ACTION
+from thread_kit.methods.react import react
 from thread_kit.methods.sf_chat import respond
 from thread_kit.methods.state_outputs import (
     Agent,

@@ -7,7 +7,7 @@ import re
 from thread_kit.envs.textcraft.planner import TAGS, Recipe, is_member
 from thread_kit.errors.error_types import ErrorType
 from thread_kit.methods.adaplanner import WAITS
-from thread_kit.methods.react import NO_ACTION
+from thread_kit.methods.common import NO_ACTION
 from thread_kit.requests import Status
 from thread_kit.trace.events import (
     Acted,

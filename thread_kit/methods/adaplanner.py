@@ -29,7 +29,6 @@ from thread_kit.exchange import INSTANTIATED_CHARACTERS
 from thread_kit.methods.common import Answer, ask, own_text, verdict, with_break, write_reply
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
-    ENDS,
     Act,
     Execute,
     Executed,
@@ -161,7 +160,7 @@ def adaplanner(
     # P = planner(T); start = 1
     generated: Generated = yield Generate(Sequence())
     running = Running(thread, questions, iterations, Sequence((generated.span,)))
-    status = ENDS.get(generated.stop, Status.ENDED)
+    status = generated.ended or Status.ENDED
     if not (status.is_end or status is Status.TRUNCATED):  # what there is of a plan can be run
         return Finished(running.Y, status, {}, verdict(False))
     plan, start = own_text(running.Y, thread.dialect), 1

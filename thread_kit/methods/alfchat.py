@@ -15,16 +15,12 @@ call of the model for each action.
 from __future__ import annotations
 
 from thread_kit.exchange import read_action
-from thread_kit.methods.common import own_text, until_verdict, verdict, with_break
-from thread_kit.methods.react import NO_ACTION
+from thread_kit.methods.common import act, own_text, refuse, until_verdict, verdict, with_break
 from thread_kit.requests import (
-    ENDS,
-    Act,
     Finished,
     Generate,
     Generated,
     NewThread,
-    Observation,
     Status,
     Steps,
 )
@@ -53,19 +49,18 @@ def alfchat(thread: NewThread, *, hint: str = "", rounds: int = 50) -> Steps:
         generated: Generated = yield Generate(Y)
         Y += generated.span
         written = dialect.bare(generated.span.text.removesuffix(dialect.end))
-        if until_verdict(written) or generated.stop in ENDS:
+        if until_verdict(written) or generated.ended:
             words = until_verdict(written) or own_text(Sequence((generated.span,)), dialect)
-            return Finished(Y, ENDS.get(generated.stop, Status.ENDED), {}, words)
+            return Finished(Y, generated.ended or Status.ENDED, {}, words)
         # Y = Y + executor(the valid action that is most like it)
         line = dialect.bare(Y.last_line).strip()
         if not line:
-            Y += thread.instruction(dialect.closed(NO_ACTION))
+            Y += refuse(thread, generated)
             invalid += 1
         else:
             marked = read_action(line, dialect)
             action = line if marked is None else marked
-            observation: Observation = yield Act(action, nearest=True)
-            Y += thread.observed(observation.strip())
+            Y, observation = yield from act(thread, Y, action, nearest=True)
             actions.append(observation.action)
             # if E is over then return Y
             if observation.is_over:

@@ -22,9 +22,9 @@ from collections.abc import Generator
 from collections.abc import Sequence as Items
 from typing import Any
 
-from thread_kit.methods.common import Answer, ask, write_reply
+from thread_kit.methods.common import Answer, ask, begin, write_reply
 from thread_kit.methods.memory import GuidelineMemory
-from thread_kit.methods.steps import ask_step, begin, write_steps
+from thread_kit.methods.steps import ask_step, write_steps
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, NewThread, Request, Status, Steps
 from thread_kit.sequence import Sequence
@@ -54,7 +54,7 @@ def autoguide(
     start, judges: as in `react`.
     """
     Y = Sequence()
-    begun = yield from begin(thread, start)
+    begun, _ = yield from begin(thread, start)
     for _ in range(iterations):
         # c = the known context that LLM(T, Y) matches
         text = f"{thread.context}\n{begun.text}".rstrip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from thread_kit.dialect import Dialect, Stop
 from thread_kit.exchange import psi_print, unless_replaced
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
-    ENDS,
+    Act,
     Define,
     Execute,
     Executed,
@@ -19,6 +19,7 @@ from thread_kit.requests import (
     Generate,
     Generated,
     NewThread,
+    Observation,
     Request,
     Show,
     Spawn,
@@ -106,6 +107,35 @@ START = Handover()
 """Before the first executor."""
 
 
+NOTHING = Sequence()
+NO_ACTION = "This is no action; an action is a line that starts with '> '."
+
+
+def act(
+    thread: NewThread, Y: Sequence, action: str, *, nearest: bool = False
+) -> Generator[Request, Any, tuple[Sequence, Observation]]:
+    """Y = Y + E(action), and what was observed. Y ends with a listen mark; nearest: as in `Act`."""
+    observation: Observation = yield Act(action, nearest)
+    return Y + thread.observed(observation.strip()), observation
+
+
+def begin(
+    thread: NewThread, actions: Iterable[str], Y: Sequence = NOTHING
+) -> Generator[Request, Any, tuple[Sequence, Observation | None]]:
+    """Take actions behind Y, before the first call of the model; and what was observed last."""
+    observation = None
+    for action in actions:
+        Y += thread.instruction(f"> {action} {thread.dialect.listen}")
+        Y, observation = yield from act(thread, Y, action)
+    return Y, observation
+
+
+def refuse(thread: NewThread, generated: Generated) -> Span:
+    """What a thread reads behind a reply that holds no action; an end mark asked for nothing."""
+    mark = f" {thread.dialect.listen}" if generated.ended else ""
+    return thread.instruction(mark + thread.dialect.closed(NO_ACTION))
+
+
 Answer = Generator[Request, Any, tuple[Sequence, str, Finished]]
 """Y with the answer of a child behind it, the answer alone, the child."""
 
@@ -134,7 +164,7 @@ def write_reply(thread: NewThread, *, temperature: float | None = None) -> Steps
     """A program of one call of the model: what it writes is what the thread returns."""
     generated: Generated = yield Generate(Sequence(), temperature)
     Y = Sequence((generated.span,))
-    status = ENDS.get(generated.stop, Status.ENDED)  # a listen mark ends a reply as well
+    status = generated.ended or Status.ENDED  # a listen mark ends a reply as well
     return Finished(Y, status, {}, own_text(Y, thread.dialect))
 
 

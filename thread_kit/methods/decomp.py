@@ -22,10 +22,9 @@ import re
 from collections.abc import Mapping
 
 from thread_kit.exchange import find_action
-from thread_kit.methods.common import Code, listen, own_text, subtask
-from thread_kit.methods.react import NO_ACTION
+from thread_kit.methods.common import Code, act, listen, own_text, refuse, subtask
 from thread_kit.prompts import Prompt
-from thread_kit.requests import ENDS, Act, Finished, Generate, Generated, NewThread, Status, Steps
+from thread_kit.requests import Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
 CALL = re.compile(r"\[(\w+)\]\s*(.+)")
@@ -43,10 +42,10 @@ def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int
         generated: Generated = yield Generate(Y)
         Y += generated.span
         yield from code.run(Y, generated.stop, dialect)
-        if generated.stop in ENDS:
+        if generated.ended:
             # return the last line of Y; of a handler that ends behind an answer, that answer
             answer = own_text(Sequence((generated.span,)), dialect).rpartition("\n")[2]
-            return Finished(Y, ENDS[generated.stop], {}, code.printed or answer or last_answer)
+            return Finished(Y, generated.ended, {}, code.printed or answer or last_answer)
         # A line that begins in what a handler returned is nobody's request.
         line = dialect.bare(Y.last_line) if Y.last_line_is_own else ""
         if call := CALL.fullmatch(line.strip()):
@@ -60,8 +59,8 @@ def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int
             Y, last_answer, _ = yield from listen(thread, Y, context, prompt=handlers[name])
         elif (action := find_action(Y, dialect)) is not None:
             # Y = Y + E(action)
-            last_answer = (yield Act(action)).strip()
-            Y += thread.observed(last_answer)
+            Y, observation = yield from act(thread, Y, action)
+            last_answer = observation.strip()
         else:
-            Y += thread.instruction(dialect.closed(NO_ACTION))
+            Y += refuse(thread, generated)
     return Finished(Y, Status.OUT_OF_CALLS, {})

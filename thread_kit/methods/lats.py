@@ -25,23 +25,20 @@ from functools import partial
 from typing import Any
 
 from thread_kit.exchange import find_action
-from thread_kit.methods.common import Answer, as_instruction, ask, verdict, write_reply
+from thread_kit.methods.common import Answer, act, as_instruction, ask, begin, verdict, write_reply
 from thread_kit.methods.reflexion import with_lessons
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
-    ENDS,
-    Act,
     Finished,
     Generate,
     Generated,
     NewThread,
-    Observation,
     Request,
     Restore,
     Status,
     Steps,
 )
-from thread_kit.sequence import Sequence, Span
+from thread_kit.sequence import Sequence
 
 _MARK = re.compile(r"(?<![\d./])(?<!/ )(?<!out of )\d+(?:\.\d+)?")
 """A number, but not the 10 of "8/10"."""
@@ -126,7 +123,10 @@ def lats(
     before the first call, as in `react`.
     """
     Y, lessons = Sequence(), list[str]()
-    root = yield from _begin(thread, start)
+    begun, observation = yield from begin(thread, start)
+    root = Node(begun, start)
+    if observation is not None:  # which may be the task's end
+        root.is_over, root.reward = observation.is_over, observation.reward
     best, status = root, Status.ENDED
     for _ in range(iterations):
         # selection
@@ -158,35 +158,20 @@ def lats(
     return Finished(Y, status, {}, verdict(best.reward == 1))
 
 
-def _begin(thread: NewThread, start: tuple[str, ...]) -> Generator[Request, Any, Node]:
-    """The root: what the actions before the first call came to, which may be the task's end."""
-    root, spans = Node(Sequence(), start), list[Span]()
-    for action in start:
-        spans.append(thread.instruction(f"> {action} {thread.dialect.listen}"))
-        observation: Observation = yield Act(action)
-        spans.append(thread.observed(observation.strip()))
-        root.is_over, root.reward = observation.is_over, observation.reward
-    root.sequence = Sequence(tuple(spans))
-    return root
-
-
-def take_step(thread: NewThread, *, begun: Sequence, temperature: float) -> Steps:
+def sample_action(thread: NewThread, *, begun: Sequence, temperature: float) -> Steps:
     """One action behind what a trajectory holds already.
 
     The variables of what it returns: `action` (None where the model wrote none), `reward` and
     `over`, of the environment.
     """
-    dialect = thread.dialect
     Y = as_instruction(begun)
     generated: Generated = yield Generate(Y, temperature)
     Y += generated.span
-    status = ENDS.get(generated.stop, Status.ENDED)
-    cut = generated.stop in ENDS  # an action is closed by the mark that listens
-    action = find_action(Y, dialect)
-    if cut or action is None:
+    status = generated.ended or Status.ENDED
+    action = None if generated.ended else find_action(Y, thread.dialect)
+    if action is None:
         return Finished(Y, status, {"action": None, "reward": 0.0, "over": True}, "no action")
-    observation: Observation = yield Act(action)
-    Y += thread.observed(observation.strip())
+    Y, observation = yield from act(thread, Y, action)
     facts = {"action": action, "reward": observation.reward, "over": observation.is_over}
     return Finished(Y, Status.ENDED, facts, action)
 
@@ -201,7 +186,7 @@ def _expand(
     shares: dict[str | None, Node] = {}
     for number in range(1, samples + 1):
         yield Restore(node.actions)
-        step = partial(take_step, begun=node.sequence, temperature=temperature)
+        step = partial(sample_action, begun=node.sequence, temperature=temperature)
         line = f"{'.'.join(_place(node))} sample {number}"
         Y, _, finished = yield from ask(thread, Y, line, context, program=step)
         facts = finished.variables

@@ -15,7 +15,6 @@ from typing import Any
 
 from thread_kit.code_lines import is_python
 from thread_kit.requests import (
-    ENDS,
     Execute,
     Executed,
     Finished,
@@ -43,10 +42,10 @@ def nlep(thread: NewThread, *, calls: int = 20) -> Steps:
         # Y = LLM(q + c)
         generated: Generated = yield Generate(Y)
         Y += generated.span
-        if generated.stop in ENDS:
+        if generated.ended:
             # return what Y prints
             printed = yield from run_program(own_code(Y, generated.stop, thread.dialect))
-            return Finished(Y, ENDS[generated.stop], {}, printed)
+            return Finished(Y, generated.ended, {}, printed)
     return Finished(Y, Status.OUT_OF_CALLS, {})
 
 

@@ -19,7 +19,6 @@ from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
-    ENDS,
     Finished,
     Generate,
     Generated,
@@ -50,9 +49,9 @@ def plan_and_execute(
     # P, logic = planner(T)
     generated: Generated = yield Generate(Sequence())
     Y = Sequence((generated.span,))
-    is_cut = generated.stop not in ENDS
+    is_cut = not generated.ended
     plan = parse_plan(own_text(Y, thread.dialect), is_cut=is_cut)
-    status = ENDS.get(generated.stop, Status.ENDED)
+    status = generated.ended or Status.ENDED
     if plan is None or not status.is_end:
         return Finished(Y, status, {}, verdict(False))
 

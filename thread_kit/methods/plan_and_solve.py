@@ -15,7 +15,7 @@ from __future__ import annotations
 from thread_kit.methods.common import own_text, with_break
 from thread_kit.methods.plans import parse_plan
 from thread_kit.methods.rounds import play_round
-from thread_kit.requests import ENDS, Finished, Generate, Generated, NewThread, Status, Steps
+from thread_kit.requests import Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
 
@@ -28,7 +28,7 @@ def plan_and_solve(thread: NewThread, *, steps: int = 10) -> Steps:
     # P = LLM(q + c)
     generated: Generated = yield Generate(Sequence())
     Y = Sequence((generated.span,))
-    status = ENDS.get(generated.stop, Status.ENDED)
+    status = generated.ended or Status.ENDED
     plan = parse_plan(own_text(Y, dialect))
     if plan is None or not status.is_end:
         return Finished(Y, status, {})

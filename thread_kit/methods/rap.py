@@ -22,9 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thread_kit.dialect import Dialect
-from thread_kit.methods.common import ask, write_reply
+from thread_kit.methods.common import ask, begin, write_reply
 from thread_kit.methods.memory import Log, LogMemory
-from thread_kit.methods.steps import ask_step, begin, write_steps
+from thread_kit.methods.steps import ask_step, write_steps
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
@@ -71,7 +71,7 @@ def rap(
         plan = plan.strip().partition("\n")[0] if child.status.is_end else ""
     asked = "\n".join(filter(None, [world, task, f"Plan: {plan}" if plan else ""]))
 
-    begun = yield from begin(thread, start)
+    begun, _ = yield from begin(thread, start)
     # logs = those most like T and p
     retrieved, window = memory.find(task, kind, plan, k=LOGS), WINDOW
     for _ in range(iterations):

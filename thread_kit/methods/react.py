@@ -25,21 +25,25 @@ from typing import Any
 
 from thread_kit.dialect import Dialect
 from thread_kit.exchange import find_action, read_action
-from thread_kit.methods.common import Code, completed, own_text, until_verdict, verdict
+from thread_kit.methods.common import (
+    Code,
+    act,
+    begin,
+    completed,
+    own_text,
+    refuse,
+    until_verdict,
+    verdict,
+)
 from thread_kit.requests import (
-    ENDS,
-    Act,
     Finished,
     Generate,
     Generated,
     NewThread,
-    Observation,
     Status,
     Steps,
 )
 from thread_kit.sequence import Sequence
-
-NO_ACTION = "This is no action; an action is a line that starts with '> '."
 
 
 def react(
@@ -65,13 +69,10 @@ def react(
     """
     dialect = thread.dialect
     Y = Sequence()
-    taken: list[str] = []
     if known:
         Y += thread.instruction(known)
-    for action in start:
-        Y += thread.instruction(f"> {action} {dialect.listen}")
-        Y += thread.observed((yield Act(action)).strip())
-        taken.append(action)
+    Y, _ = yield from begin(thread, start, Y)
+    taken = [*start]
 
     code = Code()
     used = 0
@@ -85,7 +86,7 @@ def react(
         yield from code.run(Y, generated.stop, dialect)
         # if Y is over then return Y
         judged = until_verdict(written) if judges and not dialect.code else ""
-        status = ENDS.get(generated.stop)
+        status = generated.ended
         if judged or is_over or (status and (judges or not status.is_end)):
             words = judged or own_text(Sequence((generated.span,)), dialect)
             printed = "\n".join(filter(None, [code.printed, words]))
@@ -99,8 +100,7 @@ def react(
         if asked is not None:
             if in_on and asked.startswith("put "):
                 asked = asked.replace(" in ", " in/on ").replace(" on ", " in/on ")
-            observation: Observation = yield Act(asked)
-            Y += thread.observed(observation.strip())
+            Y, observation = yield from act(thread, Y, asked)
             taken.append(asked)
             is_over = observation.is_over
             won = observation.won
@@ -108,8 +108,7 @@ def react(
                 variables = {"actions": tuple(taken), "won": won}
                 return Finished(Y, Status.ENDED, variables, "" if won is None else verdict(won))
         else:
-            mark = f" {dialect.listen}" * bool(status)  # its end mark asked for nothing
-            Y += thread.instruction(mark + dialect.closed(NO_ACTION))
+            Y += refuse(thread, generated)
     return Finished(Y, Status.OUT_OF_CALLS, {"actions": tuple(taken)})
 
 

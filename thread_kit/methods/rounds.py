@@ -6,9 +6,8 @@ from collections.abc import Generator
 from typing import Any
 
 from thread_kit.exchange import find_action
-from thread_kit.methods.react import NO_ACTION
+from thread_kit.methods.common import act, refuse
 from thread_kit.requests import (
-    ENDS,
     Act,
     Generate,
     Generated,
@@ -27,19 +26,14 @@ def play_round(
 
     The environment counts a reply without a command, too, of which nothing is observed.
     """
-    dialect = thread.dialect
     generated: Generated = yield Generate(Y)
     Y += generated.span
-    status = ENDS.get(generated.stop, Status.ENDED)
+    status = generated.ended or Status.ENDED
     if not status.is_end:
         return Y, status, None
-    listens = generated.stop not in ENDS
-    action = find_action(Y, dialect) if listens else None
+    action = None if generated.ended else find_action(Y, thread.dialect)
     if action is not None:
-        observation: Observation = yield Act(action)
-        Y += thread.observed(observation.strip())
+        Y, observation = yield from act(thread, Y, action)
         return Y, None, observation
     yield Act("")
-    mark = "" if listens else f" {dialect.listen}"
-    Y += thread.instruction(mark + dialect.closed(NO_ACTION))
-    return Y, None, None
+    return Y + refuse(thread, generated), None, None

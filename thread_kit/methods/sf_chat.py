@@ -15,7 +15,7 @@ from typing import Any
 from thread_kit.methods.common import own_text, with_break
 from thread_kit.methods.state_outputs import Agent, Prompter
 from thread_kit.methods.stateflow import Cut, History, Machine, Output
-from thread_kit.requests import ENDS, Generate, Generated, Request
+from thread_kit.requests import Generate, Generated, Request
 from thread_kit.sequence import Sequence
 
 THOUGHT = Prompter("think: I look at what there is.")
@@ -53,6 +53,6 @@ def respond(history: History) -> Generator[Request, Any, None]:
     """M: one model goes on with the history, to its next mark."""
     generated: Generated = yield Generate(history.Y)
     history.add(generated.span)
-    if generated.stop in ENDS and not ENDS[generated.stop].is_end:
-        raise Cut(ENDS[generated.stop])
+    if generated.ended and not generated.ended.is_end:
+        raise Cut(generated.ended)
     history.add_reply(own_text(Sequence((generated.span,)), history.thread.dialect))

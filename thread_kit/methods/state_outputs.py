@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thread_kit.exchange import psi_print, read_action, unless_replaced
-from thread_kit.methods.common import with_break, write_reply
-from thread_kit.methods.react import NO_ACTION
+from thread_kit.methods.common import NO_ACTION, with_break, write_reply
 from thread_kit.methods.stateflow import Cut, History, Machine
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Act, Define, Finished, Observation, Request, Show, Spawn

@@ -13,22 +13,21 @@ from typing import Any
 from thread_kit.dialect import Dialect
 from thread_kit.exchange import find_action
 from thread_kit.methods.common import (
+    NO_ACTION,
+    act,
     as_instruction,
     ask,
     completed,
     own_text,
+    refuse,
     until_verdict,
     verdict,
 )
-from thread_kit.methods.react import NO_ACTION
 from thread_kit.requests import (
-    ENDS,
-    Act,
     Finished,
     Generate,
     Generated,
     NewThread,
-    Observation,
     Request,
     Status,
     Steps,
@@ -37,15 +36,6 @@ from thread_kit.sequence import Sequence
 
 THOUGHT = "think"
 """How a thought begins; what comes back to it is "OK."."""
-
-
-def begin(thread: NewThread, start: Iterable[str]) -> Generator[Request, Any, Sequence]:
-    """What the actions before the first call came to."""
-    Y = Sequence()
-    for action in start:
-        Y += thread.instruction(f"> {action} {thread.dialect.listen}")
-        Y += thread.observed((yield Act(action)).strip())
-    return Y
 
 
 def ask_step(
@@ -87,7 +77,7 @@ def take_step(
     Y += generated.span
     written = dialect.bare(generated.span.text.removesuffix(dialect.end))
     judged = until_verdict(written) if judges else ""
-    status = ENDS.get(generated.stop)
+    status = generated.ended
     if judged or (status and (judges or not status.is_end)):
         words = judged or own_text(Sequence((generated.span,)), dialect)
         status = Status.ENDED if judged or not status else status
@@ -100,11 +90,9 @@ def take_step(
     if action is not None and not keeps_stop:
         action = action.removesuffix(".")
     if action is None:
-        mark = f" {dialect.listen}" * bool(status)  # its end mark asked for nothing
-        Y += thread.instruction(mark + dialect.closed(NO_ACTION))
+        Y += refuse(thread, generated)
         return Finished(Y, Status.ENDED, {"over": False}, NO_ACTION)
-    observation: Observation = yield Act(action)
-    Y += thread.observed(observation.strip())
+    Y, observation = yield from act(thread, Y, action)
     if observation.is_over:
         # What only ends (WebShop, InterCode) does not say whether the task is solved.
         words = verdict(observation.won is not False)

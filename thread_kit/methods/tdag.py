@@ -23,7 +23,7 @@ from functools import partial
 from thread_kit.methods.common import ask, own_text, split_question, subtask, write_reply
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
-from thread_kit.requests import ENDS, Finished, Generate, Generated, NewThread, Status, Steps
+from thread_kit.requests import Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
 REMAINING = re.compile(
@@ -57,9 +57,9 @@ def tdag(
         # t_1 ... t_n = decompose(T); t_i = update(t_i, r_1 ... r_(i-1))
         generated: Generated = yield Generate(Y)
         Y += generated.span
-        if generated.stop in ENDS:
+        if generated.ended:
             answer = own_text(Y, thread.dialect).rpartition("\n")[2]
-            return Finished(Y, ENDS[generated.stop], {}, answer)
+            return Finished(Y, generated.ended, {}, answer)
         remaining = REMAINING.findall(thread.dialect.bare(generated.span.text))
         if not remaining:
             Y += thread.instruction(thread.dialect.closed(NO_SUBTASK))
