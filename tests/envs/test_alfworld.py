@@ -111,7 +111,7 @@ def test_official_games_are_listed_by_name_without_what_alfworld_leaves_out(tmp_
     assert repr(env) == f"AlfWorld(valid_unseen, {HOT}/trial_2: put a hot mug in desk)"
     path = tasks()[0].path
     assert AlfWorld(game=path).task == {"split": "", "game": f"{HOT}/trial_1", "wording": "papers"}
-    with pytest.raises(ValueError, match=r"no game 3 in split 'valid_unseen'; choose 0 to 2"):
+    with pytest.raises(ValueError, match=r"no task 3 in split 'valid_unseen'; choose 0 to 2"):
         AlfWorld(game=3)
     with pytest.raises(ValueError, match=r"no game 'x' among the 3 of split 'valid_unseen'"):
         AlfWorld(game="x")
@@ -142,7 +142,7 @@ def test_generated_games_are_listed_by_type_and_seed():
         ({"max_actions": 0}, "max_actions is 0; give 1 or more"),
         ({"split": "generated", "game": "fry-1"}, "no generated game 'fry-1'.*'heat-12'"),
         ({"split": "generated", "game": "heat-01"}, "no generated game 'heat-01'"),
-        ({"split": "generated", "game": 60}, "no game 60 in split 'generated'; choose 0 to 59"),
+        ({"split": "generated", "game": 60}, "no task 60 in split 'generated'; choose 0 to 59"),
     ],
 )
 def test_what_cannot_be_played_is_told_at_once(arguments, message):

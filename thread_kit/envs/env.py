@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from thread_kit.sandbox.sandbox import Sandbox
@@ -24,6 +24,12 @@ class Step(NamedTuple):
     terminated: bool
     truncated: bool
     info: dict[str, Any]
+
+
+def check_split(split: str, splits: Collection[str]) -> None:
+    """Raises ValueError, naming those that there are, for a split that is none of them."""
+    if split not in splits:
+        raise ValueError(f"unknown split {split!r}; choose one of {', '.join(splits)}")
 
 
 def choose_task(choices: Sequence[Any], split: str, number: int) -> Any:

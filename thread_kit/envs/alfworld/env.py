@@ -26,7 +26,7 @@ from thread_kit.envs.alfworld.generator import KINDS, generate_file
 from thread_kit.envs.alfworld.planner import solve
 from thread_kit.envs.alfworld.process import GameProcess
 from thread_kit.envs.alfworld.wording import WORDINGS, apply_wording, read_goal, trim_arrival
-from thread_kit.envs.env import Env, Step
+from thread_kit.envs.env import Env, Step, check_split, choose_task
 
 GENERATED = "generated"
 SPLITS = ("valid_unseen", "valid_seen", "train", GENERATED)
@@ -63,8 +63,7 @@ def tasks(split: str = "valid_unseen") -> list[Task]:
 
     Raises ValueError for another name, FileNotFoundError where no official game is at hand.
     """
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}; choose one of {', '.join(SPLITS)}")
+    check_split(split, SPLITS)
     if split == GENERATED:
         return [Task(split, f"{kind}-{seed}", kind) for kind in KINDS for seed in range(LISTED)]
     folder = data_folder() / DATA / split
@@ -304,9 +303,7 @@ def _find_game(split: str, game: str | int) -> Task:
         )
     choices = tasks(split)
     if isinstance(game, int):
-        if game not in range(len(choices)):
-            raise ValueError(f"no game {game} in split {split!r}; choose 0 to {len(choices) - 1}")
-        return choices[game]
+        return choose_task(choices, split, game)
     for task in choices:
         if task.name == game:
             return task

@@ -11,6 +11,7 @@ import random
 import pandas as pd
 
 from thread_kit.envs.datacommons.statistics import COUNTRY, ListedStatistics
+from thread_kit.envs.env import check_split
 from thread_kit.envs.qa.env import Question
 from thread_kit.envs.qa.kinds import (
     ABOVE_BELOW,
@@ -18,7 +19,6 @@ from thread_kit.envs.qa.kinds import (
     MIN_VALUES,
     SPLITS,
     Kind,
-    check_split,
     compute_measure,
     correlation,
     make_higher_lower,
@@ -137,7 +137,7 @@ def generate(source: ListedStatistics, number: int, split: str = "test") -> Ques
     earlier years for training and the later ones for the test. Raises ValueError for another split,
     and for a source that has too little to ask about.
     """
-    check_split(split)
+    check_split(split, SPLITS)
     draw = random.Random(f"{split} {number}")
     kind = KINDS[number % len(KINDS)]
     half = SPLITS.index(split)

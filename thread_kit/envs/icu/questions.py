@@ -13,6 +13,7 @@ import random
 
 import pandas as pd
 
+from thread_kit.envs.env import check_split
 from thread_kit.envs.icu.stays import GROUPS, RARE, Stays
 from thread_kit.envs.qa.env import Question
 from thread_kit.envs.qa.kinds import (
@@ -20,8 +21,8 @@ from thread_kit.envs.qa.kinds import (
     HIGHER_LOWER,
     MEASURES,
     MIN_VALUES,
+    SPLITS,
     Kind,
-    check_split,
     compute_measure,
     make_higher_lower,
 )
@@ -137,7 +138,7 @@ def generate(stays: Stays, number: int, split: str | None = None) -> Question:
     another split, and where the stays are too few to ask about.
     """
     if split is not None:
-        check_split(split)
+        check_split(split, SPLITS)
     draw = random.Random(number if split is None else f"{split} {number}")
     kinds = kinds_of(stays)
     kind = kinds[number % len(kinds)]

@@ -26,12 +26,6 @@ class Task:
     gold: str
 
 
-def check_split(split: str) -> None:
-    """Raises ValueError for what is no split."""
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}; choose one of {', '.join(SPLITS)}")
-
-
 def read_own(path: str, split: str) -> list[dict[str, Any]]:
     """The rows of a split among the kit's own tasks, in the order of their file."""
     lines = resource(path).read_text(encoding="utf-8").splitlines()

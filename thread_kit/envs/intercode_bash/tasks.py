@@ -10,9 +10,10 @@ import json
 from dataclasses import dataclass
 from functools import cache
 
+from thread_kit.envs.env import check_split
 from thread_kit.envs.intercode.files import read_file
+from thread_kit.envs.intercode.tasks import SPLITS, read_own
 from thread_kit.envs.intercode.tasks import Task as InterCodeTask
-from thread_kit.envs.intercode.tasks import check_split, read_own
 from thread_kit.paths import resource
 
 SYSTEMS = (1, 2, 3, 4)
@@ -37,7 +38,7 @@ def tasks(split: str) -> list[Task]:
 
     Raises ValueError for another name, FileNotFoundError where the test tasks are missing.
     """
-    check_split(split)
+    check_split(split, SPLITS)
     return list(_load(split))
 
 

@@ -10,9 +10,10 @@ import json
 from dataclasses import dataclass
 from functools import cache
 
+from thread_kit.envs.env import check_split
 from thread_kit.envs.intercode.files import read_file
+from thread_kit.envs.intercode.tasks import SPLITS, read_own
 from thread_kit.envs.intercode.tasks import Task as InterCodeTask
-from thread_kit.envs.intercode.tasks import check_split, read_own
 from thread_kit.envs.intercode_sql.dump import Database, read_dump
 from thread_kit.paths import resource
 
@@ -38,7 +39,7 @@ def tasks(split: str) -> list[Task]:
 
     Raises ValueError for another name, FileNotFoundError where the test questions are missing.
     """
-    check_split(split)
+    check_split(split, SPLITS)
     return list(_load(split))
 
 

@@ -176,9 +176,3 @@ def _pattern(template: str) -> str:
     values = dict.fromkeys(("first", "last", "later"), r"\d+")
     fields = [f"(?P<{name}>{values.get(name, '.+?')})" for name in parts[1::2]]
     return "".join(text + field for text, field in zip(texts, [*fields, ""], strict=True))
-
-
-def check_split(split: str) -> None:
-    """Raises ValueError for a split that is not one of `SPLITS`."""
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}; choose one of {', '.join(SPLITS)}")

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, final
 
-from thread_kit.envs.env import Env, Step, choose_task
+from thread_kit.envs.env import Env, Step, check_split, choose_task
 from thread_kit.envs.textcraft.game import item_id, item_words, make_game, make_tree
 from thread_kit.envs.textcraft.planner import Recipe, solve
 from thread_kit.paths import resource
@@ -60,8 +60,7 @@ class Task:
 
 def tasks(split: str) -> list[Task]:
     """All tasks of `split` ("test", "dev" or "train"); raises ValueError for another name."""
-    if split not in SPLITS:
-        raise ValueError(f"unknown split {split!r}; choose one of {', '.join(SPLITS)}")
+    check_split(split, SPLITS)
     return list(_load(split))
 
 

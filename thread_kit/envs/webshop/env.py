@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any, final
 
-from thread_kit.envs.env import Env, Step
+from thread_kit.envs.env import Env, Step, check_split
 from thread_kit.envs.webshop.catalogue import SHOP_VARIABLE, Catalogue, load_catalogue
 from thread_kit.envs.webshop.goals import SPLITS, Goal, make_goals
 from thread_kit.envs.webshop.pages import (
@@ -75,8 +75,7 @@ class WebShop(Env):
                 f"the task is in the shop {catalogue!r}, and here is {shop.name!r}; set "
                 f"{SHOP_VARIABLE} to the folder of that one"
             )
-        if split not in SPLITS:
-            raise ValueError(f"unknown split {split!r}; choose one of {', '.join(SPLITS)}")
+        check_split(split, SPLITS)
         if not 1 <= products <= PER_PAGE:
             raise ValueError(f"products is {products}; a page shows 1 to {PER_PAGE}")
         if max_actions is not None and max_actions < 1:
