@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 from thread_kit.dialect import Stop
 from thread_kit.engines.lock import FairLock
 from thread_kit.sequence import Span
-from thread_kit.trace.events import Event, Prefilling, Prompted, TokenProbs
+from thread_kit.trace.events import Edited, Event, Prefilling, Prompted, TokenProbs
 
 ThreadKey = Hashable
 """Which thread it is: anything that can be the key of a dict, apart from None."""
@@ -179,6 +179,13 @@ class Engine(ABC):
     def context_of(self, prompt: str) -> int:
         """How many tokens a thread with the few-shot prompt of this hash can see at most."""
         return self.context_size
+
+    def edits_of(self, thread: ThreadKey) -> list[Edited]:
+        """What a person has changed in the call of a thread, of which the events do not tell yet.
+
+        Of a recording alone, and before `cancel`.
+        """
+        return []
 
     def describe_other(self, prompt: str) -> dict[str, Any] | None:
         """Facts of the model that answers threads with this prompt, where it is another one."""

@@ -80,7 +80,6 @@ class ReplayEngine(Engine):
     ) -> None:
         super().__init__()
         self.engine = engine
-        self.replay: Any = None  # what checks a session that repeats this (`session/replay.py`)
         self.episode = episode
         recorded: dict[str, Any] = episode.header.get("model", {})
         self.name = engine.name if engine else str(recorded.get("name", "recorded"))

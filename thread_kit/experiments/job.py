@@ -135,9 +135,9 @@ class RunningJob:
             self._run = self._start(self._resumed.replay)
         self._events = iter(self._run)
 
-    def _start(self, replay: Replay | None = None) -> Run:
+    def _start(self, past: Replay | None = None) -> Run:
+        """Start the episode; with a past, which a session alone can have, it is repeated first."""
         job = self.job
-        engine = replay.engine(self._engine) if replay else self._engine
         self._close_env()
         self._env = job.environment(**job.task)
         own = self._env.max_actions if isinstance(self._env, CountsActions) else None
@@ -145,7 +145,8 @@ class RunningJob:
         if "max_actions" in job.task:  # chosen for this task
             budget.pop("actions", None)
         options = apply_budget(budget, self._env, job.options)
-        run = job.method(engine, self._env, seed=job.seed, path=self._trace, **options)
+        options |= {"past": past} if past else {}
+        run = job.method(self._engine, self._env, seed=job.seed, path=self._trace, **options)
         self._limits = run.episode.header.get("limits") or {}
         if isinstance(self._env, CountsActions) and self._env.max_actions != own:
             self._limits = {**self._limits, "actions": self._env.max_actions}

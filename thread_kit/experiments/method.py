@@ -17,7 +17,7 @@ from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Event
 
-GIVEN = ("engine", "env", "context", "prompt", "seed", "path")
+GIVEN = ("engine", "env", "context", "prompt", "seed", "path", "past")
 """Parameters of `Session` that a suite gives, or the method itself."""
 
 

@@ -16,7 +16,6 @@ from thread_kit.engines.engine import (
     Sampled,
     ThreadKey,
 )
-from thread_kit.engines.replay import ReplayEngine
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Generate, Generated, Status
 from thread_kit.session.limits import EpisodeOver, Limits
@@ -168,8 +167,7 @@ class Calls:
 
     def cancel(self, thread: LiveThread) -> Iterator[Event]:
         """Give up the call of a thread, if it has one; what it has written stays."""
-        engine = self._engine
-        edits = engine.edits_of(thread.key) if isinstance(engine, ReplayEngine) else ()
+        edits = self._engine.edits_of(thread.key)  # of a call that is given up nobody knows them
         completion = self._engine.cancel(thread.key)
         if thread.call and thread.call.over:
             completion = thread.call.over

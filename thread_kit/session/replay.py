@@ -98,13 +98,12 @@ class Replay:
 
     @staticmethod
     def of(engine: Engine) -> Replay:
-        """What a session over this engine repeats."""
+        """What a session over this engine repeats: a whole recording, or nothing."""
         if not isinstance(engine, ReplayEngine):
             return Replay()
-        known: Replay | None = engine.replay
         episode = engine.episode
         whole = len(episode.events) - (0 if episode.status.is_live else 1)  # the end is its own
-        return known or Replay(episode, whole, limits_count=True)
+        return Replay(episode, whole, limits_count=True)
 
     @property
     def holds_calls(self) -> bool:
@@ -132,15 +131,13 @@ class Replay:
 
     def engine(self, engine: Engine) -> Engine:
         """An engine that repeats the recorded calls and goes on with this one."""
-        repeating = ReplayEngine(
+        return ReplayEngine(
             *(self.episode, engine),
             at=self.at,
             starts=self.starts,
             edits=self.edits,
             same_tokens=self.same_tokens,
         )
-        repeating.replay = self
-        return repeating
 
     def limits(self, limits: Limits) -> Limits:
         """The limits as they are to count (`limits_count`)."""

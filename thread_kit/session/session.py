@@ -78,13 +78,14 @@ class Session:
     logprobs: tell for each token what the model weighed: the chances of the dialect's marks, and
         the likeliest tokens (`engines/token_probs.py`). It costs some time; a llama.cpp model in
         this process only.
+    past: what it repeats before it goes on by itself, as `fork` and a suite's resumed episodes do.
 
     A session has one switch beside these: `session.keep_cells = True` leaves the cells of threads
     that end in the cache as long as nobody needs the room, so that a fork finds them; "episode"
     until the episode is over, for threads that begin with the tokens of earlier ones. It makes the
     model slower, since attention passes over them: by 10 to 17% beside 1,000 to 4,000 kept cells
-    (data/bench). Over a `ReplayEngine` a session repeats what was recorded; where it happens
-    otherwise the episode ends as failed, and `session.error` is the ReplayError.
+    (data/bench). Over a `ReplayEngine`, or with a past, a session repeats what was recorded; where
+    that happens otherwise the episode ends as failed, and `session.error` is the ReplayError.
 
     Raises EngineError, ValueError, TypeError (an environment's text is none) or OSError at the
     start for what cannot work at all. Afterwards
@@ -119,6 +120,7 @@ class Session:
         seed: int = 0,
         path: str | Path | None = None,
         logprobs: bool = False,
+        past: Replay | None = None,
     ) -> None:
         # 1. What cannot work is said before anything begins.
         limits = Limits(calls, new_tokens, tokens, depth, seconds)
@@ -132,8 +134,10 @@ class Session:
         check_futures(self._dialect, scope)
 
         # 2. The parts: model, environment, exchange, variables.
-        self._replay = Replay.of(engine)
         self.engine, self.env = unwrap(engine), env
+        self._replay = past or Replay.of(engine)
+        if past:
+            engine = past.engine(engine)
         self.keep_cells: KeepCells = False
         self._seconds = seconds
         self._functions: dict[str, Any] = exchange.exchange_of(
