@@ -19,7 +19,8 @@ from thread_kit.engines.engine import (
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Generate, Generated, Status
 from thread_kit.session.limits import EpisodeOver, Limits
-from thread_kit.session.live_thread import LiveThread, RunningCall, generated_span
+from thread_kit.session.live_thread import LiveThread
+from thread_kit.session.running_call import RunningCall
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import UNKNOWN, Edited, Event, Idle, Prefilling, Prompted, Token
 
@@ -51,7 +52,7 @@ class Calls:
         self._limits = limits
         self._temperature, self._seed = sampling["temperature"], sampling["seed"]
         self._logprobs = logprobs
-        self._running: dict[ThreadKey, LiveThread] = {}
+        self._running: dict[ThreadKey, RunningCall] = {}
         self._held: list[LiveThread] = []  # until there is room for one more call
         self._busy = EngineBusyError("")  # why they are held
         self._steps_seen, self._waits_since = -1, 0.0
@@ -59,7 +60,7 @@ class Calls:
     def begin(self, thread: LiveThread, request: Generate) -> None:
         """Begin a call, or hold the thread back until there is room for one more."""
         # 1. The tokens that the budgets leave for it, beside those that are running.
-        others = [other.call.room for other in self._running.values() if other.call]
+        others = [call.room for call in self._running.values()]
         allowed = self._limits.room(self._episode.usage, others)
         if allowed is None:
             self._hold(thread, request)
@@ -87,9 +88,8 @@ class Calls:
             return
 
         # 3. It runs.
-        thread.call = RunningCall(room, spent, request)
-        thread.lengths, thread.logprobs = [], []
-        self._running[thread.key] = thread
+        thread.is_calling = True
+        self._running[thread.key] = RunningCall(thread, room, spent, request)
 
     def _tokens_of(self, prompt: Prompt) -> list[int]:
         prompts = self._episode.header["prompts"]
@@ -106,42 +106,42 @@ class Calls:
 
     def step(self) -> Iterator[Event]:
         """One step of the engine, for all threads that generate."""
-        threads = sorted(self._running.values(), key=lambda thread: thread.id)
-        if not threads and self._held:
+        calls = sorted(self._running.values(), key=lambda call: call.thread.id)
+        if not calls and self._held:
             yield self._wait_for_others()
             return
-        if not threads:
+        if not calls:
             raise RuntimeError("every thread waits for another one; this must not happen")
-        news = self._engine.advance(*(thread.key for thread in threads))
+        news = self._engine.advance(*(call.thread.key for call in calls))
         for item in news:  # first of all: whoever closes the session now must not lose a call
-            if isinstance(item, Completion) and (call := self._running[item.thread].call):
-                call.over = item
+            if isinstance(item, Completion):
+                self._running[item.thread].over = item
         for item in news:
             match item:
                 case Prefilled(key, done, total):
-                    yield Prefilling(self._running[key].id, done, total)
+                    yield Prefilling(self._running[key].thread.id, done, total)
                 case Sampled(key, token, text, logprobs):
-                    thread = self._running[key]
-                    thread.lengths.append(len(text))
+                    call = self._running[key]
+                    call.lengths.append(len(text))
                     if logprobs and self._logprobs:
-                        thread.logprobs.append(logprobs)
+                        call.logprobs.append(logprobs)
                     told = None if logprobs == UNKNOWN else logprobs
-                    yield Token(thread.id, token, text, told)
+                    yield Token(call.thread.id, token, text, told)
                 case Postponed(key):
-                    thread = self._running.pop(key)
-                    if thread.call:
-                        thread.request, thread.call = thread.call.request, None
+                    call = self._running.pop(key)
+                    call.thread.request, call.thread.is_calling = call.request, False
                 case Completion(key):
                     yield from self._finish(self._running.pop(key), item)
                 case Idle() | Prefilling() | Prompted() | Edited():  # a server's; a replay's
                     yield item
 
-    def _finish(self, thread: LiveThread, completion: Completion) -> Iterator[Event]:
-        call, thread.call = thread.call, None
-        event = generated_span(thread, completion)
+    def _finish(self, call: RunningCall, completion: Completion) -> Iterator[Event]:
+        thread = call.thread
+        thread.is_calling = False
+        event = call.to_event(completion)
         yield event
         thread.shown += 1
-        if call and event.stop is Stop.LENGTH and call.spent is Status.OUT_OF_TOKENS:
+        if event.stop is Stop.LENGTH and call.spent is Status.OUT_OF_TOKENS:
             used = self._episode.usage.generated
             raise EpisodeOver(call.spent, f"{used} new tokens are used up")
         thread.reply = Generated(event.span, event.stop)
@@ -169,8 +169,7 @@ class Calls:
         """Give up the call of a thread, if it has one; what it has written stays."""
         edits = self._engine.edits_of(thread.key)  # of a call that is given up nobody knows them
         completion = self._engine.cancel(thread.key)
-        if thread.call and thread.call.over:
-            completion = thread.call.over
-        if completion and completion.tokens:
+        call = self._running.pop(thread.key, None)
+        if call and (ended := call.over or completion) and ended.tokens:
             yield from edits
-            yield generated_span(thread, completion)
+            yield call.to_event(ended)
