@@ -128,7 +128,7 @@ def evaluate(
 def evaluate_episode(method: Method, task: Task, episode: Episode) -> TaskResult:
     """What came of a task, and, if it failed, where its episode first left the teacher's way."""
     cause = said = expected = ""
-    if episode.reward != 1:
+    if not episode.solved:
         said, expected = first_deviation(episode, teacher_for(method, task))
         cause = cause_of(said, expected)
         if not said and not expected and _benchmark(task) == "webshop":
@@ -144,7 +144,7 @@ def evaluate_episode(method: Method, task: Task, episode: Episode) -> TaskResult
         task=BENCHMARKS[name].arguments(task),
         goal=goal,
         group=group,
-        solved=episode.reward == 1,
+        solved=episode.solved,
         status=str(episode.status),
         threads=len(episode.threads),
         calls=used.calls,

@@ -110,7 +110,7 @@ def play(
         sandbox=sandbox,
     ) as session:
         episode = session.run(progress=False)
-    solved = bool(env.bought) if isinstance(env, WebShop) else episode.reward == 1
+    solved = bool(env.bought) if isinstance(env, WebShop) else episode.solved
     if not solved:
         raise ValueError(f"the teacher did not solve {env!r} ({episode.status})") from session.error
     return episode

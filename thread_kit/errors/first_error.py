@@ -36,7 +36,7 @@ class Finding:
 
 def has_failed(episode: Episode) -> bool:
     """Whether an episode is over, and not solved."""
-    return episode.reward != 1 and not episode.status.is_live
+    return not episode.solved and not episode.status.is_live
 
 
 def find_first_error(episode: Episode) -> Finding | None:
@@ -46,7 +46,7 @@ def find_first_error(episode: Episode) -> Finding | None:
     """
     if must_be_episode(episode).status.is_live:
         raise ValueError("the episode is not over; what went wrong can be said when it is")
-    if episode.reward == 1:
+    if episode.solved:
         return None
     if first := next(find_errors(episode), None):
         return first

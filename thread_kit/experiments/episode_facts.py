@@ -66,7 +66,7 @@ def claims_success(episode: Episode) -> bool | None:
     spans = episode.threads[0].sequence.spans if episode.threads else ()
     text = spans[-1].text.removesuffix(episode.dialect.end) if spans else ""
     if spans and spans[-1].provenance is Provenance.OBSERVED:
-        return episode.threads[0].status.is_end and episode.reward == 1
+        return episode.threads[0].status.is_end and episode.solved
     return completed(until_verdict(text) or text)
 
 

@@ -226,7 +226,7 @@ class RunningJob:
             **self.key._asdict(),
             "task": dict(job.task),
             "environment": header.get("environment") or (self._env.name if self._env else None),
-            "solved": episode.reward == 1,
+            "solved": episode.solved,
             "reward": episode.reward,
             "status": str(episode.status) if self._run else "not started",
             "detail": episode.detail,

@@ -192,7 +192,7 @@ def make_guidelines(
             continue
         react = make_react(benchmark, env.examples)
         episode, _ = play_with(engine, env.again(), react, **options)
-        if episode.reward == 1:
+        if episode.solved:
             continue
         # what the difference teaches
         guides = load_guides(benchmark)
@@ -226,7 +226,7 @@ def make_skills(
     for env in envs:
         method = make_adaplanner(benchmark, env.examples)
         episode, facts = play_with(engine, env, method, **options)
-        if episode.reward == 1 and facts.get("plan"):
+        if episode.solved and facts.get("plan"):
             yield {"kind": env.examples, "context": env.again().reset(), "plan": facts["plan"]}
 
 

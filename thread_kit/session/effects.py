@@ -156,7 +156,7 @@ class Effects:
         it was handed in for good.
         """
         text = self._without_end(text)
-        if self._env is None or self._episode.reward == 1 or self._env.judge(text):
+        if self._env is None or self._episode.solved or self._env.judge(text):
             thread.reply = None
             return
         if self._env.is_handed_in:

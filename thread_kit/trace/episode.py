@@ -279,6 +279,11 @@ class Episode:
         return work
 
     @property
+    def solved(self) -> bool:
+        """The environment gave the whole reward."""
+        return self.reward == 1
+
+    @property
     def last_action(self) -> tuple[int, Acted] | None:
         """The last action of all threads, behind the number of its event; None if there is none."""
         for number in reversed(range(len(self.events))):
