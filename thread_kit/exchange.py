@@ -260,10 +260,9 @@ def as_observed(observation: str, variables: Variables) -> str:
 FUNCTIONS: dict[str, tuple[Callable[..., str], ...]] = {
     "phi": (phi_last_line, phi_whole_line, phi_own_line, phi_full_sequence),
     "psi": (psi_print, psi_full_sequence),
-    "xi": (xi_after_mark, xi_code),
     "abstract": (abstract_own_values, abstract_values, as_observed),
 }
-"""The kit's own, by kind."""
+"""The kit's own that a person can choose from, by kind."""
 
 
 def exchange_of(

@@ -319,6 +319,35 @@ def test_who_sees_what_is_looked_for_and_looks_elsewhere_misreads(acted, expecte
     assert household(*acted) is expected
 
 
+CLOSED = ("close microwave 1", "You close the microwave 1.")
+OPENED = ("open microwave 1", "You open the microwave 1. In it, you see a apple 1.")
+OTHER = ("go to fridge 1", "The fridge 1 is open. In it, you see a apple 2.")
+PUT_IN_FRIDGE = ("put apple 12 in/on fridge 1", "You put the apple 12 in/on the fridge 1.")
+
+
+def test_what_was_seen_with_a_full_hand_or_is_opened_again_is_not_passed_by():
+    assert household(SEEN, TAKE, OTHER, PUT_IN_FRIDGE, ON) is None
+    assert household(OPENED, CLOSED, OPENED) is None
+    assert household(OPENED, CLOSED, ON) is ErrorType.MISREAD_OBSERVATION
+
+
+@pytest.mark.parametrize("restored", [True, False])
+def test_where_the_household_is_brought_back_nothing_was_seen_in_vain(restored):
+    rules = AlfWorldRules("Your task is to: put an apple in fridge.")
+    act = lambda one: rules.check_event(Acted(0, *one, 0.0, False, False, {}))  # noqa: E731
+    act(SEEN)
+    rules.check_event(Restarted(0, "", (), restored=restored))
+    assert act(ON) is None
+    act(SEEN)
+    act(TAKE)
+    rules.check_event(Restarted(0, "", (SEEN[0],), restored=restored))
+    act(SEEN)  # the hand is empty again
+    assert act(ON)[0] is ErrorType.MISREAD_OBSERVATION
+    rules.check_event(Restarted(0, "", (SEEN[0], TAKE[0]), restored=True))
+    act(OTHER)
+    assert act(ON) is None
+
+
 def test_of_two_things_one_where_both_belong_stays_there():
     rules = AlfWorldRules("Your task is to: find two cd and put them in safe.")
     in_safe = ("open safe 1", "You open the safe 1. In it, you see a cd 1.")

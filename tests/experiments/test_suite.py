@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from helpers import suites
-from helpers.suites import SHOWN, THREAD, speak, suite, tasks
+from helpers.suites import SHOWN, THREAD, Yard, speak, suite, tasks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tqdm import tqdm
@@ -296,6 +296,23 @@ def test_exceptions_of_a_methods_own_functions_are_counted_where_the_episode_goe
     assert table.loc["broken", "failures"] > 0 == table.loc[THREAD.name, "failures"]
 
 
+def break_at_once(thread):
+    raise KeyError("a mistake of whoever wrote it")
+    yield
+
+
+def test_what_ends_an_episode_is_its_error_and_no_failure(tmp_path):
+    broken = SessionMethod("broken", fixed={"program": break_at_once})
+    results = moody(tmp_path / "r.jsonl", methods=[broken], tasks=KINDS[:1]).run(progress=False)
+    assert [(row["failures"], row["error"][:8]) for row in results] == [(0, "KeyError")]
+
+
+@pytest.mark.filterwarnings("error")
+def test_seeds_of_a_method_that_samples_by_itself_are_no_repeats(tmp_path):
+    hot = SessionMethod("hot", fixed={"temperature": 0.7})
+    moody(tmp_path / "r.jsonl", methods=[hot], seeds=[0, 1])
+
+
 def test_a_whole_reward_is_whole_however_it_was_added_up(tmp_path):
     given = {"environment": Tenths, "tasks": KINDS[:1]}
     row = moody(tmp_path / "r.jsonl", **given).run(progress=False).rows[0]
@@ -509,6 +526,34 @@ def test_a_kill_while_the_past_is_repeated_loses_none_of_it(tmp_path):
     played = suite(path, traces=True).run(progress=False)
     assert lasting(played.rows) == whole_rows(tmp_path)
     assert Episode.load(trace).events[: len(done)] == done
+
+
+@dataclass(frozen=True)
+class Own:
+    """A method that hands on what it knows of a suite's options, and not the past."""
+
+    name: str = "own"
+
+    def __call__(self, engine, env, *, seed, path, **options):
+        return Session(engine, env, program=react, seed=seed, path=path, scope="none")
+
+
+def test_an_interrupted_episode_of_a_method_that_hands_no_past_on_begins_anew(tmp_path):
+    path, said = tmp_path / "r.jsonl", count()
+
+    def interrupted(text):
+        if next(said) == 2:
+            raise KeyboardInterrupt
+        return "> go =>"
+
+    given = {"methods": [Own()], "environment": Yard, "tasks": [{}], "traces": True}
+    with pytest.raises(KeyboardInterrupt):
+        suite(path, models={"m": ScriptedEngine(interrupted)}, **given).run(progress=False)
+    again = suite(path, models={"m": ScriptedEngine(["#END#"])}, **given).run(progress=False)
+    (row,) = again.rows
+    assert (row["calls"], row["error"]) == (1, "")
+    assert row["seconds"] is not None
+    assert [file.suffix for file in (tmp_path / "r-traces").iterdir()] == [".jsonl"]
 
 
 @pytest.mark.parametrize("cut", ["nothing", "no trace", "half a line"])

@@ -352,6 +352,11 @@ def test_a_path_in_the_place_of_an_episode_is_named_with_the_way_to_open_it(use)
         use("x.jsonl")
 
 
+def test_a_past_is_made_by_fork():
+    with pytest.raises(TypeError, match=r"'x\.jsonl' is no Replay; fork"):
+        Session(ScriptedEngine([]), context="go", past="x.jsonl")
+
+
 def person() -> HumanEngine:
     return HumanEngine(ScriptedEngine([]))
 

@@ -35,7 +35,7 @@ def count_cut(frame: pd.DataFrame) -> dict[str, int]:
 
 def is_broken(frame: pd.DataFrame) -> pd.Series:
     """For each episode, whether it broke down with an error before it was solved."""
-    return frame["error"].ne("") & ~frame["solved"].astype(bool)
+    return frame["error"].fillna("").ne("") & ~frame["solved"].astype(bool)
 
 
 def warn_of_broken(frame: pd.DataFrame) -> None:

@@ -21,7 +21,7 @@ from thread_kit.analysis.records import (
 )
 from thread_kit.analysis.statistics import wilson
 from thread_kit.analysis.task_counts import count_tasks
-from thread_kit.envs.registry import find_benchmark
+from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 
 
 class Column(NamedTuple):
@@ -274,4 +274,5 @@ def _find_groups(rows: pd.DataFrame) -> list[str]:
 
 def find_group(row: Mapping[Any, Any]) -> str:
     """Of an episode, the group of tasks by which tables are divided."""
-    return find_benchmark(row["environment"]).group_of(row)
+    own = BENCHMARKS.get(row["environment"])
+    return own.group_of(row) if own else ""

@@ -57,10 +57,17 @@ def compare_scores(frame: pd.DataFrame, *, of: str = "method", seed: int = 0) ->
     ValueError if an episode occurs twice.
     """
     pairs = pair_methods(_rewards(frame), "reward", of)
-    table = pd.DataFrame([{ACROSS[of]: name, **_compare(both, seed)} for name, _, both in pairs])
-    if len(table):
-        table["p_holm"] = holm(table["p"])
+    rows = [{ACROSS[of]: name, **_compare(both, seed)} for name, _, both in pairs]
+    table = pd.DataFrame(rows, columns=None if rows else [ACROSS[of], *COLUMNS])
+    table["p_holm"] = holm(table["p"])
     return table
+
+
+COLUMNS = (
+    *("first", "second", "tasks", "difference", "low", "high", "better_first", "better_second"),
+    "p",
+)
+"""The columns of `compare_scores`, behind what is the same in a pair."""
 
 
 def _compare(both: pd.DataFrame, seed: int) -> dict[str, Any]:

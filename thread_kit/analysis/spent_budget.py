@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from thread_kit.envs.registry import find_benchmark
+from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.requests import Status
 
 BUDGETS = {
@@ -28,7 +28,8 @@ def find_budget(row: Mapping[str, Any]) -> str:
     """
     out_of_actions = row.get("out_of_actions")
     if not isinstance(out_of_actions, bool):  # a row from before it was recorded
-        most = find_benchmark(row.get("environment") or "").max_actions
+        own = BENCHMARKS.get(row.get("environment") or "")
+        most = own.max_actions if own else None
         out_of_actions = most is not None and not row["solved"] and row.get("actions", 0) >= most
     if out_of_actions:
         return "actions"

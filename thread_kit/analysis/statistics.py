@@ -224,13 +224,21 @@ def compare(
                 "p": test.p if test else np.nan,
             }
         )
-    table = pd.DataFrame(rows, columns=None if rows else [ACROSS[of], *PAIRED])
+    table = pd.DataFrame(rows, columns=None if rows else [ACROSS[of], *COLUMNS])
     table["p_holm"] = holm(table["p"])
     return table
 
 
-PAIRED = (
-    *("first", "second", "tasks", "difference", "low", "high", "only_first", "only_second", "p"),
+COLUMNS = (
+    "first",
+    "second",
+    "tasks",
+    "difference",
+    "low",
+    "high",
+    "only_first",
+    "only_second",
+    "p",
 )
 """The columns of `compare` that do not depend on the frame."""
 

@@ -293,9 +293,11 @@ class ServerEngine(Engine):
         costs = Costs(0, len(call.seen))
         text = call.given.text.encode("utf-8", "replace") if call.given else b""
         counted = written = 0
+        has_answered = False
         for event in self._client.stream(body, call.cancel_token):
             if fault := find_fault(event):
                 raise EngineError(f"{self._client.url} {fault}")
+            has_answered |= bool(event.get("choices"))
             # 1. How far the prompt is evaluated, and what the call has cost so far.
             progress = event.get("prompt_progress")
             if progress and progress["processed"] < progress["total"]:
@@ -322,7 +324,7 @@ class ServerEngine(Engine):
             if reason := finish_reason(event):
                 yield End(cut if reason == "length" else Stop.END_OF_STREAM, costs)
                 return
-        if not counted:
+        if not has_answered:
             raise EngineError(f"{self._client.url} ended its answer without a text or a reason")
         yield End(Stop.END_OF_STREAM, costs)
 

@@ -143,8 +143,13 @@ class AlfWorldRules(ErrorRules):
         self._place = ""
 
     def check_event(self, event: Event) -> tuple[ErrorType, str] | None:
-        if isinstance(event, Restarted) and not event.restored:
+        if isinstance(event, Restarted):
+            seen = self._seen
             self._forget()
+            if event.restored:  # what was seen stays known; the household is what it was
+                self._seen = seen
+                for action in event.actions:
+                    self._move_thing(action)
         return super().check_event(event)
 
     def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
@@ -152,17 +157,23 @@ class AlfWorldRules(ErrorRules):
         if observation == "Nothing happens.":
             return self._refused(acted.action)
         if visited := re.fullmatch(r"(?:go to|open) (.+)", acted.action):
-            passed, self._found = self._found, self._find_thing(visited[1], observation)
+            passed = self._found if visited[1] != self._place else ""
+            self._found = "" if self._held else self._find_thing(visited[1], observation)
             self._seen[visited[1]], self._place = observation, visited[1]
-            if passed and not self._held:
+            if passed:
                 return ErrorType.MISREAD_OBSERVATION, f"{passed} was seen, and is passed by"
-        elif taken := re.fullmatch(r"take (.+) from (.+)", acted.action):
+        else:
+            self._move_thing(acted.action)
+        return None
+
+    def _move_thing(self, action: str) -> None:
+        """What an action that was done takes into the hand, or puts down."""
+        if taken := re.fullmatch(r"take (.+) from (.+)", action):
             self._held, self._found = taken[1], ""
-        elif put := re.fullmatch(r"(?:put|move) (.+) (?:in/on|to) (.+)", acted.action):
+        elif put := re.fullmatch(r"(?:put|move) (.+) (?:in/on|to) (.+)", action):
             self._seen[put[2]] = f"{self._seen.get(put[2], '')} {put[1]}"
             self._held = ""
             self._put.add(put[1])
-        return None
 
     def _find_thing(self, place: str, observation: str) -> str:
         """The first of the task's things that is to be taken from a place; "" if there is none."""

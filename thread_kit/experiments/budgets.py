@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.env import Env
-from thread_kit.envs.registry import find_benchmark
+from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.paths import resource
 
 OF_SESSION = ("calls", "new_tokens", "tokens", "seconds")
@@ -115,8 +115,8 @@ def apply_budget(budget: Budget, env: Env, options: Mapping[str, Any]) -> dict[s
 
 def with_own_actions(limits: Mapping[str, Any], benchmark: str) -> dict[str, Any]:
     """The limits of a row, with the environment's own on actions, which rows do not name."""
-    most = find_benchmark(benchmark).max_actions
-    return {**({} if most is None else {"actions": most}), **limits}
+    own = BENCHMARKS.get(benchmark)
+    return {**({"actions": own.max_actions} if own and own.max_actions else {}), **limits}
 
 
 def sources_of(used: Mapping[str, Any], budget: Budget) -> dict[str, str]:

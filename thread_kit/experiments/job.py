@@ -130,8 +130,6 @@ class RunningJob:
             if earlier:
                 hand_over_trace(earlier, self._trace)
             self._resumed = Resumed(self._trace, self._engine)
-            if not isinstance(self._run, Session):  # which alone can replay
-                self._resumed.forget()
             self._run = self._start(self._resumed.replay)
         self._events = iter(self._run)
 
@@ -147,6 +145,11 @@ class RunningJob:
         options = apply_budget(budget, self._env, job.options)
         options |= {"past": past} if past else {}
         run = job.method(self._engine, self._env, seed=job.seed, path=self._trace, **options)
+        if past and getattr(run, "past", None) is not past:  # the method did not hand it on
+            run.close()
+            assert self._resumed
+            self._resumed.forget()
+            return self._start()
         self._limits = run.episode.header.get("limits") or {}
         if isinstance(self._env, CountsActions) and self._env.max_actions != own:
             self._limits = {**self._limits, "actions": self._env.max_actions}
@@ -205,11 +208,11 @@ class RunningJob:
     def row(self) -> dict[str, Any]:
         """What came of the episode, for the results file. Tokens; JSON values only.
 
-        failures: threads that ended in an exception of the method's own code, and results that psi
-        failed to make. out_of_actions: the environment had taken its last action. budget: where
-        each limit is from. seconds: None if the episode was interrupted, since nobody knows them.
-        evaluated, reused: of an interrupted one with what was read anew. extends: `settings` of the
-        row with smaller budgets that it went on from, if it did.
+        failures: threads below the main one that ended in an exception of the method's own code,
+        and results that psi failed to make. out_of_actions: the environment had taken its last
+        action. budget: where each limit is from. seconds: None if the episode was interrupted,
+        since nobody knows them. evaluated, reused: of an interrupted one with what was read anew.
+        extends: `settings` of the row with smaller budgets that it went on from, if it did.
         state: the last one of StateFlow's machine; None for other methods. trials: how many were
         begun; where the task is solved, by the last of them.
         claimed: what a method with executors finds of its own success; None for others. k_max: the

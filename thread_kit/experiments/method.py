@@ -43,7 +43,8 @@ class Method(Protocol):
     name: tells the methods of a suite apart; it stands in tables and figures.
     seed: for what is drawn at random. path: where the trace is written, or None.
     options: sampling, and budgets: the method's own (`experiments/budgets.py`), or what a suite
-        says for all of its methods.
+        says for all of its methods; and `past`, what a session repeats of an episode that was
+        interrupted (a method that does not hand it on begins anew).
     """
 
     @property

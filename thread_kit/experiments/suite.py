@@ -94,7 +94,8 @@ class Suite:
         _must_differ("seed", self.seeds)
         for seed in self.seeds:
             check_numbers({"seed": seed})
-        if len(self.seeds) > 1 and not self.options.get("temperature"):
+        chosen = ({**self.options, **getattr(one, "fixed", {})} for one in self.methods)
+        if len(self.seeds) > 1 and not all(one.get("temperature") for one in chosen):
             warnings.warn(
                 "at temperature 0 the runs of several seeds are one and the same, except for "
                 "methods that sample by themselves; give options={'temperature': 0.7}, say",

@@ -10,6 +10,7 @@ from thread_kit.dialect import Dialect
 from thread_kit.engines.engine import Engine
 from thread_kit.envs.env import Env
 from thread_kit.prompts import Prompt
+from thread_kit.session.replay import Replay
 
 
 def check_parts(
@@ -51,6 +52,14 @@ def check_parts(
         raise ValueError(
             "the prompts and the session speak different dialects, so the examples would show "
             "other marks than those that stop a call; load them with the same dialect"
+        )
+
+
+def check_past(past: Any) -> None:
+    """Raises TypeError with the remedy for a past that is no Replay."""
+    if past is not None and not isinstance(past, Replay):
+        raise TypeError(
+            f"past={past!r:.80} is no Replay; fork(episode, at, engine=...) makes one and goes on"
         )
 
 

@@ -66,7 +66,7 @@ class Failures:
 
     error: the first that ended the episode, or its main thread.
     tracebacks: of those that ended a thread, by its number (None: nobody was served just then).
-    count: of those that ended a thread, and of psi, which ends none.
+    count: of those that ended a thread below the main one, and of psi, which ends none.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Failures:
 
     def end_thread(self, thread: int, error: Exception) -> None:
         """A thread's program has raised an error."""
-        self.count += 1
+        self.count += thread != 0
         self.tracebacks[thread] = describe_traceback(error)
         self.log(f"thread {thread} failed", error)
         if thread == 0:

@@ -33,6 +33,7 @@ from thread_kit.session.checks import (
     check_futures,
     check_numbers,
     check_parts,
+    check_past,
     check_program,
     warn_of_two_teachers,
 )
@@ -125,6 +126,7 @@ class Session:
         # 1. What cannot work is said before anything begins.
         limits = Limits(calls, new_tokens, tokens, depth, seconds)
         sampling = {"temperature": temperature, "seed": seed}
+        check_past(past)
         check_parts(engine, env, context, [prompt, main_prompt, *prompts], dialect)
         own = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
         check_program(program, main_prompt, prompts, own)
@@ -135,7 +137,7 @@ class Session:
 
         # 2. The parts: model, environment, exchange, variables.
         self.engine, self.env = unwrap(engine), env
-        self._replay = past or Replay.of(engine)
+        self.past, self._replay = past, past or Replay.of(engine)
         if past:
             engine = past.engine(engine)
         self.keep_cells: KeepCells = False
@@ -269,7 +271,9 @@ class Session:
 
     @property
     def failures(self) -> int:
-        """Exceptions of its own functions so far: threads that they ended, and results of psi."""
+        """Exceptions of its own functions without which it goes on: threads that they have ended,
+        but for the main one, and results that psi failed to make.
+        """
         return self._failures.count
 
     def _record(self, event: Event) -> Event:
