@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from helpers.stored import stored_rows
 
+from thread_kit.analysis import item_checks
 from thread_kit.analysis.item_checks import check_items
 from thread_kit.analysis.item_list import describe_items, list_items
 from thread_kit.analysis.item_page import make_page
@@ -52,8 +53,6 @@ def test_a_wrong_list_is_found(monkeypatch):
     """A heading that is gone, an item that is missing, a row that nobody has played."""
     from dataclasses import replace
 
-    from thread_kit.analysis import item_checks
-
     items = list(load_items())
     gone = replace(items[0], where=("notebooks/01_first_episode.ipynb#No such heading",))
     rest = [item for item in items[1:] if item.label != "ADaPT, Table 1"]
@@ -66,6 +65,16 @@ def test_a_wrong_list_is_found(monkeypatch):
     assert "has no heading 'No such heading'" in problems
     assert "ADaPT, Table 1 has published numbers and is not listed" in problems
     assert f"{items[5].paper} {items[5].item} is listed 2 times" in problems
+
+
+def test_a_run_that_was_stopped_and_tasks_that_were_looked_at_are_told_on_the_page(monkeypatch):
+    page = make_page(find_item("thread-v2", "table-3"), stored_rows()).markdown
+    assert "results-thread: earlier adapters had played these test tasks" in page
+    assert "textcraft-reflexion-qwen: the run of twenty was stopped" in page
+    commands = {name: {**row, "note": ""} for name, row in item_checks.load_commands().items()}
+    monkeypatch.setattr(item_checks, "load_commands", lambda: commands)
+    told = "\n".join(item_checks._check_commands())
+    assert "results/textcraft-reflexion-qwen.jsonl has 8 of 20 tasks, and no note" in told
 
 
 def test_states_follow_the_rows():

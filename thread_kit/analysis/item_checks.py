@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -13,8 +15,12 @@ from thread_kit.analysis.paper_items import PAPER_NAMES, PaperItem, load_items
 from thread_kit.analysis.published import load_published
 from thread_kit.analysis.stored_rows import load_commands
 from thread_kit.analysis.studies import STUDIES
+from thread_kit.experiments.results_file import canonical
 from thread_kit.paths import resource
 from thread_kit.views.figure_image import draw_svg
+
+TASKS = re.compile(r" suite .*?--tasks (\d+)")
+"""In a command, how many tasks are played."""
 
 
 def check_items(frame: pd.DataFrame) -> list[str]:
@@ -72,10 +78,19 @@ def _check_published(items: Sequence[PaperItem]) -> list[str]:
 
 
 def _check_commands() -> list[str]:
-    """Every file of the list of commands is there."""
-    files = load_commands()
-    return [
-        f"data/results/runs.csv names {file}, which is not there"
-        for file in files
-        if not (resource("data") / file).exists()
-    ]
+    """Every file that has a command is there, with all tasks of that command or a note."""
+    problems = []
+    for file, made in load_commands().items():
+        path = resource("data") / file
+        if not path.exists():
+            problems.append(f"data/results/runs.csv names {file}, which is not there")
+            continue
+        asked = max(map(int, TASKS.findall(made["command"])), default=0)
+        played = {
+            canonical(json.loads(line)["task"]) for line in path.read_text("utf-8").splitlines()
+        }
+        if len(played) < asked and not made["note"]:
+            problems.append(
+                f"{file} has {len(played)} of {asked} tasks, and no note in data/results/runs.csv"
+            )
+    return problems

@@ -148,7 +148,8 @@ def _compare_models(item: PaperItem, rows: pd.DataFrame) -> list[str]:
         differences.append(f"another model: {', '.join(others)}")
     if TAUGHT in set(rows["model"]):
         differences.append("taught ones are shown no examples")
-    return differences
+    notes = dict.fromkeys(zip(rows.get("file", ()), rows.get("note", ()), strict=True))
+    return differences + [f"{file}: {note}" for file, note in notes if note]
 
 
 def _list_checkpoints(item: PaperItem) -> set[str]:

@@ -38,7 +38,8 @@ ERRORS, ACTION_RUNS = "-errors", "-action-runs"
 def load_stored_rows(folders: Iterable[str | Path] = ()) -> pd.DataFrame:
     """One row an episode of the kit's files and of `folders`, with its file and date.
 
-    Columns are those of `Results.frame`, and `path`, `file`, `date` (ISO), `command`. Where a file
+    Columns are those of `Results.frame`, and `path`, `file`, `date` (ISO), `command`, `note`: what
+    is to be said beside its rates. Where a file
     has an episode twice, played with other prompts or budgets, the later row counts; an episode
     that was taken over into another file counts there. Raises what reading the files raises.
     """
@@ -66,7 +67,7 @@ def load_kit_rows(environment: str, *folders: Path) -> list[dict[str, Any]]:
 
 
 def load_commands() -> dict[str, dict[str, str]]:
-    """By path in data/: the date of a file of results, and the command that made it."""
+    """By path in data/: the date of a file of results, the command that made it, and a note."""
     return {row["file"]: row for row in _read_commands(resource("data/results") / COMMANDS)}
 
 
@@ -151,4 +152,5 @@ def _describe(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
         file=path.stem,
         date=known.get("date", day),
         command=known.get("command", ""),
+        note=known.get("note", ""),
     )
