@@ -11,7 +11,7 @@ import pytest
 import thread_kit as tk
 from thread_kit.dialect import Stop
 from thread_kit.engines.by_prompt import EngineByPrompt
-from thread_kit.engines.engine import Completion
+from thread_kit.engines.engine import Completion, EngineBusyError
 from thread_kit.engines.human import HumanEngine
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.prompts import load_prompt
@@ -88,6 +88,22 @@ def test_each_of_two_players_asks_for_its_own_calls():
     for player in players:
         player.stop()
         player.wait(60)
+
+
+def test_a_call_that_is_passed_on_waits_where_the_model_is_busy(monkeypatch):
+    model = ScriptedEngine(["x#END#"])
+    engine = HumanEngine(model)
+    engine.begin("a", [1], stops={"#END#": Stop.END}, max_tokens=9)
+    engine.pass_on("a")
+    with monkeypatch.context() as busy:
+
+        def refuse(*_):
+            raise EngineBusyError("all sequences are generating")
+
+        busy.setattr(model, "submit", refuse)
+        assert engine.advance("a") == []
+    news = [one for _ in range(9) for one in engine.advance("a")]
+    assert [one.text for one in news if isinstance(one, Completion)] == ["x#END#"]
 
 
 def test_who_waits_is_asked_and_shown_as_one_step(monkeypatch):

@@ -12,6 +12,7 @@ in its place, moves the logits by two to four times that.
 import ctypes
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -667,6 +668,90 @@ def test_a_prompt_that_is_evicted_while_it_is_evaluated_is_evaluated_again():
     engine.begin(9, [*tokens, 1], stops={}, max_tokens=1)
     assert finish(engine, 9)[9].reused == len(tokens)
     engine.close()
+
+
+def test_prompts_side_by_side_that_do_not_fit_together_are_read_one_after_the_other():
+    engine = load(context=256, batch=64)
+    words = engine.tokenize(POEM * 2, first=True)
+    prompts = [[words[(n + i * 7) % len(words)] for n in range(250)] for i in range(4)]
+    alive, rounds, evaluated = [engine.prefill(prompt) for prompt in prompts], 0, 0
+    while alive:
+        rounds += 1
+        for prefill in list(alive):
+            if (progress := next(prefill, None)) is None:
+                alive.remove(prefill)
+            else:
+                evaluated += progress.evaluated
+    assert rounds < 40
+    assert evaluated <= 2 * sum(map(len, prompts))  # each lost cells to those that are older
+    engine.close()
+
+
+def test_sessions_whose_prompts_do_not_fit_together_wait_and_none_fails():
+    engine = load(context=256, batch=64)
+    texts = [line * 6 for line in ("The sea is wide. ", "A cow eats grass. ", "Trains run late. ")]
+    examples = "Prompt:\n{0}\n\nResponse:\n#START#\nprint('{1}')\n#END#\n\n\n"
+    prompts = [
+        parse_prompt(examples.format(text, text[:9]) + examples.format(text * 2, "yes"))
+        for text in texts
+    ]
+    given = {"context": "Go.", "calls": 1, "new_tokens": 6, "scope": "none"}
+    sessions = [Session(engine, prompt=prompt, **given) for prompt in prompts]
+    sizes = [len(engine.tokenize(prompt.text, first=True)) for prompt in prompts]
+    assert max(sizes) < 240
+    assert sum(sorted(sizes)[:2]) > 256
+    for _ in run_together(sessions):
+        pass
+    assert [session.error for session in sessions] == [None] * 3
+    assert all(session.episode.usage.calls == 1 for session in sessions)
+    engine.close()
+
+
+@pytest.mark.parametrize("victim", ["a", "b"])
+def test_an_interrupt_in_the_middle_of_a_step_costs_nobody_a_token(engine, victim, monkeypatch):
+    texts = {"a": "Once upon a time there was a", "b": "The king was a man who"}
+
+    def write() -> dict[str, Completion]:
+        for thread, text in texts.items():
+            ask(engine, thread, text)
+        return finish(engine, *texts)
+
+    alone = {thread: completion.text for thread, completion in write().items()}
+    engine._completions = type(engine._completions)()
+    sample, left = engine._sample, [9]
+
+    def interrupted(row, call):
+        if call.completion.thread == victim:
+            left[0] -= 1
+            if not left[0]:
+                signal.raise_signal(signal.SIGINT)
+        return sample(row, call)
+
+    monkeypatch.setattr(engine, "_sample", interrupted)
+    for thread in texts:
+        engine.release(thread)
+        ask(engine, thread, texts[thread])
+    with pytest.raises(KeyboardInterrupt):
+        finish(engine, *texts)
+    assert {key: one.text for key, one in finish(engine, *texts).items()} == alone
+
+
+def test_a_token_that_a_broken_step_lost_is_evaluated_again(engine, monkeypatch):
+    texts = {"a": "Once upon a time there was a", "b": "The king was a man who"}
+    for thread, text in texts.items():
+        ask(engine, thread, text)
+    alone = {thread: completion.text for thread, completion in finish(engine, *texts).items()}
+    engine._completions = type(engine._completions)()
+    for thread in texts:
+        engine.release(thread)
+        ask(engine, thread, texts[thread])
+    for _ in range(3):
+        engine.advance(*texts)
+    with monkeypatch.context() as broken:
+        broken.setattr(engine, "_sample", lambda row, call: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            engine.advance(*texts)
+    assert {key: one.text for key, one in finish(engine, *texts).items()} == alone
 
 
 # Sampling

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self
 
 from thread_kit.dialect import Stop
 from thread_kit.engines.lock import FairLock
+from thread_kit.interrupt import hold_interrupts
 from thread_kit.sequence import Span
 from thread_kit.trace.events import Edited, Event, Prefilling, Prompted, TokenProbs
 
@@ -265,10 +266,11 @@ class Engine(ABC):
         """
         with self.lock:
             if not any(thread in self._mail for thread in threads):
-                self.steps_taken += 1
-                for news in self.step():
-                    if (key := getattr(news, "thread", None)) is not None:
-                        self._mail.setdefault(key, []).append(news)
+                with hold_interrupts():  # in the middle of a step one would cost others their news
+                    self.steps_taken += 1
+                    for news in self.step():
+                        if (key := getattr(news, "thread", None)) is not None:
+                            self._mail.setdefault(key, []).append(news)
             return [news for thread in threads for news in self._mail.pop(thread, [])]
 
     @abstractmethod

@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from thread_kit.engines.completion import PartialCompletion
 from thread_kit.engines.engine import (
     Completion,
     Engine,
+    EngineBusyError,
     GenerateRequest,
     News,
     Prefilled,
@@ -182,17 +184,19 @@ class HumanEngine(Engine):
         with self._changed:
             self._must_be_open()
             own = {key: self._calls[key] for key in threads if key in self._calls}
-            passed_on = [key for key, call in own.items() if call.is_passed_on]
-            requests = {key: self._calls.pop(key).request for key in passed_on}
+            requests = {key: call.request for key, call in own.items() if call.is_passed_on}
         for key, request in requests.items():
-            self._let_write(key, request)
+            with suppress(EngineBusyError):  # then it stays, and is passed on at a later step
+                self._let_write(key, request)
+                with self._changed:
+                    self._calls.pop(key, None)
         # 2. What the model writes; where nobody has written, wait a moment for the person.
         generating = [key for key in threads if key in self._generating]
         news = list(self.engine.advance(*generating)) if generating else []
         self._generating -= {one.thread for one in news if isinstance(one, Completion)}
         with self._changed:
             calls = {key: self._calls[key] for key in threads if key in self._calls}
-            if not news and not any(call.news or not call.is_open for call in calls.values()):
+            if not news and not any(call.news or call.completion.stop for call in calls.values()):
                 self._changed.wait(POLL)
             # 3. What the person has written.
             for key, call in calls.items():

@@ -22,8 +22,11 @@ followed is taken again, and nothing is evaluated (`completion_cache.py`).
 from __future__ import annotations
 
 import hashlib
+import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +54,10 @@ from thread_kit.engines.llama_model import LlamaModel
 from thread_kit.engines.llama_sampling import LlamaCall, Probabilities, sample
 from thread_kit.engines.prompt_cache import PromptCache
 from thread_kit.file_hash import sha256_of
+
+PATIENCE, MOMENT = 10.0, 0.02
+"""Seconds that a few-shot prompt waits for cells at most while nothing is computed, and between two
+looks."""
 
 
 class LlamaEngine(Engine):
@@ -101,6 +108,7 @@ class LlamaEngine(Engine):
         self.adapter = Path(adapter) if adapter else None
         self._model = LlamaModel(self.path, self.name, self.adapter, gpu_layers)
         self._model.open(context, cpu_threads, batch, sequences)
+        self._cpu_threads = cpu_threads
         self.offloaded = self._model.offloaded
         self.cells, self.context_size = self._model.cells, self._model.context_size
         self._vocabulary = self._model.vocabulary
@@ -109,6 +117,8 @@ class LlamaEngine(Engine):
         self._cache = KVCache(self._cells, self._model.sequences)
         self._prompts = PromptCache() if keep_prompts else None
         self._running: dict[ThreadKey, LlamaCall] = {}
+        self._reading: Counter[SequenceKey] = Counter()  # few-shot prompts, the oldest first
+        self._passes = 0
         self._completions = CompletionCache()
         # 3. Drafts, as long as they pay here.
         self.costs: dict[int, float] = {}  # seconds of a pass by its tokens, where they decide
@@ -148,36 +158,56 @@ class LlamaEngine(Engine):
         key = PromptKey(hashlib.sha256(np.asarray(prompt, dtype=np.int64).tobytes()).hexdigest())
         with self.lock:
             self._drafter.read(key, prompt)
-        done = -1
+        self._reading[key] += 1
+        try:
+            yield from self._read_prompt(key, prompt)
+        finally:
+            self._reading[key] -= 1
+            if not self._reading[key]:
+                del self._reading[key]
+        self._rest()
+
+    def _read_prompt(self, key: PromptKey, prompt: list[int]) -> Iterator[Prefilled]:
+        done, passes, since = -1, self._passes, time.monotonic()
         while done < len(prompt):
             with self.lock:
                 self._must_be_open()
                 # 1. What the cells hold. Asked anew for each chunk: another scheduler may have
                 #    evaluated or evicted some.
-                has_begun, done, new = done >= 0, self._place(key, [*prompt, -1]), 0
+                has_begun, before, new = done >= 0, done, 0
+                done = self._place(key, [*prompt, -1])
                 # 2. At the start: the cells of an earlier start, from disk.
                 if not has_begun and done < len(prompt) and self._restore(key, prompt):
                     done = len(prompt)
-                # 3. Evaluate what is missing, a batch at a time; the whole goes to disk.
+                # 3. Evaluate what is missing, a batch at a time; the whole goes to disk. Who runs
+                #    has taken cells of it, or has them all: then it waits until there is room.
+                waits = False
                 if has_begun and done < len(prompt):
                     chunk = prompt[done : done + self._model.batch_size]
-                    if not self._evaluate([Chunk(key, chunk, is_last=False)]):
-                        raise EngineError(
-                            f"no cell is left for {self.name}'s few-shot prompt beside the threads "
-                            "that run; play fewer episodes at once, or load it with a larger "
-                            "`context` (--context)"
-                        )
-                    new = len(chunk)
-                    done += new
+                    waits = bool(done < before and self._running)
+                    waits = waits or not self._evaluate([Chunk(key, chunk, is_last=False)])
+                    if not waits:
+                        new = len(chunk)
+                        done += new
                     if done == len(prompt):
                         self._store(key, prompt)
+                if passes != self._passes:
+                    passes, since = self._passes, time.monotonic()
+                is_alone = not self._running and key == next(iter(self._reading))
+                if waits and (is_alone or time.monotonic() - since > PATIENCE):
+                    raise EngineError(
+                        f"no cell is left for {self.name}'s few-shot prompt beside the threads "
+                        "that run; play fewer episodes at once, or load it with a larger "
+                        "`context` (--context)"
+                    )
             yield Prefilled(None, done, len(prompt), new)
-        self._rest()
+            if waits:
+                time.sleep(MOMENT)
 
     def _identify(self, prompt: list[int]) -> dict[str, Any]:
-        """All that the cells of a prompt depend on."""
+        """All that the cells of a prompt depend on: batches of another size round otherwise."""
         about = self.describe()
-        names = ("sha256", "adapter", "layers_offloaded", "llama_cpp_python")
+        names = ("sha256", "adapter", "layers_offloaded", "llama_cpp_python", "batch", "system")
         return {"tokens": prompt, **{name: about[name] for name in names}}
 
     def _restore(self, key: SequenceKey, prompt: list[int]) -> bool:
@@ -205,9 +235,16 @@ class LlamaEngine(Engine):
             if cells is not None:
                 self._prompts.store(self._identify(prompt), cells)
 
+    def _spare(self, key: SequenceKey) -> set[SequenceKey]:
+        """Whose cells stay where this one needs room: of all that runs, and of the prompts that
+        were begun before it. So the oldest prompt is read to its end, whatever there is beside it.
+        """
+        older = takewhile(lambda prompt: prompt != key, self._reading)
+        return {*self._running, *(older if key in self._reading else ())}
+
     def _place(self, key: SequenceKey, tokens: list[int]) -> int:
         try:
-            return self._cache.place(key, tokens, self._running)
+            return self._cache.place(key, tokens, self._spare(key))
         except RuntimeError as error:
             raise EngineBusyError(str(error)) from None
 
@@ -247,7 +284,7 @@ class LlamaEngine(Engine):
         threads = [thread for thread, call in self._running.items() if call.rows or call.recalled]
         if not threads:
             # 3. One batch, of what each thread has yet to evaluate, and of drafts behind it.
-            done = {key: len(self._cache.sequence(key).tokens) for key in self._running}
+            done = {key: self._count_known(key, call) for key, call in self._running.items()}
             waiting = [(key, call.tokens[done[key] :]) for key, call in self._running.items()]
             plan = plan_batch(waiting, self._model.batch_size)
             self._drafter.add_drafts(plan, self._running)
@@ -259,15 +296,24 @@ class LlamaEngine(Engine):
         # 4. Each whole context has one more token.
         return [self._add_token(thread, self._running[thread]) for thread in threads]
 
+    def _count_known(self, thread: ThreadKey, call: LlamaCall) -> int:
+        """Tokens in the cells of a call, but for the last one, whose logits are wanted."""
+        known = len(self._cache.sequence(thread).tokens)
+        if known >= len(call.tokens):  # the step that had them broke off
+            self._cache.cut(thread, len(call.tokens) - 1)
+            known = len(self._cache.sequence(thread).tokens)
+        return known
+
     def _evaluate(self, plan: list[Chunk]) -> bool:
         """One decode; False when no cell is left and nothing more can be evicted."""
         for thread, call in self._running.items():  # their logits will be gone
             self._cut_draft(thread, call)
-        busy = {*self._running, *(chunk.key for chunk in plan)}
+        busy = {*self._spare(plan[0].key), *(chunk.key for chunk in plan)}
         self._model.take_cores()
         rows = decode(self._model, self._cache, plan, busy)
         if rows is None:
             return False
+        self._passes += 1
         for chunk, own in zip(plan, rows, strict=True):
             if chunk.key in self._running:
                 call = self._running[chunk.key]
@@ -381,6 +427,9 @@ class LlamaEngine(Engine):
             "context": self.context_size,
             "cells": self.cells,
             "draft": self._drafter.most,
+            "batch": self._model.batch_size,
+            "cpu_threads": self._cpu_threads,
+            "system": llama_cpp.llama_print_system_info().decode(),
             "layers_offloaded": list(self.offloaded),
             "llama_cpp_python": llama_cpp.__version__,
         }

@@ -85,6 +85,8 @@ def decode(
     is cached does: then there are fewer rows. Returns None when nothing more can be evicted. Raises
     EngineError where llama.cpp fails.
     """
+    if not all(chunk.tokens for chunk in plan):
+        raise EngineError("a sequence without new tokens has no logits; this must not happen")
     # 1. Fill llama.cpp's batch; only the last token of a whole context and drafts need logits.
     batch, n = model.batch, 0
     rows: list[list[int]] = []
