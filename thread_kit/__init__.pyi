@@ -1,12 +1,15 @@
 from .analysis.figures import calls_figure as calls_figure
 from .analysis.figures import success_by_cost_figure as success_by_cost_figure
 from .analysis.figures import success_figure as success_figure
+from .analysis.prices import add_dollars as add_dollars
+from .analysis.prices import compute_dollars as compute_dollars
 from .analysis.published import compare_with_published as compare_with_published
 from .analysis.published import load_published as load_published
 from .analysis.scores import compare_scores as compare_scores
 from .analysis.scores import score as score
 from .analysis.statistics import compare as compare
 from .analysis.statistics import success as success
+from .analysis.statistics import success_by_cost as success_by_cost
 from .dialect import ASYNC as ASYNC
 from .dialect import QA as QA
 from .dialect import QA_ASYNC as QA_ASYNC
@@ -42,6 +45,7 @@ from .errors.review_widget import Reviewer as Reviewer
 from .experiments.ablations import ABLATIONS as ABLATIONS
 from .experiments.compare_widget import CompareWidget as CompareWidget
 from .experiments.explore import explore as explore
+from .experiments.method import SessionMethod as SessionMethod
 from .experiments.method_registry import load_method as load_method
 from .experiments.reproduce import reproduce as reproduce
 from .experiments.results import Results as Results
@@ -63,6 +67,7 @@ from .trace.shipped import list_episodes as list_episodes
 from .trace.shipped import open_episode as open_episode
 from .views.columns import SideBySide as SideBySide
 from .views.export_html import save_page as save_page
+from .views.figure_image import save_figure as save_figure
 from .views.narration import list_events as list_events
 from .views.player.widget import watch as watch
 from .views.plot import supplemental_work_figure as supplemental_work_figure

@@ -32,6 +32,8 @@ def frame() -> pd.DataFrame:
             "error": "",
             "evaluated": int(rng.integers(100, 3000)),
             "generated": int(rng.integers(50, 900)),
+            "prompt_tokens": int(rng.integers(900, 90_000)),
+            "dollars": rng.uniform(0.01, 0.5),
             "calls": int(rng.integers(5, 80)),
             "seconds": float(rng.random()),
         }

@@ -240,6 +240,15 @@ def test_compare_of_one_method_is_empty():
     assert {"first", "second", "p", "p_holm"} <= set(alone)
 
 
+def test_at_equal_cost_what_cost_more_is_not_solved():
+    played = frame(a="++++--", b="+---+-").assign(prompt_tokens=[1, 9, 1, 1, 1, 1] + [2] * 6)
+    table = compare(played, within={"prompt_tokens": 5})
+    assert table[["only_first", "only_second"]].values.tolist() == [[2, 1]]
+    assert compare(played)[["only_first", "only_second"]].values.tolist() == [[3, 1]]
+    with pytest.raises(ValueError, match="'tokens' is no cost of an episode; choose one of"):
+        compare(played, within={"tokens": 5})
+
+
 def test_what_an_engine_broke_is_told_and_is_no_error_where_it_was_solved_before():
     played = frame(a="++--", b="----").assign(error=["x", "", "", "x"] + [""] * 4)
     assert success(played)["errors"].tolist() == [1, 0]

@@ -56,6 +56,11 @@ def test_show_prints_the_tree_and_a_line_for_scripts(trace, capsys):
     assert out.splitlines()[-1].startswith("status=ended reward=1 threads=2 calls=5 prompt_tokens=")
 
 
+def test_show_says_why_an_episode_failed(capsys):
+    assert main(["show", "crossbow", "--why"]) == 0
+    assert "event 146, thread 1: there are not enough" in capsys.readouterr().out
+
+
 def test_show_obeys_no_escape_sequence_of_a_model(tmp_path, capsys):
     engine = ScriptedEngine(["\x1b[2J\x1b]0;owned\x07 red\n#END#"])
     path = Session(engine, context="go").run(progress=False).save(tmp_path / "t.jsonl")
@@ -252,6 +257,7 @@ def test_a_method_of_ones_own_is_run_by_module_and_name(own_module, tmp_path, ca
     assert "program" in Episode.load("t.jsonl").header
 
 
+@pytest.mark.filterwarnings("ignore:1 of 2 episodes broke down")
 def test_a_suite_plays_a_method_of_ones_own_beside_the_kits(own_module, tmp_path):
     methods = ["react", f"{own_module}:program"]
     models = ["--models", f"{own_module}:make_model", "--split", "dev", "--tasks", "1"]

@@ -25,6 +25,7 @@ from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Prefilling, Prompted, Returned, Token, to_json
+from thread_kit.trace.shipped import open_episode
 
 
 def timeless(episode):
@@ -258,3 +259,11 @@ def test_what_was_closed_while_it_was_repeated_can_go_on():
     session.close()
     again = tk.fork(session.episode, engine=ScriptedEngine(speaker(11)), env=Shed())
     assert again.run(progress=False).threads[0].sequence == whole.threads[0].sequence
+
+
+def test_where_another_model_spells_what_was_recorded_the_error_says_so():
+    episode = open_episode("crossbow")
+    engine = ReplayEngine(episode, ScriptedEngine(["#END#"] * 9))
+    session = Session(engine, TextCraft(**episode.header["task"])).run(progress=False)
+    assert "in other tokens" in session.detail
+    assert "fork(episode, engine=...)" in session.detail

@@ -313,6 +313,28 @@ def test_seeds_of_a_method_that_samples_by_itself_are_no_repeats(tmp_path):
     moody(tmp_path / "r.jsonl", methods=[hot], seeds=[0, 1])
 
 
+def test_rows_of_other_code_of_ones_own_are_told_and_stay(tmp_path):
+    def play(phi):
+        method = SessionMethod("mine", prompt=THREAD.prompt, fixed={"phi": phi})
+        given = {"methods": [method], "models": {"oracle": suites.oracle}, "tasks": tasks(40)}
+        return suite(tmp_path / "r.jsonl", **given).run(progress=False).rows
+
+    def make(more):
+        source = f"def phi_mine(s, v, d):\n    return exchange.phi_last_line(s, v, d){more}\n"
+        name = str(tmp_path / f"phi{len(more)}.py")
+        Path(name).write_text(source)
+        space = {"exchange": exchange, "__name__": "mine"}
+        exec(compile(source, name, "exec"), space)
+        return space["phi_mine"]
+
+    first = make("")
+    played = play(first)
+    assert played[0]["code"]
+    assert play(first) == played  # no warning: the tests make errors of them
+    with pytest.warns(UserWarning, match="1 of the episodes of 'mine' were played with other code"):
+        assert play(make("  # another one")) == played
+
+
 def test_a_whole_reward_is_whole_however_it_was_added_up(tmp_path):
     given = {"environment": Tenths, "tasks": KINDS[:1]}
     row = moody(tmp_path / "r.jsonl", **given).run(progress=False).rows[0]

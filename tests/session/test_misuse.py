@@ -352,6 +352,13 @@ def test_a_path_in_the_place_of_an_episode_is_named_with_the_way_to_open_it(use)
         use("x.jsonl")
 
 
+def test_what_is_no_function_or_no_prompt_is_refused_before_anything_is_played():
+    with pytest.raises(ValueError, match="phi='phi_last_line' is no function"):
+        Session(ScriptedEngine([]), context="go", phi="phi_last_line")
+    with pytest.raises(ValueError, match="prompt='textcraft' of 'x' is no prompt"):
+        tk.SessionMethod("x", prompt="textcraft")
+
+
 def test_a_past_is_made_by_fork():
     with pytest.raises(TypeError, match=r"'x\.jsonl' is no Replay; fork"):
         Session(ScriptedEngine([]), context="go", past="x.jsonl")

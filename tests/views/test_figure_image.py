@@ -7,7 +7,7 @@ import re
 import plotly.graph_objects as go
 import pytest
 
-from thread_kit.views.figure_image import draw_svg
+from thread_kit.views.figure_image import draw_svg, save_figure
 
 
 def read_texts(svg: str) -> list[str]:
@@ -25,6 +25,14 @@ def test_bars_are_drawn_with_their_names_and_the_same_each_time():
     svg = draw_svg(figure)
     assert {"a", "b", "first", "second", "A title", "of two"} <= set(read_texts(svg))
     assert svg == draw_svg(figure)
+
+
+def test_a_figure_is_saved_as_a_picture(tmp_path):
+    figure = go.Figure(go.Bar(x=["a"], y=[1]))
+    path = save_figure(figure, tmp_path / "new" / "figure.svg")
+    assert path.read_text() == draw_svg(figure)
+    with pytest.raises(ValueError, match=r"'figure\.pdf': the picture of a figure is an \.svg"):
+        save_figure(figure, "figure.pdf")
 
 
 def test_an_axis_keeps_its_own_labels():

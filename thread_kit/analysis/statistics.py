@@ -13,7 +13,7 @@ and shows none of this does without.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -34,8 +34,14 @@ COSTS = {
     "evaluated": "tokens evaluated",
     "calls": "calls of the model",
     "seconds": "seconds",
+    "prompt_tokens": "tokens read, by calls",
+    "dollars": "dollars",
 }
-"""What an episode costs: columns of a suite's frame, and what they count."""
+"""What an episode costs: columns of a suite's frame, and what they count. Of `prompt_tokens` each
+call has its whole context, as an API bills it; `analysis/prices.py` adds `dollars`."""
+
+MEDIANS = ("generated", "evaluated", "calls", "seconds")
+"""The costs of which tables have the median."""
 
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
@@ -179,7 +185,7 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
             row["errors"] = int(is_broken(group).sum())
         if "failures" in frame and frame["failures"].sum():
             row["failures"] = int(group["failures"].sum())
-        for cost in COSTS:
+        for cost in MEDIANS:
             if cost in group:
                 row[cost] = float(group[cost].median())
         rows.append(row)
@@ -187,7 +193,12 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
 
 
 def compare(
-    frame: pd.DataFrame, *, of: str = "method", resamples: int = RESAMPLES, seed: int = 0
+    frame: pd.DataFrame,
+    *,
+    of: str = "method",
+    within: Mapping[str, float] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Each pair of methods of a model, on the tasks that both have played.
 
@@ -196,11 +207,15 @@ def compare(
     the mean counts), none where all tasks differ alike; it is not adjusted for the other pairs.
     only_first, only_second, p: McNemar's exact test; none if a task was played
     more than once, since it takes one answer a task. p_holm: adjusted for all pairs of the table.
-    cut_first, cut_second: episodes of these that a budget cut.
+    cut_first, cut_second: episodes of these that a budget cut. within: what an episode may have
+    cost to count as solved, {"prompt_tokens": 60_000} (`COSTS`), so that all had as much to spend.
     Rows of two files: pd.concat([one.frame, other.frame]), where methods or models differ. Warns of
     episodes that broke down. Raises ValueError if an episode occurs twice.
     """
     warn_of_broken(frame)
+    for cost, most in (within or {}).items():
+        _check_cost(frame, cost)
+        frame = frame.assign(solved=frame["solved"].astype(bool) & (frame[cost] <= most))
     rows = []
     for name, group, both in pair_methods(frame, "solved", of):
         first, second = both.columns
@@ -312,6 +327,12 @@ def repeats(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _check_cost(frame: pd.DataFrame, cost: str) -> None:
+    if cost not in COSTS or cost not in frame:
+        known = ", ".join(name for name in COSTS if name in frame)
+        raise ValueError(f"{cost!r} is no cost of an episode; choose one of {known}")
+
+
 def success_by_cost(
     frame: pd.DataFrame, cost: str = "evaluated", budgets: Sequence[float] | None = None
 ) -> pd.DataFrame:
@@ -324,9 +345,7 @@ def success_by_cost(
     Episodes of unknown cost, as the seconds of one that was interrupted, are left out, also of n.
     Raises ValueError for another cost, or one that the frame has not.
     """
-    if cost not in COSTS or cost not in frame:
-        known = ", ".join(name for name in COSTS if name in frame)
-        raise ValueError(f"{cost!r} is no cost of an episode; choose one of {known}")
+    _check_cost(frame, cost)
     frame = frame[frame[cost].notna()]
     most = frame[cost].max()
     rows = []
@@ -417,7 +436,7 @@ def pair_by_task(frame: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
             raise ValueError(f"no episode of {method!r} is here; known: {known}")
         if "status" in played:
             played = played.assign(cut=is_cut(played))
-        columns = [name for name in ("solved", "cut", *COSTS) if name in played]
+        columns = [name for name in ("solved", "cut", *MEDIANS) if name in played]
         parts[method] = played.set_index(["model", "task", "seed"])[columns]
     table = pd.concat(parts, axis="columns", join="inner")
     return table.swaplevel(axis="columns").sort_index(axis="columns")
@@ -432,7 +451,7 @@ def summarize_pairs(table: pd.DataFrame) -> pd.DataFrame:
             "episodes": len(table),
             **{name: int(table[name, method].sum()) for name in counts},
         }
-        | {cost: float(table[cost, method].median()) for cost in COSTS if cost in table}
+        | {cost: float(table[cost, method].median()) for cost in MEDIANS if cost in table}
         for method in methods
     }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("method").reset_index()

@@ -29,6 +29,7 @@ from thread_kit.engines.models import MODELS, ModelError, find_file
 from thread_kit.prompts import PromptError
 from thread_kit.trace.episode import Episode, TraceError
 from thread_kit.trace.printable import sanitize
+from thread_kit.trace.shipped import list_episodes, open_episode
 from thread_kit.views.narration import list_events
 from thread_kit.views.text import read_text
 
@@ -86,16 +87,19 @@ def _make_parser() -> argparse.ArgumentParser:
 
     show = commands.add_parser("show", help="print the tree of a saved episode; needs no model")
     show.set_defaults(do=show_episode)
-    show.add_argument("file", help="a trace (JSONL)")
+    show.add_argument("file", help="a trace (JSONL), or the name of an episode of the gallery")
     part = show.add_mutually_exclusive_group()
     part.add_argument("--thread", type=int, metavar="N", help="all that one thread saw and wrote")
     part.add_argument("--events", action="store_true", help="all events by their numbers")
+    part.add_argument(
+        "--why", action="store_true", help="the first error that the rules find in a failed one"
+    )
 
     page = commands.add_parser(
         "page", help="write a saved episode as one HTML file that replays without Python"
     )
     page.set_defaults(do=write_page)
-    page.add_argument("file", help="a trace (JSONL)")
+    page.add_argument("file", help="a trace (JSONL), or the name of an episode of the gallery")
     page.add_argument("--out", metavar="FILE", help="the page (default: FILE.html beside it)")
 
     models = commands.add_parser("models", help="list the models that load by name")
@@ -103,11 +107,27 @@ def _make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _open(file: str) -> Episode:
+    """A trace by its path, or an episode that comes with the kit by its name."""
+    is_name = not Path(file).exists() and file in {shipped.name for shipped in list_episodes()}
+    return open_episode(file) if is_name else Episode.load(file)
+
+
 def show_episode(options: argparse.Namespace) -> None:
     """Print the tree of a saved episode, or one of its threads."""
-    episode = Episode.load(options.file)
+    episode = _open(options.file)
     if options.events:
         print("\n".join(list_events(episode)))
+    elif options.why:
+        from thread_kit.errors.first_error import find_first_error
+
+        found = find_first_error(episode)
+        print(
+            f"{found.type}, event {found.event}, thread {found.thread}: {found.why}\n"
+            "(a proposal of the rules, which see what the environment says; read it from there)"
+            if found
+            else "It is solved."
+        )
     elif options.thread is None:
         print(episode)
         if episode.status.is_live:
@@ -127,7 +147,7 @@ def write_page(options: argparse.Namespace) -> None:
     """Write the player with a saved episode in it, and print where."""
     from thread_kit.views.export_html import save_page
 
-    episode = Episode.load(options.file)
+    episode = _open(options.file)
     print(save_page(episode, options.out or Path(options.file).with_suffix(".html")))
 
 

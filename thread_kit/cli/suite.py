@@ -25,6 +25,7 @@ from thread_kit.cli.methods import build_methods, describe_methods
 from thread_kit.engines.models import EMBEDDED, name_model
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.budgets import apply_budget
+from thread_kit.session.checks import check_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +85,9 @@ def run(options: argparse.Namespace) -> None:
     chosen = [benchmark.arguments(task) | rules for task in tasks]
     env = benchmark.environment(**chosen[0])
     settings = read_budget(options) | {"temperature": options.temperature}
-    apply_budget({}, env, settings)  # what it cannot have is said before anything is played
+    # What it cannot have is said before anything is played.
+    check_numbers({name: value for name, value in settings.items() if name != "actions"})
+    apply_budget({}, env, settings)
 
     # One suite a model, all in one file: what teaches a model is its own.
     rows = []
@@ -148,8 +151,10 @@ def report(results: Results, benchmark: Benchmark, *, seeds: int) -> None:
         "Solved, and cut by a budget (95% Wilson intervals; medians of tokens, calls and seconds)",
         success(frame),
     )
-    solvable = frame.loc[frame["solvable"].eq(True), "task"].nunique()
-    print(f"\nThe oracle solves {solvable} of these {frame['task'].nunique()} tasks.")
+    begun = frame[frame["status"] != "not started"]
+    if len(begun):
+        solvable = begun.loc[begun["solvable"].eq(True), "task"].nunique()
+        print(f"\nThe oracle solves {solvable} of these {begun['task'].nunique()} tasks.")
     if frame["method"].nunique() > 1:
         _print("Methods on the same tasks (paired bootstrap, exact McNemar, Holm)", compare(frame))
     if seeds > 1:

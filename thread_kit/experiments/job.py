@@ -36,6 +36,7 @@ from thread_kit.experiments.episode_facts import (
 )
 from thread_kit.experiments.extend import find_earlier, hand_over_trace
 from thread_kit.experiments.method import Method, Run
+from thread_kit.experiments.own_code import hash_own_code
 from thread_kit.experiments.results_file import EpisodeKey, canonical
 from thread_kit.experiments.resume import Resumed
 from thread_kit.session.failures import describe_error
@@ -212,7 +213,8 @@ class RunningJob:
         and results that psi failed to make. out_of_actions: the environment had taken its last
         action. budget: where each limit is from. seconds: None if the episode was interrupted,
         since nobody knows them. evaluated, reused: of an interrupted one with what was read anew.
-        extends: `settings` of the row with smaller budgets that it went on from, if it did.
+        extends: `settings` of the row with smaller budgets that it went on from, if it did. code:
+        the hash of what is not the kit's (`own_code.py`).
         state: the last one of StateFlow's machine; None for other methods. trials: how many were
         begun; where the task is solved, by the last of them.
         claimed: what a method with executors finds of its own success; None for others. k_max: the
@@ -260,6 +262,7 @@ class RunningJob:
             "claimed": claims_success(episode),
             "k_max": find_k_max(episode),
             **self._extends,
+            **({"code": code} if (code := hash_own_code(job.method, job.environment)) else {}),
         }
 
 

@@ -71,6 +71,11 @@ class SessionMethod:
     keep_cells: KeepCells = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.prompt, Prompt):
+            raise ValueError(
+                f"prompt={self.prompt!r:.80} of {self.name!r} is no prompt; load one: "
+                "tk.load_prompt(...)"
+            )
         for name, value in self.fixed.items():
             if name in GIVEN or name not in signature(Session).parameters:
                 raise ValueError(

@@ -23,7 +23,7 @@ from thread_kit.analysis.stored_rows import OWN, load_kit_rows, load_stored_rows
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import Engine
-from thread_kit.engines.models import load_model, name_model
+from thread_kit.engines.models import MODELS, find_weights, load_model, name_model
 from thread_kit.engines.server import ServerEngine
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
 from thread_kit.experiments.budgets import Limit, budget_of
@@ -156,6 +156,8 @@ def _name_models(
         return model
     if server is not None:
         return {model: partial(ServerEngine, server, model)}
+    if model not in MODELS:  # else the folder would say that an unknown one has played
+        find_weights(model)
     return {name_model(model): partial(load_model, model, adapter=None)}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import nullcontext
@@ -27,6 +27,7 @@ from thread_kit.envs.env import Env
 from thread_kit.experiments.extend import find_replaced
 from thread_kit.experiments.job import Job, RunningJob
 from thread_kit.experiments.method import GIVEN, Method, PerTaskMethod, SessionMethod
+from thread_kit.experiments.own_code import hash_own_code
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.results_file import EpisodeKey, ResultsFile, broke_down, canonical
 from thread_kit.experiments.workers import close_idle, run_job
@@ -143,9 +144,24 @@ class Suite:
             earlier = [*file.rows] if extend else []
             rows = [*file.rows, *self._known.values()] if retry else []
             again = {EpisodeKey.of(row) for row in rows if broke_down(row)}
+            here = {EpisodeKey.of(row): row for row in file.rows}
             mine = self._play_all(file, again, earlier, at_once, executor, progress)
+            self._warn_of_other_code(row for key, row in here.items() if key in mine)
             self._drop_replaced(file, find_replaced(file.rows, extended=extend) - mine)
             return Results([row for row in file.rows if EpisodeKey.of(row) in mine])
+
+    def _warn_of_other_code(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Warn of rows from before somebody changed what their method or environment does."""
+        now = {one.name: hash_own_code(one, self.environment) for one in self.methods}
+        others = Counter(
+            row["method"] for row in rows if row.get("code", "") not in ("", now[row["method"]])
+        )
+        for method, count in others.items():
+            warnings.warn(
+                f"{count} of the episodes of {method!r} were played with other code of yours, and "
+                "stay as they are; give the method another name, or write into another file",
+                stacklevel=3,
+            )
 
     def _drop_replaced(self, file: ResultsFile, replaced: set[EpisodeKey]) -> None:
         """Take out these rows, and their traces, if those lie in the suite's own folder."""

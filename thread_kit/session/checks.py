@@ -88,6 +88,12 @@ def check_program(
             "main_prompt is for THREAD alone; a program has `prompt` for its main thread, and "
             "names the prompts of the others itself"
         )
+    for name, function in exchange.items():
+        if function is not None and not callable(function):
+            raise ValueError(
+                f"{name}={function!r:.80} is no function; give one, from thread_kit.exchange or "
+                "your own"
+            )
     given = [name for name, function in exchange.items() if function is not None]
     if program is not None and given:
         raise ValueError(

@@ -155,6 +155,11 @@ class Replay:
             recorded = self._recorded[self.edits.happened]
             if self._essence(event) != self._essence(recorded):
                 number = next(n for n, e in enumerate(self.episode.events) if e is recorded)
+                if self._essence(event, tokens=False) == self._essence(recorded, tokens=False):
+                    raise ReplayError(
+                        f"event {number} has the text that was recorded in other tokens: this "
+                        "model spells it otherwise; go on with it by fork(episode, engine=...)"
+                    )
                 raise ReplayError(
                     f"event {number} was {_short(recorded)} and is "
                     f"{_short(event)} now: the environment, the sandbox or an exchange function is "
@@ -163,8 +168,8 @@ class Replay:
                 )
         self.edits.happened += 1
 
-    def _essence(self, event: Event) -> str:
-        """What must be the same when an event happens again."""
+    def _essence(self, event: Event, *, tokens: bool = True) -> str:
+        """What must be the same when an event happens again. tokens: also how texts are spelled."""
         data = to_json(event)
         data.pop("traceback", None)  # whoever mends a function moves its lines
         data.pop("restored", None)  # says why, which older traces do not
@@ -172,7 +177,7 @@ class Replay:
             data.pop("detail")  # names limits, which may be others now
         if isinstance(event, ExecutedLine) and event.line == OF_CHILD and event.error:
             data["error"] = event.error.rpartition("\n")[2]
-        if not self.same_tokens:
+        if not (tokens and self.same_tokens):
             for name in ("at", "lengths", "logprobs"):
                 data.pop(name, None)
             for name in ("context", "span"):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 
+from thread_kit.replace_file import replace_text
 from thread_kit.views.palette import NEUTRAL
 
 if TYPE_CHECKING:
@@ -50,6 +52,20 @@ def draw_svg(figure: go.Figure) -> str:
                 loc="outside lower left", ncols=2, frameon=False, fontsize=8, labelcolor=NEUTRAL
             )
         return write_svg(picture, transparent=True)
+
+
+def save_figure(figure: go.Figure, path: str | Path) -> Path:
+    """Write a figure of results as SVG, for a paper; its path. An old file stays until it is whole.
+
+    Raises ValueError for another ending, and what `draw_svg` raises.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".svg":
+        raise ValueError(f"{path.name!r}: the picture of a figure is an .svg")
+    text = draw_svg(figure)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_text(path, text)
+    return path
 
 
 def write_svg(picture: Figure, *, transparent: bool = False) -> str:
