@@ -44,5 +44,7 @@ def hold_interrupts() -> Iterator[Callable[[], bool]]:
         yield lambda: bool(held)
     finally:
         signal.signal(signal.SIGINT, before)
-        if held:
-            before(signal.SIGINT, held[0])
+        for frame in held:  # each, since the second can mean something else than the first
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                handler(signal.SIGINT, frame)

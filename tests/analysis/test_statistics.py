@@ -245,6 +245,12 @@ def test_at_equal_cost_what_cost_more_is_not_solved():
     table = compare(played, within={"prompt_tokens": 5})
     assert table[["only_first", "only_second"]].values.tolist() == [[2, 1]]
     assert compare(played)[["only_first", "only_second"]].values.tolist() == [[3, 1]]
+    spent = played.assign(status="out of tokens")
+    assert compare(spent, within={"prompt_tokens": 5})[
+        ["cut_first", "cut_second"]
+    ].values.tolist() == [[2, 4]]
+    unknown = played.assign(prompt_tokens=[float("nan")] + [1.0] * 11)
+    assert compare(unknown, within={"prompt_tokens": 5})["tasks"].tolist() == [5]
     with pytest.raises(ValueError, match="'tokens' is no cost of an episode; choose one of"):
         compare(played, within={"tokens": 5})
 

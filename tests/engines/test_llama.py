@@ -26,6 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit.dialect import AGENT, ASYNC, Stop
+from thread_kit.engines import llama
 from thread_kit.engines.engine import Completion, EngineBusyError, EngineError, Prefilled, Sampled
 from thread_kit.engines.models import load_model
 from thread_kit.prompts import load_prompt, parse_prompt
@@ -79,11 +80,8 @@ LETTER = "Write a letter to the king about the harvest."
 
 def load(**options):
     """The embedded model's own file. One CPU thread: the tests share the machine."""
-    return load_model(
-        quantize=None,
-        draft=0,
-        **({"adapter": None, "context": 1024, "cpu_threads": 1, "keep_prompts": False} | options),
-    )
+    given = {"adapter": None, "context": 1024, "cpu_threads": 1, "keep_prompts": False, "draft": 0}
+    return load_model(quantize=None, **(given | options))
 
 
 @pytest.fixture(scope="module")
@@ -707,6 +705,42 @@ def test_sessions_whose_prompts_do_not_fit_together_wait_and_none_fails():
     engine.close()
 
 
+def test_a_prompt_that_nobody_goes_on_to_read_gives_its_cells_up(monkeypatch):
+    monkeypatch.setattr(llama, "LOOKS", 2)
+    engine = load(context=256, batch=64)
+    words = engine.tokenize(POEM * 2, first=True)
+    prompt = [words[n % len(words)] for n in range(250)]
+    paused = engine.prefill(prompt)
+    next(paused), next(paused), next(paused)
+    *_, last = engine.prefill(prompt[::-1])
+    assert last.done == 250
+    *_, last = paused  # and goes on
+    assert last.done == 250
+    assert not engine._readers
+    engine.close()
+
+
+def test_prompts_wait_for_sequences_too():
+    engine = load(sequences=2, batch=16)
+    words = engine.tokenize(POEM, first=True)
+    alive = [engine.prefill(words[n : n + 40]) for n in range(3)]
+    while alive:
+        alive = [prefill for prefill in alive if next(prefill, None)]
+    engine.close()
+
+
+def test_where_a_paused_call_has_all_cells_a_prompt_ends_with_an_error(monkeypatch):
+    monkeypatch.setattr(llama, "PATIENCE", 0.1)
+    engine = load(context=256, batch=64)
+    words = engine.tokenize(POEM * 2, first=True)
+    ask(engine, 0, POEM)
+    engine.advance(0)
+    with pytest.raises(EngineError, match=r"no cell is left .* or are paused; play fewer"):
+        list(engine.prefill([words[-n % len(words)] for n in range(250)]))
+    assert not engine._readers
+    engine.close()
+
+
 @pytest.mark.parametrize("victim", ["a", "b"])
 def test_an_interrupt_in_the_middle_of_a_step_costs_nobody_a_token(engine, victim, monkeypatch):
     texts = {"a": "Once upon a time there was a", "b": "The king was a man who"}
@@ -736,8 +770,10 @@ def test_an_interrupt_in_the_middle_of_a_step_costs_nobody_a_token(engine, victi
     assert {key: one.text for key, one in finish(engine, *texts).items()} == alone
 
 
-def test_a_token_that_a_broken_step_lost_is_evaluated_again(engine, monkeypatch):
-    texts = {"a": "Once upon a time there was a", "b": "The king was a man who"}
+@pytest.mark.parametrize("draft", [0, 4])
+def test_a_token_that_a_broken_step_lost_is_evaluated_again(draft, monkeypatch):
+    engine = load(draft=draft)
+    texts = {"a": "one two three one two three one two", "b": "The king was a man who"}
     for thread, text in texts.items():
         ask(engine, thread, text)
     alone = {thread: completion.text for thread, completion in finish(engine, *texts).items()}
@@ -750,8 +786,10 @@ def test_a_token_that_a_broken_step_lost_is_evaluated_again(engine, monkeypatch)
     with monkeypatch.context() as broken:
         broken.setattr(engine, "_sample", lambda row, call: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            engine.advance(*texts)
-    assert {key: one.text for key, one in finish(engine, *texts).items()} == alone
+            [engine.advance(*texts) for _ in range(6)]
+    told = finish(engine, *texts)
+    assert {key: one.text for key, one in told.items()} == alone
+    engine.close()
 
 
 # Sampling

@@ -348,6 +348,19 @@ def test_where_the_household_is_brought_back_nothing_was_seen_in_vain(restored):
     assert act(ON) is None
 
 
+def test_what_did_nothing_is_not_done_again_and_one_stands_where_one_was():
+    rules = AlfWorldRules("Your task is to: put an apple in fridge.")
+    act = lambda one: rules.check_event(Acted(0, *one, 0.0, False, False, {}))  # noqa: E731
+    refused = ("take apple 12 from countertop 1", "Nothing happens.")
+    act(SEEN)
+    act(refused)
+    rules.check_event(Restarted(0, "", (SEEN[0], refused[0]), restored=True))
+    assert act((SEEN[0], "Nothing happens.")) is None  # one stands there
+    act(LEFT)
+    act(SEEN)  # with an empty hand
+    assert act(ON)[0] is ErrorType.MISREAD_OBSERVATION
+
+
 def test_of_two_things_one_where_both_belong_stays_there():
     rules = AlfWorldRules("Your task is to: find two cd and put them in safe.")
     in_safe = ("open safe 1", "You open the safe 1. In it, you see a cd 1.")

@@ -35,7 +35,8 @@ from thread_kit.envs.env import Env, Step
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.exchange import psi_print
 from thread_kit.experiments.job import solvable
-from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.method import PerTaskMethod, SessionMethod
+from thread_kit.experiments.own_code import hash_own_code, is_other_code
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.results_file import (
     EpisodeKey,
@@ -313,26 +314,51 @@ def test_seeds_of_a_method_that_samples_by_itself_are_no_repeats(tmp_path):
     moody(tmp_path / "r.jsonl", methods=[hot], seeds=[0, 1])
 
 
+def make_phi(body: str):
+    space: dict = {"exchange": exchange}
+    exec(f"def phi_mine(s, v, d):\n    return exchange.phi_last_line(s, v, d){body}", space)
+    return space["phi_mine"]
+
+
 def test_rows_of_other_code_of_ones_own_are_told_and_stay(tmp_path):
-    def play(phi):
+    def play(phi, **options):
         method = SessionMethod("mine", prompt=THREAD.prompt, fixed={"phi": phi})
         given = {"methods": [method], "models": {"oracle": suites.oracle}, "tasks": tasks(40)}
-        return suite(tmp_path / "r.jsonl", **given).run(progress=False).rows
+        return suite(tmp_path / "r.jsonl", **given).run(progress=False, **options).rows
 
-    def make(more):
-        source = f"def phi_mine(s, v, d):\n    return exchange.phi_last_line(s, v, d){more}\n"
-        name = str(tmp_path / f"phi{len(more)}.py")
-        Path(name).write_text(source)
-        space = {"exchange": exchange, "__name__": "mine"}
-        exec(compile(source, name, "exec"), space)
-        return space["phi_mine"]
-
-    first = make("")
-    played = play(first)
-    assert played[0]["code"]
-    assert play(first) == played  # no warning: the tests make errors of them
+    first = play(make_phi(""))
+    assert first[0]["code"]
+    assert play(make_phi("  # the same")) == first  # no warning: the tests make errors of them
     with pytest.warns(UserWarning, match="1 of the episodes of 'mine' were played with other code"):
-        assert play(make("  # another one")) == played
+        assert play(make_phi(".strip()")) == first
+
+
+class Program:
+    def run(self, thread):
+        return react(thread)
+
+
+class OwnMethod(SessionMethod):
+    def __call__(self, engine, env, **options):
+        return super().__call__(engine, env, **options)
+
+
+def test_what_is_ones_own_is_found_in_all_that_a_suite_is_made_of():
+    def fixed(**parts):
+        return SessionMethod("x", fixed=parts)
+
+    for own in (
+        *(Yard, Moody, partial(Moody, kind="x"), Program().run, OwnMethod("x"), make_phi("")),
+        *(fixed(phi=make_phi("")), fixed(program=partial(react, start=make_phi)), Own()),
+        PerTaskMethod("x", make=make_phi("")),
+    ):
+        assert hash_own_code(own), own
+    for kits in (THREAD, TextCraft, partial(TextCraft, root=Path("x")), fixed(program=react)):
+        assert hash_own_code(kits) == "", kits
+    one, other = make_phi(""), make_phi(".strip()")
+    assert hash_own_code(fixed(phi=one, psi=other)) == hash_own_code(fixed(psi=other, phi=one))
+    assert is_other_code(hash_own_code(one), hash_own_code(other))
+    assert not is_other_code(hash_own_code(one), "2.7:0123")
 
 
 def test_a_whole_reward_is_whole_however_it_was_added_up(tmp_path):
@@ -433,6 +459,7 @@ def test_a_seed_that_no_file_can_hold_is_refused(tmp_path):
         moody(tmp_path / "r.jsonl", seeds=[0, 2**64])
 
 
+@pytest.mark.filterwarnings("ignore:1 of the episodes of .thread. were played with other code")
 def test_a_finished_episode_stays_where_it_cannot_be_started_again(tmp_path, monkeypatch):
     path = tmp_path / "r.jsonl"
     first = moody(path, tasks=KINDS[:1]).run(progress=False)

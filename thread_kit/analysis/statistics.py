@@ -208,13 +208,17 @@ def compare(
     only_first, only_second, p: McNemar's exact test; none if a task was played
     more than once, since it takes one answer a task. p_holm: adjusted for all pairs of the table.
     cut_first, cut_second: episodes of these that a budget cut. within: what an episode may have
-    cost to count as solved, {"prompt_tokens": 60_000} (`COSTS`), so that all had as much to spend.
+    cost to count as solved, {"prompt_tokens": 60_000} (`COSTS`), so that all had as much to spend;
+    cut are then those that a budget ended before they had. Episodes of unknown cost are left out.
     Rows of two files: pd.concat([one.frame, other.frame]), where methods or models differ. Warns of
     episodes that broke down. Raises ValueError if an episode occurs twice.
     """
     warn_of_broken(frame)
+    frame, known = frame.reset_index(drop=True), frame.reset_index(drop=True)
     for cost, most in (within or {}).items():
         _check_cost(frame, cost)
+        known = known[known[cost] <= most]  # of the others the outcome at this cost is known
+        frame = frame[frame[cost].notna()]
         frame = frame.assign(solved=frame["solved"].astype(bool) & (frame[cost] <= most))
     rows = []
     for name, group, both in pair_methods(frame, "solved", of):
@@ -230,7 +234,12 @@ def compare(
                 "first": first,
                 "second": second,
                 "tasks": len(both),
-                **count_cut_of(paired, of, first=first, second=second),
+                **count_cut_of(
+                    known.loc[known.index.intersection(paired.index)],
+                    of,
+                    first=first,
+                    second=second,
+                ),
                 "difference": gap.mean,
                 "low": gap.low,
                 "high": gap.high,

@@ -140,7 +140,12 @@ def _find_command(path: Path) -> dict[str, str]:
     rows = [row for row in _read_commands(path.with_name(COMMANDS)) if row["file"] == path.name]
     if not rows:
         return {}
-    return {"date": rows[-1]["date"], "command": "; ".join(row["command"] for row in rows)}
+    notes = dict.fromkeys(row.get("note") or "" for row in rows)
+    return {
+        "date": rows[-1]["date"],
+        "command": "; ".join(row["command"] for row in rows),
+        "note": "; ".join(filter(None, notes)),
+    }
 
 
 def _describe(frame: pd.DataFrame, path: Path) -> pd.DataFrame:

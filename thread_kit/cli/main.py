@@ -109,7 +109,7 @@ def _make_parser() -> argparse.ArgumentParser:
 
 def _open(file: str) -> Episode:
     """A trace by its path, or an episode that comes with the kit by its name."""
-    is_name = not Path(file).exists() and file in {shipped.name for shipped in list_episodes()}
+    is_name = not Path(file).is_file() and file in {shipped.name for shipped in list_episodes()}
     return open_episode(file) if is_name else Episode.load(file)
 
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
@@ -55,9 +54,9 @@ from thread_kit.engines.llama_sampling import LlamaCall, Probabilities, sample
 from thread_kit.engines.prompt_cache import PromptCache
 from thread_kit.file_hash import sha256_of
 
-PATIENCE, MOMENT = 10.0, 0.02
-"""Seconds that a few-shot prompt waits for cells at most while nothing is computed, and between two
-looks."""
+PATIENCE, MOMENT, LOOKS = 10.0, 0.02, 50
+"""Of a few-shot prompt that waits for cells: seconds at most while nothing is computed, seconds
+between two looks, and after how many looks one that nobody has gone on to read comes after it."""
 
 
 class LlamaEngine(Engine):
@@ -117,7 +116,7 @@ class LlamaEngine(Engine):
         self._cache = KVCache(self._cells, self._model.sequences)
         self._prompts = PromptCache() if keep_prompts else None
         self._running: dict[ThreadKey, LlamaCall] = {}
-        self._reading: Counter[SequenceKey] = Counter()  # few-shot prompts, the oldest first
+        self._readers: dict[SequenceKey, int] = {}  # prompts that are read, how often looked after
         self._passes = 0
         self._completions = CompletionCache()
         # 3. Drafts, as long as they pay here.
@@ -146,6 +145,10 @@ class LlamaEngine(Engine):
     # The few-shot prompt
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[Prefilled]:
+        """Evaluate a few-shot prompt, or find it; waits while others compute in all the cells.
+
+        Raises EngineError if it does not fit, or nothing was computed for `PATIENCE` seconds.
+        """
         self._must_be_open()
         prompt = list(tokens)
         if len(prompt) >= self.context_size:
@@ -158,51 +161,65 @@ class LlamaEngine(Engine):
         key = PromptKey(hashlib.sha256(np.asarray(prompt, dtype=np.int64).tobytes()).hexdigest())
         with self.lock:
             self._drafter.read(key, prompt)
-        self._reading[key] += 1
         try:
             yield from self._read_prompt(key, prompt)
         finally:
-            self._reading[key] -= 1
-            if not self._reading[key]:
-                del self._reading[key]
-        self._rest()
+            self._readers.pop(key, None)  # without the lock: it may come while somebody has it
+            self._rest()
 
     def _read_prompt(self, key: PromptKey, prompt: list[int]) -> Iterator[Prefilled]:
+        """A batch at a time. Where others have the cells it waits, as long as they compute."""
         done, passes, since = -1, self._passes, time.monotonic()
+        waited, others = 0, dict[SequenceKey, int]()
         while done < len(prompt):
             with self.lock:
                 self._must_be_open()
-                # 1. What the cells hold. Asked anew for each chunk: another scheduler may have
-                #    evaluated or evicted some.
-                has_begun, before, new = done >= 0, done, 0
-                done = self._place(key, [*prompt, -1])
-                # 2. At the start: the cells of an earlier start, from disk.
-                if not has_begun and done < len(prompt) and self._restore(key, prompt):
-                    done = len(prompt)
-                # 3. Evaluate what is missing, a batch at a time; the whole goes to disk. Who runs
-                #    has taken cells of it, or has them all: then it waits until there is room.
-                waits = False
-                if has_begun and done < len(prompt):
-                    chunk = prompt[done : done + self._model.batch_size]
-                    waits = bool(done < before and self._running)
-                    waits = waits or not self._evaluate([Chunk(key, chunk, is_last=False)])
-                    if not waits:
-                        new = len(chunk)
-                        done += new
-                    if done == len(prompt):
-                        self._store(key, prompt)
+                self._readers[key] = self._readers.get(key, 0) + 1
+                if waited % LOOKS == 1:
+                    others = dict(self._readers)
+                elif waited and waited % LOOKS == 0:
+                    for other, looks in others.items():  # nobody goes on to read it: it is paused
+                        if other != key and self._readers.get(other) == looks:
+                            self._readers[other] = self._readers.pop(other)
+                done, new, waits = self._read_on(key, prompt, done)
+                waited += waits
                 if passes != self._passes:
                     passes, since = self._passes, time.monotonic()
-                is_alone = not self._running and key == next(iter(self._reading))
-                if waits and (is_alone or time.monotonic() - since > PATIENCE):
+                is_stuck = not self._spare(key) or time.monotonic() - since > PATIENCE
+                if waits and is_stuck:
                     raise EngineError(
                         f"no cell is left for {self.name}'s few-shot prompt beside the threads "
-                        "that run; play fewer episodes at once, or load it with a larger "
-                        "`context` (--context)"
+                        "that run, or are paused; play fewer episodes at once, or load it with a "
+                        "larger `context` (--context)"
                     )
-            yield Prefilled(None, done, len(prompt), new)
-            if waits:
+            yield Prefilled(None, max(done, 0), len(prompt), new)
+            if waits and passes == self._passes:  # nobody has computed anything meanwhile
                 time.sleep(MOMENT)
+
+    def _read_on(self, key: PromptKey, prompt: list[int], before: int) -> tuple[int, int, bool]:
+        """Read the next batch of a prompt: tokens in the cells, those evaluated, whether it waits.
+
+        before: tokens that were in the cells at the last look; -1 at the first.
+        """
+        # 1. What the cells hold. Asked anew each time: others may have evaluated or evicted some.
+        try:
+            done = self._place(key, [*prompt, -1])
+        except EngineBusyError:
+            return before, 0, True
+        if done == len(prompt):
+            return done, 0, False
+        # 2. At the start: the cells of an earlier start, from disk.
+        if before < 0:
+            return (len(prompt) if self._restore(key, prompt) else done), 0, False
+        # 3. Evaluate what is missing; the whole goes to disk. Who runs goes first.
+        chunk = prompt[done : done + self._model.batch_size]
+        lost = done < before and self._running
+        if lost or not self._evaluate([Chunk(key, chunk, is_last=False)]):
+            return done, 0, True
+        done += len(chunk)
+        if done == len(prompt):
+            self._store(key, prompt)
+        return done, len(chunk), False
 
     def _identify(self, prompt: list[int]) -> dict[str, Any]:
         """All that the cells of a prompt depend on: batches of another size round otherwise."""
@@ -236,11 +253,11 @@ class LlamaEngine(Engine):
                 self._prompts.store(self._identify(prompt), cells)
 
     def _spare(self, key: SequenceKey) -> set[SequenceKey]:
-        """Whose cells stay where this one needs room: of all that runs, and of the prompts that
-        were begun before it. So the oldest prompt is read to its end, whatever there is beside it.
+        """Whose cells stay where this one needs room: of all that runs, and for a prompt of those
+        that were begun before it. So the oldest is read to its end.
         """
-        older = takewhile(lambda prompt: prompt != key, self._reading)
-        return {*self._running, *(older if key in self._reading else ())}
+        older = takewhile(lambda prompt: prompt != key, list(self._readers))
+        return {*self._running, *(older if key in self._readers else ())}
 
     def _place(self, key: SequenceKey, tokens: list[int]) -> int:
         try:
@@ -294,7 +311,17 @@ class LlamaEngine(Engine):
                 return [self._finish(longest, Stop.CONTEXT)]
             threads = [chunk.key for chunk in plan]
         # 4. Each whole context has one more token.
-        return [self._add_token(thread, self._running[thread]) for thread in threads]
+        news: list[Prefilled | Sampled | Completion] = []
+        try:
+            for thread in threads:
+                news.append(self._add_token(thread, self._running[thread]))
+        except BaseException:  # nobody else loses what there is, or goes on by another's logits
+            for one in news:
+                self._mail.setdefault(one.thread, []).append(one)
+            for thread, call in self._running.items():
+                self._cut_draft(thread, call)
+            raise
+        return news
 
     def _count_known(self, thread: ThreadKey, call: LlamaCall) -> int:
         """Tokens in the cells of a call, but for the last one, whose logits are wanted."""

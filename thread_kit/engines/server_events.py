@@ -59,7 +59,7 @@ def find_fault(event: dict[str, Any]) -> str:
     """Why a call cannot go on with this event, in words that follow the server's name; or ""."""
     choice = _choice(event)
     reason = choice.get("finish_reason")
-    if "delta" in choice or "message" in choice:
+    if "text" not in choice and ("delta" in choice or "message" in choice):
         return "sends no text, as in a chat; give the address of one that offers completions"
     return f"broke its text off ({reason})" if reason in BROKEN_OFF else ""
 

@@ -134,6 +134,7 @@ class AlfWorldRules(ErrorRules):
     def __init__(self, context: str) -> None:
         super().__init__(context)
         self._task = TASK.search(context)
+        self._in_vain: set[tuple[str, ...]] = set()  # actions from the start, the last did nothing
         self._forget()
 
     def _forget(self) -> None:
@@ -141,6 +142,7 @@ class AlfWorldRules(ErrorRules):
         self._held, self._found = "", ""  # what is in the hand; what was seen and could be taken
         self._put: set[str] = set()
         self._place = ""
+        self._done: tuple[str, ...] = ()
 
     def check_event(self, event: Event) -> tuple[ErrorType, str] | None:
         if isinstance(event, Restarted):
@@ -149,12 +151,16 @@ class AlfWorldRules(ErrorRules):
             if event.restored:  # what was seen stays known; the household is what it was
                 self._seen = seen
                 for action in event.actions:
-                    self._move_thing(action)
+                    self._done += (action,)
+                    if self._done not in self._in_vain:
+                        self._move(action)
         return super().check_event(event)
 
     def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
         observation = acted.observation.strip()
+        self._done += (acted.action,)
         if observation == "Nothing happens.":
+            self._in_vain.add(self._done)
             return self._refused(acted.action)
         if visited := re.fullmatch(r"(?:go to|open) (.+)", acted.action):
             passed = self._found if visited[1] != self._place else ""
@@ -163,12 +169,14 @@ class AlfWorldRules(ErrorRules):
             if passed:
                 return ErrorType.MISREAD_OBSERVATION, f"{passed} was seen, and is passed by"
         else:
-            self._move_thing(acted.action)
+            self._move(acted.action)
         return None
 
-    def _move_thing(self, action: str) -> None:
-        """What an action that was done takes into the hand, or puts down."""
-        if taken := re.fullmatch(r"take (.+) from (.+)", action):
+    def _move(self, action: str) -> None:
+        """Where an action that was done goes, what it takes into the hand, or puts down."""
+        if visited := re.fullmatch(r"(?:go to|open) (.+)", action):
+            self._place = visited[1]
+        elif taken := re.fullmatch(r"take (.+) from (.+)", action):
             self._held, self._found = taken[1], ""
         elif put := re.fullmatch(r"(?:put|move) (.+) (?:in/on|to) (.+)", action):
             self._seen[put[2]] = f"{self._seen.get(put[2], '')} {put[1]}"

@@ -36,7 +36,6 @@ from thread_kit.experiments.episode_facts import (
 )
 from thread_kit.experiments.extend import find_earlier, hand_over_trace
 from thread_kit.experiments.method import Method, Run
-from thread_kit.experiments.own_code import hash_own_code
 from thread_kit.experiments.results_file import EpisodeKey, canonical
 from thread_kit.experiments.resume import Resumed
 from thread_kit.session.failures import describe_error
@@ -73,6 +72,7 @@ class Job:
     earlier: Sequence[dict[str, Any]] = ()
     traces: Path | None = None
     at_once: int = 1
+    code: str = ""
 
 
 class RunningJob:
@@ -262,7 +262,7 @@ class RunningJob:
             "claimed": claims_success(episode),
             "k_max": find_k_max(episode),
             **self._extends,
-            **({"code": code} if (code := hash_own_code(job.method, job.environment)) else {}),
+            **({"code": job.code} if job.code else {}),
         }
 
 

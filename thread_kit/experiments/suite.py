@@ -27,7 +27,7 @@ from thread_kit.envs.env import Env
 from thread_kit.experiments.extend import find_replaced
 from thread_kit.experiments.job import Job, RunningJob
 from thread_kit.experiments.method import GIVEN, Method, PerTaskMethod, SessionMethod
-from thread_kit.experiments.own_code import hash_own_code
+from thread_kit.experiments.own_code import hash_own_code, is_other_code
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.results_file import EpisodeKey, ResultsFile, broke_down, canonical
 from thread_kit.experiments.workers import close_idle, run_job
@@ -89,6 +89,7 @@ class Suite:
         _check_parts(self.methods, self.models, environment, self.tasks, self.options)
         self._known = {EpisodeKey.of(row): row for row in known}
         self._traces = _traces_beside(self.path) if traces else None
+        self._code = {one.name: hash_own_code(one, environment) for one in self.methods}
         _must_differ("method", [method.name for method in self.methods])
         _must_differ("model", list(self.models))
         _must_differ("task", [canonical(task) for task in self.tasks])
@@ -144,17 +145,16 @@ class Suite:
             earlier = [*file.rows] if extend else []
             rows = [*file.rows, *self._known.values()] if retry else []
             again = {EpisodeKey.of(row) for row in rows if broke_down(row)}
-            here = {EpisodeKey.of(row): row for row in file.rows}
             mine = self._play_all(file, again, earlier, at_once, executor, progress)
-            self._warn_of_other_code(row for key, row in here.items() if key in mine)
             self._drop_replaced(file, find_replaced(file.rows, extended=extend) - mine)
             return Results([row for row in file.rows if EpisodeKey.of(row) in mine])
 
     def _warn_of_other_code(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Warn of rows from before somebody changed what their method or environment does."""
-        now = {one.name: hash_own_code(one, self.environment) for one in self.methods}
         others = Counter(
-            row["method"] for row in rows if row.get("code", "") not in ("", now[row["method"]])
+            row["method"]
+            for row in rows
+            if is_other_code(row.get("code", ""), self._code[row["method"]])
         )
         for method, count in others.items():
             warnings.warn(
@@ -190,6 +190,7 @@ class Suite:
         rows = {key: row for key, row in (self._known | here).items() if key not in again}
         done = {key: bool(row["solved"]) for key, row in rows.items()}
         mine: set[EpisodeKey] = set()
+        stayed: list[dict[str, Any]] = []
         solved = errors = skipped = 0
         # smoothing=0: the time left comes from the mean of all that was played in this run.
         options = {"smoothing": 0, "miniters": 1, "disable": not progress}
@@ -203,6 +204,8 @@ class Suite:
                 elif key not in here:
                     file.append(self._known[key])
                 skipped += row is None
+                if row is None:
+                    stayed.append(rows[key])
                 solved += done[key] if row is None else row["solved"]
                 errors += bool(row and broke_down(row))
                 failures = f", {errors} broke down" if errors else ""
@@ -212,6 +215,7 @@ class Suite:
                     bar.unpause()
                 bar.update()
                 bar.set_description(text, refresh=row is None)
+        self._warn_of_other_code(stayed)
         return mine
 
     def _episodes(
@@ -244,6 +248,7 @@ class Suite:
                     earlier=earlier_by_job[job],
                     traces=self._traces,
                     at_once=at_once,
+                    code=self._code[method.name],
                 )
                 for seed in self.seeds
                 for task in self.tasks
