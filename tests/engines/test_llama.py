@@ -742,8 +742,14 @@ def test_where_a_paused_call_has_all_cells_a_prompt_ends_with_an_error(monkeypat
 
 
 @pytest.mark.parametrize("victim", ["a", "b"])
-def test_an_interrupt_in_the_middle_of_a_step_costs_nobody_a_token(engine, victim, monkeypatch):
+def test_an_interrupt_in_the_middle_of_a_step_costs_nobody_a_token(
+    engine, victim, monkeypatch, request
+):
     texts = {"a": "Once upon a time there was a", "b": "The king was a man who"}
+
+    # Whoever runs the tests in the background has interrupts ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
 
     def write() -> dict[str, Completion]:
         for thread, text in texts.items():
