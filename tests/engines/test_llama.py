@@ -26,7 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit.dialect import AGENT, ASYNC, Stop
-from thread_kit.engines import llama
+from thread_kit.engines import llama, prompt_readers
 from thread_kit.engines.engine import Completion, EngineBusyError, EngineError, Prefilled, Sampled
 from thread_kit.engines.models import load_model
 from thread_kit.prompts import load_prompt, parse_prompt
@@ -706,7 +706,7 @@ def test_sessions_whose_prompts_do_not_fit_together_wait_and_none_fails():
 
 
 def test_a_prompt_that_nobody_goes_on_to_read_gives_its_cells_up(monkeypatch):
-    monkeypatch.setattr(llama, "LOOKS", 2)
+    monkeypatch.setattr(prompt_readers, "LOOKS", 2)
     engine = load(context=256, batch=64)
     words = engine.tokenize(POEM * 2, first=True)
     prompt = [words[n % len(words)] for n in range(250)]

@@ -25,7 +25,6 @@ import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +51,12 @@ from thread_kit.engines.llama_drafts import Drafter
 from thread_kit.engines.llama_model import LlamaModel
 from thread_kit.engines.llama_sampling import LlamaCall, Probabilities, sample
 from thread_kit.engines.prompt_cache import PromptCache
+from thread_kit.engines.prompt_readers import PromptReaders
 from thread_kit.file_hash import sha256_of
 
-PATIENCE, MOMENT, LOOKS = 10.0, 0.02, 50
-"""Of a few-shot prompt that waits for cells: seconds at most while nothing is computed, seconds
-between two looks, and after how many looks one that nobody has gone on to read comes after it."""
+PATIENCE, MOMENT = 10.0, 0.02
+"""Seconds that a few-shot prompt waits for cells at most while nothing is computed, and between two
+looks."""
 
 
 class LlamaEngine(Engine):
@@ -116,7 +116,7 @@ class LlamaEngine(Engine):
         self._cache = KVCache(self._cells, self._model.sequences)
         self._prompts = PromptCache() if keep_prompts else None
         self._running: dict[ThreadKey, LlamaCall] = {}
-        self._readers: dict[SequenceKey, int] = {}  # prompts that are read, how often looked after
+        self._readers = PromptReaders()
         self._passes = 0
         self._completions = CompletionCache()
         # 3. Drafts, as long as they pay here.
@@ -164,34 +164,27 @@ class LlamaEngine(Engine):
         try:
             yield from self._read_prompt(key, prompt)
         finally:
-            self._readers.pop(key, None)  # without the lock: it may come while somebody has it
+            self._readers.leave(key)  # without the lock: it may come while somebody has it
             self._rest()
 
     def _read_prompt(self, key: PromptKey, prompt: list[int]) -> Iterator[Prefilled]:
         """A batch at a time. Where others have the cells it waits, as long as they compute."""
         done, passes, since = -1, self._passes, time.monotonic()
-        waited, others = 0, dict[SequenceKey, int]()
         while done < len(prompt):
             with self.lock:
                 self._must_be_open()
-                self._readers[key] = self._readers.get(key, 0) + 1
-                if waited % LOOKS == 1:
-                    others = dict(self._readers)
-                elif waited and waited % LOOKS == 0:
-                    for other, looks in others.items():  # nobody goes on to read it: it is paused
-                        if other != key and self._readers.get(other) == looks:
-                            self._readers[other] = self._readers.pop(other)
+                self._readers.look(key)
                 done, new, waits = self._read_on(key, prompt, done)
-                waited += waits
                 if passes != self._passes:
                     passes, since = self._passes, time.monotonic()
-                is_stuck = not self._spare(key) or time.monotonic() - since > PATIENCE
-                if waits and is_stuck:
+                if waits and (not self._spare(key) or time.monotonic() - since > PATIENCE):
                     raise EngineError(
                         f"no cell is left for {self.name}'s few-shot prompt beside the threads "
                         "that run, or are paused; play fewer episodes at once, or load it with a "
                         "larger `context` (--context)"
                     )
+                if waits:
+                    self._readers.wait(key)
             yield Prefilled(None, max(done, 0), len(prompt), new)
             if waits and passes == self._passes:  # nobody has computed anything meanwhile
                 time.sleep(MOMENT)
@@ -253,11 +246,8 @@ class LlamaEngine(Engine):
                 self._prompts.store(self._identify(prompt), cells)
 
     def _spare(self, key: SequenceKey) -> set[SequenceKey]:
-        """Whose cells stay where this one needs room: of all that runs, and for a prompt of those
-        that were begun before it. So the oldest is read to its end.
-        """
-        older = takewhile(lambda prompt: prompt != key, list(self._readers))
-        return {*self._running, *(older if key in self._readers else ())}
+        """Whose cells stay where this one needs room: of all that runs, and of older prompts."""
+        return {*self._running, *self._readers.older(key)}
 
     def _place(self, key: SequenceKey, tokens: list[int]) -> int:
         try:
