@@ -21,7 +21,7 @@ import numpy as np
 
 from thread_kit.engines.drafts import LONGEST
 from thread_kit.engines.engine import EngineError
-from thread_kit.engines.llama_model import LlamaModel
+from thread_kit.engines.llama_model import LlamaModel, describe_system
 from thread_kit.paths import cache_folder
 from thread_kit.replace_file import replace_text
 
@@ -75,7 +75,7 @@ def cached_costs(
     about = [
         *((file.name, file.stat().st_size) for file in (path, adapter) if file),
         *(model.offloaded, model.cpu_threads, llama_cpp.__version__),
-        llama_cpp.llama_print_system_info().decode(),  # which instructions the build uses
+        describe_system(),
         *(sizes, platform.node(), platform.machine(), os.cpu_count()),
     ]
     text = json.dumps(about)

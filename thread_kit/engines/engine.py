@@ -11,7 +11,16 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -268,9 +277,7 @@ class Engine(ABC):
             if not any(thread in self._mail for thread in threads):
                 with hold_interrupts():  # in the middle of a step one would cost others their news
                     self.steps_taken += 1
-                    for news in self.step():
-                        if (key := getattr(news, "thread", None)) is not None:
-                            self._mail.setdefault(key, []).append(news)
+                    self._send(self.step())
             return [news for thread in threads for news in self._mail.pop(thread, [])]
 
     @abstractmethod
@@ -279,6 +286,12 @@ class Engine(ABC):
 
         Of a call that is over without its scheduler's knowing, all of it (`_take_mail`).
         """
+
+    def _send(self, news: Iterable[News]) -> None:
+        """Keep news for the schedulers of their threads, until these ask."""
+        for one in news:
+            if (key := getattr(one, "thread", None)) is not None:
+                self._mail.setdefault(key, []).append(one)
 
     def _take_mail(self, thread: ThreadKey) -> Completion | None:
         """What another scheduler's step brought of a call, if it was its end."""

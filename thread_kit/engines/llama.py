@@ -48,7 +48,7 @@ from thread_kit.engines.engine import (
 from thread_kit.engines.kv_cache import KVCache, PromptKey, SequenceKey
 from thread_kit.engines.llama_batch import Cells, Chunk, decode, plan_batch
 from thread_kit.engines.llama_drafts import Drafter
-from thread_kit.engines.llama_model import LlamaModel
+from thread_kit.engines.llama_model import LlamaModel, describe_system
 from thread_kit.engines.llama_sampling import LlamaCall, Probabilities, sample
 from thread_kit.engines.prompt_cache import PromptCache
 from thread_kit.engines.prompt_readers import PromptReaders
@@ -306,8 +306,7 @@ class LlamaEngine(Engine):
             for thread in threads:
                 news.append(self._add_token(thread, self._running[thread]))
         except BaseException:  # nobody else loses what there is, or goes on by another's logits
-            for one in news:
-                self._mail.setdefault(one.thread, []).append(one)
+            self._send(news)
             for thread, call in self._running.items():
                 self._cut_draft(thread, call)
             raise
@@ -446,7 +445,7 @@ class LlamaEngine(Engine):
             "draft": self._drafter.most,
             "batch": self._model.batch_size,
             "cpu_threads": self._cpu_threads,
-            "system": llama_cpp.llama_print_system_info().decode(),
+            "system": describe_system(),
             "layers_offloaded": list(self.offloaded),
             "llama_cpp_python": llama_cpp.__version__,
         }

@@ -198,6 +198,11 @@ def _offloaded(since: int) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
+def describe_system() -> str:
+    """Which instructions of the processor this build of llama.cpp uses, in its own words."""
+    return str(llama_cpp.llama_print_system_info().decode())
+
+
 def last_error() -> str:
     """The last thing that llama.cpp complained about."""
     lines = [line.strip() for line in "".join(_log).splitlines() if line.strip()]

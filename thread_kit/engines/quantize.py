@@ -15,7 +15,7 @@ from pathlib import Path
 import llama_cpp
 
 from thread_kit.engines.engine import EngineError
-from thread_kit.engines.llama_model import keep_log, last_error
+from thread_kit.engines.llama_model import describe_system, keep_log, last_error
 from thread_kit.file_hash import sha256_of
 from thread_kit.interrupt import hold_interrupts
 from thread_kit.paths import cache_folder
@@ -79,7 +79,7 @@ def quickest_kind() -> tuple[str, int] | None:
     None where nobody has measured: on other processors, and on a GPU.
     """
     if not llama_cpp.llama_supports_gpu_offload():
-        used = llama_cpp.llama_print_system_info().decode()
+        used = describe_system()
         for instructions, way in QUICKEST.items():
             if f" {instructions} = 1 " in used:
                 return way
