@@ -261,6 +261,19 @@ def test_what_was_closed_while_it_was_repeated_can_go_on():
     assert again.run(progress=False).threads[0].sequence == whole.threads[0].sequence
 
 
+def test_what_a_person_ended_is_not_repeated_but_gone_on_with():
+    session = Session(ScriptedEngine(REPLIES), Shed(), prompt=PROMPT)
+    while not (event := next(session)).passing or event.thread == 0:  # in a call of a child
+        pass
+    session.stop()
+    stopped = session.run(progress=False)
+    assert stopped.status is Status.STOPPED
+    with pytest.raises(ValueError, match=r"\(stopped\).* go on behind it: fork"):
+        play(ReplayEngine(stopped))
+    again = tk.fork(stopped, engine=ScriptedEngine(REPLIES[2:]), env=Shed())
+    assert again.run(progress=False).threads.keys() >= {0, 1}
+
+
 def test_where_another_model_spells_what_was_recorded_the_error_says_so():
     episode = open_episode("crossbow")
     engine = ReplayEngine(episode, ScriptedEngine(["#END#"] * 9))

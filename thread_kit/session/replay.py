@@ -98,10 +98,18 @@ class Replay:
 
     @staticmethod
     def of(engine: Engine) -> Replay:
-        """What a session over this engine repeats: a whole recording, or nothing."""
+        """What a session over this engine repeats: a whole recording, or nothing.
+
+        Raises ValueError where a person or the clock ended what was recorded.
+        """
         if not isinstance(engine, ReplayEngine):
             return Replay()
         episode = engine.episode
+        if episode.status in (Status.STOPPED, Status.OUT_OF_TIME):
+            raise ValueError(
+                f"the recorded episode was ended from outside ({episode.status}), which does not "
+                "happen again by itself; go on behind it: fork(episode, engine=..., env=...)"
+            )
         whole = len(episode.events) - (0 if episode.status.is_live else 1)  # the end is its own
         return Replay(episode, whole, limits_count=True)
 
