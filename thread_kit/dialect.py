@@ -162,8 +162,11 @@ class Dialect:
 AGENT = Dialect()
 """Agent tasks (THREAD paper, appendix G.3 to G.5): what comes back ends the line."""
 
-COMMANDS = Dialect(several_lines=True)
-"""Commands of a shell, or of SQL: what InterCode's agents write may have several lines."""
+COMMANDS = Dialect(several_lines=True, as_observed=True)
+"""Commands of a shell, or of SQL: what InterCode's agents write may have several lines.
+
+What they read are tables and files, whose words are data: no example shows a name in their place.
+"""
 
 PAGES = Dialect(as_observed=True)
 """Pages of a shop (appendix G.4), which THREAD reads as they are."""

@@ -75,6 +75,15 @@ def test_no_method_has_more_than_ten_rounds_and_the_row_has_them_all(tmp_path, n
         assert row["turns"] == 10
 
 
+@pytest.mark.parametrize(
+    ("name", "benchmark"), [("react", "sql"), ("react, refined", "sql"), ("react", "bash")]
+)
+def test_react_is_not_asked_for_a_verdict_behind_its_last_round(tmp_path, name, benchmark):
+    row, _ = play(tmp_path, name, benchmark, lambda text: f"> {COMMAND[benchmark]} =>", calls=60)
+    assert row["calls"] == row["turns"] == 10
+    assert row["out_of_actions"]
+
+
 SELECT = "SELECT count(*)\nFROM ship"
 LOOP = "for i in 1 2\ndo echo $i\ndone"
 

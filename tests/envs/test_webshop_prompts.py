@@ -210,6 +210,33 @@ def test_methods_load_their_prompts_for_the_shop(method):
     assert load_method(method, "webshop").name == method
 
 
+@pytest.mark.parametrize("name", ["adapt", "plan-and-execute"])
+def test_what_a_match_has_found_is_told_to_the_executors_behind_it(name):
+    """ADaPT paper, appendix A: the product's id goes into future calls."""
+    made = load_method(name, "webshop")
+    steps = "Step 1: SimpleMatch[mesh]\nStep 2: Wait[prod_id]\nStep 3: Buy[prod_id, mesh]\n"
+    plan = f"{steps}Execution order: (Step 1 AND Step 2 AND Step 3)\n#END#"
+    said = [
+        *(["Task failed!\n#END#"] if name == "adapt" else []),
+        plan,
+        *("> think[B0Y661XDL1 matches.] =>", "Task completed!\n#END#"),
+        "Task completed!\n#END#",
+        *("> think[B0AAAAAAAA looks good.] =>", "Task failed!\n#END#"),  # of a failure nothing
+        "Step 1: Buy[prod_id]\n#END#",
+        "Task failed!\n#END#",
+    ]
+    replies = iter(said)
+    episode = say(lambda _: next(replies), made, SHOWN[0])
+    asked = re.findall(r"Instruction: ((?:Wait|Buy)\[.+?\])\.", str(episode_contexts(episode)))
+    last = ["Buy[B0Y661XDL1]"] if name == "adapt" else []
+    buys = ["Buy[B0Y661XDL1, mesh]"] * (2 if name == "adapt" else 1)  # its planner reads it, too
+    assert asked == ["Wait[B0Y661XDL1]", *buys, *last]
+
+
+def episode_contexts(episode: Episode) -> list[str]:
+    return [thread.context.text for thread in episode.threads.values()]
+
+
 def test_adapts_planner_reads_the_page_that_the_last_success_has_left():
     """ADaPT paper, appendix A: the visible page, and what failed, go to the planner (`look`)."""
     searched = "> search[running shoes arch support breathable mesh slip resistant] =>"

@@ -78,6 +78,9 @@ class Benchmark:
     executors: roles of ADaPT's own executor prompts ("executor", "atomic"); else it is ReAct's.
     carry: whether an executor begins where the last success has left the environment, if that can
         undo, and reads the last step of that one (`methods/adapt.py`).
+    placeholders: what a plan calls a thing that is not known yet, each with a pattern: in an action
+        of an executor that succeeded, its first group is what the next ones read in its place
+        (ADaPT paper, appendix A).
     handlers: the names of DecomP's sub-task handlers.
     machines: StateFlow's, by the names of the few-shot prompts (`Env.examples`); behind some a
         variant ("-split").
@@ -114,6 +117,7 @@ class Benchmark:
     max_depth: int = 3
     executors: tuple[str, ...] = ()
     carry: bool = False
+    placeholders: Mapping[str, str] = field(default_factory=dict)
     handlers: tuple[str, ...] = ()
     machines: Mapping[str, Machine] = field(default_factory=dict)
 

@@ -78,12 +78,17 @@ def _in_on(benchmark: Benchmark) -> dict[str, Any]:
     return {"in_on": True} if benchmark.in_on else {}
 
 
+def _placeholders(benchmark: Benchmark) -> dict[str, Any]:
+    return {"placeholders": benchmark.placeholders} if benchmark.placeholders else {}
+
+
 def _react(method: str, benchmark: Benchmark) -> Program:
     """ReAct itself, which on the benchmarks of its own paper the environment alone ends.
 
     On TextCraft it is the executor of the ADaPT paper, and on InterCode its end submits the task.
     """
-    return _executor(method, benchmark, judges=benchmark.react_judges)
+    asked = {"is_asked": False} if benchmark.react_judges and benchmark.max_actions else {}
+    return _executor(method, benchmark, judges=benchmark.react_judges, **asked)
 
 
 def make_method(
@@ -163,7 +168,7 @@ def make_react_alone(benchmark: Benchmark, examples: str, executor: str = SHARED
 def make_react_refined(benchmark: Benchmark, examples: str) -> SessionMethod:
     """ReAct with examples that first look what there is (StateFlow paper, Tables 18 and 19)."""
     prompt = load_waiting_prompt(benchmark, f"react-refined/{examples}")
-    return make_method("react, refined", _executor("react", benchmark), prompt)
+    return make_method("react, refined", _react("react", benchmark), prompt)
 
 
 def make_taught_react(benchmark: Benchmark) -> SessionMethod:
@@ -270,6 +275,7 @@ def make_plan_and_execute(
         iterations=own_limit("plan-and-execute", benchmark, "iterations"),
         start=benchmark.start,
         **_in_on(benchmark),
+        **_placeholders(benchmark),
         carry=benchmark.carry,
     )
     return make_method(_named("plan-and-execute", executor), program, planner, prompt)
@@ -293,6 +299,7 @@ def make_adapt(
         iterations=own_limit("adapt", benchmark, "iterations"),
         start=benchmark.start,
         **_in_on(benchmark),
+        **_placeholders(benchmark),
         look=benchmark.look,
         carry=benchmark.carry,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS
@@ -26,6 +27,9 @@ from thread_kit.requests import Program
 TEN = "10 states"
 """ALFWorld's machine with three states more (StateFlow paper, appendix B.3)."""
 
+KEPT: Final = "episode"
+"""An agent that comes up again sees what it has seen, and what happened since: `keep_cells`."""
+
 
 def _task_type(benchmark: Benchmark, examples: str) -> str:
     """ "heat" of "alfworld-heat"."""
@@ -38,8 +42,7 @@ def make_stateflow(
     """variant: "-split" for the machine of ten states. without: states that are left out."""
     program, prompts = _machine(benchmark, examples, variant, without)
     parts = ["stateflow", *([TEN] if variant else []), *(f"no_{state}" for state in without)]
-    # An agent that comes up again sees what it has seen, and what happened since.
-    return replace(make_method(", ".join(parts), program, *prompts), keep_cells="episode")
+    return replace(make_method(", ".join(parts), program, *prompts), keep_cells=KEPT)
 
 
 def _machine(
@@ -100,7 +103,7 @@ def _load_agents(
 def make_stateflow_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
     name = "stateflow+reflexion"
     actor, prompts = _machine(benchmark, examples, method=name)
-    return add_reflexion(name, actor, prompts, benchmark)
+    return replace(add_reflexion(name, actor, prompts, benchmark), keep_cells=KEPT)
 
 
 def make_sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> SessionMethod:

@@ -18,7 +18,7 @@ executor that the environment calls the winner has succeeded; where it says noth
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -49,6 +49,7 @@ def adapt(
     look: str = "",
     carry: bool = False,
     in_on: bool = False,
+    placeholders: Mapping[str, str] | None = None,
     progress: Handover = START,
     task: str = "",
     k: int = 1,
@@ -62,7 +63,10 @@ def adapt(
         and "information from previous run").
     carry: each executor begins where the last one that succeeded has left the environment, and the
         last action of that one is the first thing that it reads (appendix A, ALFWorld); what failed
-        is undone, as in the released code. progress: of those before, from above.
+        is undone, as in the released code.
+    placeholders: as in `Benchmark`; what an earlier executor has found, a step is told (appendix A,
+        WebShop: the product's id).
+    progress: of the executors before, from above.
     task, k: the sub-task and the level of this thread.
     """
     # completed = executor(T)
@@ -73,7 +77,7 @@ def adapt(
         thread, iterations=iterations, start=start, known=known, in_on=in_on
     )
     success = executed.status.is_end and completed(executed.printed or "")
-    progress = progress.after(executed, success, thread.dialect, task)
+    progress = progress.after(executed, success, thread.dialect, task, placeholders)
     Y = executed.sequence
     # if k > d_max then return False: each sub-task would, so none has to be planned.
     if success or progress.won is not None or k >= max_depth:
@@ -94,13 +98,15 @@ def adapt(
         return Finished(Y, Status.ENDED, {"progress": progress}, verdict(False))
 
     deeper = partial(adapt, planner=planner, max_depth=max_depth, look=look, carry=carry, k=k + 1)
-    deeper = partial(deeper, iterations=iterations, start=start, in_on=in_on)
+    deeper = partial(
+        deeper, iterations=iterations, start=start, in_on=in_on, placeholders=placeholders
+    )
 
     def attempt(step: int) -> Generator[Request, Any, bool]:
         nonlocal Y, progress
         if progress.won is not None:
             return progress.won
-        part = plan.steps[step]
+        part = progress.fill_in(plan.steps[step])
         context = subtask(thread.context, part)
         program = partial(deeper, progress=progress, task=part)
         Y, text, finished = yield from ask(thread, Y, part, context, program=program)

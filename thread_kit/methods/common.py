@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from thread_kit.dialect import Dialect, Stop
@@ -82,6 +82,8 @@ class Handover:
     actions: of those that succeeded, in order; known: the last of them and what was observed, as
         steps stand in a thread. Failures hand nothing on.
     failed: the sub-tasks at which executors failed, in order; a planner that looks reads them.
+    found: for what plans name before it is known, what a success has told since, and any of those
+        before it.
     won: once the environment is over, whether its task is won: by its own word, or else by that of
         the executor which ended it. None before.
     """
@@ -90,17 +92,36 @@ class Handover:
     known: str = ""
     failed: tuple[str, ...] = ()
     won: bool | None = None
+    found: Mapping[str, str] = field(default_factory=dict)
 
     def after(
-        self, executor: Finished, success: bool, dialect: Dialect, task: str = ""
+        self,
+        executor: Finished,
+        success: bool,
+        dialect: Dialect,
+        task: str = "",
+        placeholders: Mapping[str, str] | None = None,
     ) -> Handover:
-        """With what an executor (`methods/react.py`) has done; task: the sub-task it was given."""
+        """With what an executor (`methods/react.py`) has done.
+
+        task: the sub-task it was given. placeholders: as in `Benchmark`.
+        """
         won = executor.variables.get("won")
         if not success:
             return replace(self, failed=(*self.failed, *([task] if task else [])), won=won)
-        actions = (*self.actions, *executor.variables.get("actions", ()))
+        new = executor.variables.get("actions", ())
         known = last_step(executor.sequence, dialect) or self.known  # it may not have acted
-        return Handover(actions, known, self.failed, won)
+        found = dict(self.found)
+        for name, pattern in (placeholders or {}).items():
+            for match in filter(None, (re.match(pattern, action) for action in new)):
+                found[name] = match[1]  # the last one counts
+        return Handover((*self.actions, *new), known, self.failed, won, found)
+
+    def fill_in(self, step: str) -> str:
+        """A step of a plan, with what has been found in the place of its placeholder."""
+        for name, thing in self.found.items():
+            step = step.replace(name, thing)
+        return step
 
 
 START = Handover()

@@ -10,7 +10,7 @@ executed as it is (appendix B).
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from functools import partial
 from typing import Any
 
@@ -39,11 +39,12 @@ def plan_and_execute(
     start: tuple[str, ...] = (),
     carry: bool = False,
     in_on: bool = False,
+    placeholders: Mapping[str, str] | None = None,
 ) -> Steps:
     """Plan with the thread's own prompt, then give each step to an executor.
 
-    executor: its prompt. iterations, start, in_on: as in `react`, for each step. carry: as in
-    `adapt`, so that the executors of both know the same.
+    executor: its prompt. iterations, start, in_on: as in `react`, for each step. carry,
+    placeholders: as in `adapt`, so that the executors of both know the same.
     """
     progress = START
     # P, logic = planner(T)
@@ -61,12 +62,12 @@ def plan_and_execute(
             return progress.won
         if carry:
             yield Restore(progress.actions)
-        task = plan.steps[step]
+        task = progress.fill_in(plan.steps[step])
         context = subtask(thread.context, task)
         known = progress.known if carry else ""
         program = partial(react, iterations=iterations, start=start, known=known, in_on=in_on)
         Y, text, child = yield from ask(thread, Y, task, context, program=program, prompt=executor)
-        progress = progress.after(child, completed(text), thread.dialect)
+        progress = progress.after(child, completed(text), thread.dialect, placeholders=placeholders)
         return completed(text)
 
     # O = {executor(T_sub) | T_sub in P}; return logic(O)

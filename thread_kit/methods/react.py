@@ -55,6 +55,7 @@ def react(
     temperature: float | None = None,
     judges: bool = True,
     in_on: bool = False,
+    is_asked: bool = True,
 ) -> Steps:
     """Think and act until the model, or the environment, is done; returns its last words.
 
@@ -62,7 +63,9 @@ def react(
     (ADaPT paper, appendix A: the inventory). known: steps of another thread that stand at the start
     of this one. temperature: None is the episode's. judges: whether what the model says of itself,
     or its end mark, ends it; if not, the environment alone does, as in the code of ReAct. in_on:
-    "put X on Y" is taken for "put X in/on Y", ALFWorld's word, as in the code of ADaPT.
+    "put X on Y" is taken for "put X in/on Y", ALFWorld's word, as in the code of ADaPT. is_asked:
+    whether it has to judge itself where the environment is over and says nothing of success; nobody
+    reads that of a method's only executor.
 
     The variables of what it returns: `actions`, all that it took, and where the environment is over
     `won`, as in `Handover`.
@@ -104,7 +107,7 @@ def react(
             taken.append(asked)
             is_over = observation.is_over
             won = observation.won
-            if won is not None or (is_over and not judges):
+            if won is not None or (is_over and not (judges and is_asked)):
                 variables = {"actions": tuple(taken), "won": won}
                 return Finished(Y, Status.ENDED, variables, "" if won is None else verdict(won))
         else:

@@ -23,10 +23,12 @@ class Agent:
     """M_i: a model with its own prompt reads the whole history and gives the next message.
 
     prompt: None is the one that belongs to the state. is_heard: whether the other agents read it.
+    reads_all: whether it reads the whole history; if not, the last line of what was asked alone.
     """
 
     prompt: Prompt | None = None
     is_heard: bool = True
+    reads_all: bool = True
 
     def find_prompt(self, history: History) -> Prompt:
         """Raises ValueError where there is none."""
@@ -41,6 +43,8 @@ class Agent:
         history.add(thread.instruction(f"[{history.state}] "), is_heard=False)
         yield Show(history.Y)
         context = "\n".join(filter(None, [thread.context, history.text.strip()]))
+        if not self.reads_all:
+            context = thread.context.rpartition("\n")[2]
         finished: Finished = yield Spawn(context, program=write_reply, prompt=prompt)
         if not finished.status.is_end and finished.instead is None:
             raise Cut(finished.status)

@@ -28,7 +28,7 @@ def make_machine(kind: str, *, split: bool = False) -> Machine:
     go, find = ("Go", "Find") if split else ("", "Pick")
     after = "FindLamp" if kind == "look" else f"{go}Process" if kind in TOOLS else f"{go}Put"
     states = {
-        "Init": State((Agent(is_heard=False), Naming("object")), go_to("Plan")),
+        "Init": State((Agent(is_heard=False, reads_all=False), Naming("object")), go_to("Plan")),
         "Plan": State((Agent(),), go_to(find), instead=find),
     }
 

