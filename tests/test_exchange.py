@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from thread_kit.dialect import AGENT, COMMANDS, QA, Dialect, Stop
+from thread_kit.dialect import AGENT, COMMANDS, PAGES, QA, Dialect, Stop
 from thread_kit.exchange import (
     INSTANTIATED_CHARACTERS,
     Known,
@@ -418,6 +418,12 @@ def test_a_value_that_a_failed_line_should_have_replaced_is_no_answer():
     assert psi_print(stale) == "It is {value}."
     assert psi_print(replace(stale, lost=("value",))) == "KeyError: 'b'"
     assert psi_print(replace(stale, lost=("other",))) == "It is {value}."
+
+
+@pytest.mark.parametrize("dialect", [COMMANDS, PAGES])
+def test_what_commands_and_pages_show_keeps_its_words(dialect):
+    abstract = exchange_of(dialect)["abstract"]
+    assert abstract("[('ship',), ('crossing',)]", {"table": "ship"}) == "[('ship',), ('crossing',)]"
 
 
 def test_own_names_are_those_that_the_thread_has_assigned_itself():

@@ -98,7 +98,6 @@ def test_every_rate_is_a_whole_number_of_tasks_or_says_that_it_is_not():
         ("StateFlow", "Table 4", "Plan & Solve", "Hard"),
         ("StateFlow", "Table 4", "StateFlow", "Medium"),
         ("StateFlow", "Table 10", "StateFlow", "Clean"),
-        ("StateFlow", "Figure 6", "StateFlow", "All"),
         ("ADaPT", "Table 1", "Reflexion", "Heat"),
         ("ADaPT", "Table 4", "executor LLaMA-2-70B, planner none", "All"),
     ]

@@ -379,11 +379,8 @@ def sections() -> dict[str, Prompt]:
 
 @cache
 def won() -> dict[str, list[tuple[str, list[tuple[str, str]]]]]:
-    """By type, the games and steps of ReAct's examples, which are proved by the real engine.
-
-    Without the mistake that one of them shows and mends: these machines take the nearest action.
-    """
-    step = re.compile(r"^> (.+?) =>(?!Nothing happens\.)(.*?)<=$", re.MULTILINE)
+    """By type, the games and steps of ReAct's examples, which are proved by the real engine."""
+    step = re.compile(r"^> (.+?) =>(.*?)<=$", re.MULTILINE)
     return {
         kind: [
             (example.context, step.findall(example.response))

@@ -212,6 +212,37 @@ def test_the_beehive_of_figure_3_is_crafted_from_its_tree():
     assert "[honeycomb] (3)" in last.partition("\n")[0]
 
 
+# Figure 11: what has to be crafted is fetched by one executor, without a plan
+
+
+def test_the_diorite_of_figure_11_is_fetched_by_one_executor():
+    ask = "Goal: "
+    commands = (
+        "craft 2 andesite using 1 diorite, 1 cobblestone",
+        "craft 2 diorite using 2 quartz, 2 cobblestone",
+    )
+    parts = ["fetch 1 diorite", "fetch 1 cobblestone", commands[0]]
+    say = {
+        f"{ask}craft andesite.": ["> get 1 andesite =>", "think: task failed!\n"],
+        f"plan {ask}craft andesite.": [listing(parts)],
+        f"{ask}{parts[0]}.": [
+            *("> get 1 diorite =>", "> get 2 quartz =>", "> get 2 cobblestone =>"),
+            *(f"> {commands[1]} =>", "think: Task Completed!\n"),
+        ],
+        f"{ask}{parts[1]}.": ["> get 1 cobblestone =>", "think: Task Completed!\n"],
+        f"{ask}{parts[2]}.": [f"> {commands[0]} =>"],
+    }
+    program = partial(adapt, planner=PLANNER, max_depth=4, start=("inventory",))
+    episode = play(program, TextCraft.custom("andesite", commands), say)
+    assert [title.removeprefix(ask) for title in titles(episode)] == [
+        *("craft andesite.", "craft andesite."),  # the second is the planner
+        *(f"{part}." for part in parts),
+    ]
+    assert (episode.reward, find_k_max(episode)) == (1, 2)
+    seen = episode.threads[3].sequence.text.partition("\n")[0]  # "we propagate the inventory"
+    assert "[diorite] (2)" in seen
+
+
 def listing(steps: list[str]) -> str:
     order = " AND ".join(f"Step {n}" for n in range(1, len(steps) + 1))
     listed = "".join(f"Step {n}: {step}\n" for n, step in enumerate(steps, 1))
