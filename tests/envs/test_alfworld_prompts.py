@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
+from helpers.episodes import of_kind
 from helpers.printed import Printed
 from helpers.proofs import drop_shown_in_kind
 from helpers.shown_games import SHOWN
@@ -20,11 +21,12 @@ from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.env import Env, Step
 from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method_registry import load_method
-from thread_kit.methods.common import NO_ACTION, add_verdicts
+from thread_kit.methods.common import add_verdicts
 from thread_kit.prompt_check import check_prompt, speak_examples
 from thread_kit.prompts import Prompt, PromptError, load_prompt
 from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode
+from thread_kit.trace.events import Acted
 
 THREAD_SHOWN = {
     "pick": ("pick-103", "pick-100"),
@@ -311,12 +313,15 @@ def test_both_examples_of_a_react_prompt_are_won_games(kind):
 @needs_engine
 def test_what_react_says_of_itself_ends_no_game():
     """As in the code of ReAct and of Reflexion (StateFlow paper, B.1): the environment does."""
-    words = iter(["Task failed!\n#END#", "think: I am done. Task completed! =>", "#END#"])
+    said = ["Task failed!\n#END#", "think: I am done. Task completed! =>", "#END#", "look =>"]
+    words = iter(said)
     env = AlfWorld("generated", SHOWN["pick"][0])
     episode = play("react", "pick", env, lambda text: next(words, "> look =>"))
     text = episode.threads[0].sequence.text
-    assert text.startswith(f"Task failed!\n#END# =>{NO_ACTION}<=\nthink: I am done.")
-    assert f"\n#END# =>{NO_ACTION}<=\n> look =>" in text
+    # Behind the end mark stands ">", as before every reply in that code, and what follows is done.
+    thought = "> think: I am done. Task completed! =>OK.<=\n"
+    assert text.startswith(f"Task failed!\n#END#\n{thought}#END#\n> look =>You are")
+    assert [event.action for event in of_kind(episode, Acted)] == ["look"] * 50
     assert episode.last_action[1].truncated  # the game's fifty actions
     words = iter(["Task failed!\n#END#"])
     episode = play("react-by-type", "pick", env.again(), lambda text: next(words))

@@ -13,7 +13,6 @@ from thread_kit.envs.webshop.env import INVALID, WebShop
 from thread_kit.exchange import abstract_values, exchange_of
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_registry import load_method
-from thread_kit.methods.common import NO_ACTION
 from thread_kit.prompt_check import check_prompt, speak_examples
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Status
@@ -100,7 +99,7 @@ def test_examples_buy_the_right_thing(method, env):
 
 def test_what_react_says_of_itself_ends_no_purchase():
     """As in ReAct's code; the executor of the ADaPT paper judges itself (section 3.1)."""
-    words = iter(["Task completed!\n#END#", "> search[lamp] =>", "> click[Buy Now] =>"])
+    words = iter(["Task completed!\n#END#", "search[lamp] =>", "> click[Buy Now] =>"])
     product = re.compile(r"\[(B0\w{8})\]")
 
     def reply(text: str) -> str:
@@ -111,7 +110,7 @@ def test_what_react_says_of_itself_ends_no_purchase():
     assert "Task completed" not in method.prompt.text
     episode = say(reply, method, SHOWN[0])
     text = episode.threads[0].sequence.text
-    assert f"\nTask completed!\n#END# =>{NO_ACTION}<=\n> search[lamp] =>" in text
+    assert "\nTask completed!\n#END#\n> search[lamp] =>\n[Back to Search]" in text
     assert text.endswith("> click[Buy Now] =>You have clicked Buy Now.<=\n")
     assert episode.status is Status.ENDED  # nobody is asked when everything is over
     executor = load_method("react-hybrid", "webshop")

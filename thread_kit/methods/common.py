@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from thread_kit.dialect import Dialect, Stop
-from thread_kit.exchange import psi_print, unless_replaced
+from thread_kit.exchange import find_action, psi_print, read_action, unless_replaced
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
     Act,
@@ -155,6 +155,30 @@ def refuse(thread: NewThread, generated: Generated) -> Span:
     """What a thread reads behind a reply that holds no action; an end mark asked for nothing."""
     mark = f" {thread.dialect.listen}" if generated.ended else ""
     return thread.instruction(mark + thread.dialect.closed(NO_ACTION))
+
+
+def reopen(thread: NewThread) -> Span:
+    """The mark of an action behind an end mark, which ends nothing: the model goes on there.
+
+    In the code of ReAct and its kin, which has no end mark, it stands before every reply.
+    """
+    return thread.instruction(f"\n{thread.dialect.actions[0]} ")
+
+
+def find_opened(Y: Sequence, dialect: Dialect) -> str:
+    """The mark of an action with which a sequence ends, as `reopen` leaves it; else ""."""
+    return Y.last_line if Y.last_line.strip() in dialect.actions else ""
+
+
+def find_asked(Y: Sequence, opened: str, reply: str, dialect: Dialect) -> str | None:
+    """The action with which a reply ends; None where it ends with none.
+
+    Y: the reply is the last of it. opened: what stood before it on its line, as `find_opened`.
+    """
+    asked = find_action(Y, dialect)
+    if asked is None and opened:  # which the reply may repeat
+        return read_action(reply, dialect) or read_action(opened + reply, dialect)
+    return asked
 
 
 Answer = Generator[Request, Any, tuple[Sequence, str, Finished]]

@@ -24,14 +24,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from thread_kit.dialect import Dialect
-from thread_kit.exchange import find_action, read_action
+from thread_kit.exchange import read_action
 from thread_kit.methods.common import (
     Code,
     act,
     begin,
     completed,
+    find_asked,
+    find_opened,
     own_text,
     refuse,
+    reopen,
     until_verdict,
     verdict,
 )
@@ -59,13 +62,15 @@ def react(
 ) -> Steps:
     """Think and act until the model, or the environment, is done; returns its last words.
 
-    iterations: thoughts and actions at most. start: actions that are taken before the first of them
-    (ADaPT paper, appendix A: the inventory). known: steps of another thread that stand at the start
-    of this one. temperature: None is the episode's. judges: whether what the model says of itself,
-    or its end mark, ends it; if not, the environment alone does, as in the code of ReAct. in_on:
-    "put X on Y" is taken for "put X in/on Y", ALFWorld's word, as in the code of ADaPT. is_asked:
-    whether it has to judge itself where the environment is over and says nothing of success; nobody
-    reads that of a method's only executor.
+    iterations: thoughts and actions at most.
+    start: actions that are taken before the first of them (ADaPT paper, appendix A: the inventory).
+    known: steps of another thread that stand at the start of this one.
+    temperature: None is the episode's.
+    judges: whether what the model says of itself, or its end mark, ends it; if not, the environment
+        alone does, and behind an end mark the model goes on with an action or a thought.
+    in_on: "put X on Y" is taken for "put X in/on Y", ALFWorld's word, as in the code of ADaPT.
+    is_asked: whether it has to judge itself where the environment is over and says nothing of
+        success; nobody reads that of a method's only executor.
 
     The variables of what it returns: `actions`, all that it took, and where the environment is over
     `won`, as in `Handover`.
@@ -82,9 +87,10 @@ def react(
     is_over = False
     while used < iterations or is_over:
         # Y = Y + LLM(q + c + Y)
+        opened = find_opened(Y, dialect)
         generated: Generated = yield Generate(Y, temperature)
         Y += generated.span
-        written = dialect.bare(generated.span.text.removesuffix(dialect.end))
+        written = dialect.bare(opened + generated.span.text.removesuffix(dialect.end))
         used += _count_iterations(written, dialect)
         yield from code.run(Y, generated.stop, dialect)
         # if Y is over then return Y
@@ -99,8 +105,10 @@ def react(
                 variables["won"] = status.is_end and completed(printed)
             return Finished(Y, status, variables, printed)
         # Y = Y + E(action)
-        asked = None if status else find_action(Y, dialect)
-        if asked is not None:
+        asked = None if status else find_asked(Y, opened, generated.span.text, dialect)
+        if asked is not None and asked.startswith("think:"):
+            Y += thread.observed("OK.")  # as in the code of ReAct, and of ADaPT
+        elif asked is not None:
             if in_on and asked.startswith("put "):
                 asked = asked.replace(" in ", " in/on ").replace(" on ", " in/on ")
             Y, observation = yield from act(thread, Y, asked)
@@ -111,7 +119,7 @@ def react(
                 variables = {"actions": tuple(taken), "won": won}
                 return Finished(Y, Status.ENDED, variables, "" if won is None else verdict(won))
         else:
-            Y += refuse(thread, generated)
+            Y += reopen(thread) if status else refuse(thread, generated)
     return Finished(Y, Status.OUT_OF_CALLS, {"actions": tuple(taken)})
 
 

@@ -111,8 +111,10 @@ class Machine:
     """S, s0, F, delta and the outputs of a StateFlow model.
 
     final: of these, the first is where the end of the task leads: the environment has said that it
-    is over, or a model has written the same `repeats` times in a row (StateFlow paper, appendix
-    B.1, of two states; here, and in its code, of any. None: it may). rerouted: states that are left out.
+        is over, or a model has written the same `repeats` times in a row (StateFlow paper, appendix
+        B.1, of two states; here, and in its code, of any. None: it may).
+    rerouted: states that are left out.
+
     Raises ValueError if the start is no state.
     """
 

@@ -11,15 +11,17 @@ from functools import partial
 from typing import Any
 
 from thread_kit.dialect import Dialect
-from thread_kit.exchange import find_action
 from thread_kit.methods.common import (
     NO_ACTION,
     act,
     as_instruction,
     ask,
     completed,
+    find_asked,
+    find_opened,
     own_text,
     refuse,
+    reopen,
     until_verdict,
     verdict,
 )
@@ -73,6 +75,7 @@ def take_step(
     """
     dialect = thread.dialect
     Y = as_instruction(begun)
+    opened = find_opened(Y, dialect)
     generated: Generated = yield Generate(Y)
     Y += generated.span
     written = dialect.bare(generated.span.text.removesuffix(dialect.end))
@@ -86,11 +89,11 @@ def take_step(
     if not status and line.removeprefix("> ").startswith(THOUGHT):
         Y += thread.observed("OK.")
         return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)
-    action = None if status else find_action(Y, dialect)
+    action = None if status else find_asked(Y, opened, generated.span.text, dialect)
     if action is not None and not keeps_stop:
         action = action.removesuffix(".")
     if action is None:
-        Y += refuse(thread, generated)
+        Y += reopen(thread) if status else refuse(thread, generated)
         return Finished(Y, Status.ENDED, {"over": False}, NO_ACTION)
     Y, observation = yield from act(thread, Y, action)
     if observation.is_over:
