@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from thread_kit.code_lines import is_variable_name
@@ -184,11 +185,16 @@ def find_action(sequence: Sequence, dialect: Dialect) -> str | None:
 
 
 def read_action(text: str, dialect: Dialect) -> str | None:
-    """The action with which a text ends, without its mark; None where it ends with none."""
+    """The action with which a text ends, without its mark; None where it ends with none.
+
+    A mark of what comes back that a model has written behind it is none of it, nor is what follows
+    on lines of its own.
+    """
     lines = dialect.action_lines(dialect.bare(text).split("\n"))
     if not lines:
         return None
-    action = "\n".join(lines).lstrip()
+    lines = [*takewhile(lambda line: line.strip() != dialect.close, lines)]
+    action = "\n".join(lines).strip().removesuffix(dialect.close)
     mark = next(mark for mark in dialect.actions if action.startswith(mark))
     return action[len(mark) :].strip()
 

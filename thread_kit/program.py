@@ -11,6 +11,9 @@ from thread_kit import exchange
 from thread_kit.requests import NewThread, Steps
 from thread_kit.thread import thread
 
+UNNAMED = {"unnamed": True}
+"""`metadata` of a field that came later: with its default a program is what it was before."""
+
 
 def thread_program(
     new: NewThread,

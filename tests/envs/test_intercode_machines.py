@@ -273,12 +273,26 @@ def test_the_tenth_round_ends_the_task_with_the_last_output(name, method):
 
 
 @pytest.mark.parametrize("name", RECORDS)
-@pytest.mark.parametrize("method", ["stateflow", "sf_chat"])
-def test_a_reply_that_is_no_action_is_a_round_and_an_error(name, method):
+@pytest.mark.parametrize("said", ["think: That is it. =>", "think: That is it.\n> #END#", "#END#"])
+def test_an_agent_that_gives_no_action_is_asked_once_more(name, said):
+    """As in the paper's released code, behind what it has said and the mark of an action."""
+    opening = {"sql": "DESC book", "bash": "ls /shop"}[name]
+    env = MAKE[name]("dev", 0)
+    episode = play("stateflow", env, [*act(opening), said, "submit =>", "not read =>"])
+    assert [event.action for event in of_kind(episode, Acted)][-2:] == [opening, "submit"]
+    assert states(episode) == {"sql": ["Observe", "Solve"], "bash": ["Solve", "Verify"]}[name]
+    asked, again = list(episode.threads.values())[-2:]
+    assert (again.context, again.prompt) == (asked.context, asked.prompt)
+    thought = "think: That is it." if "think" in said else ""
+    assert again.sequence.text == f"{thought}\n> submit =>"
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_reply_that_is_no_action_is_a_round_and_an_error(name):
     gold = {"sql": "SELECT count(*) FROM book", "bash": "find /shop/parts -type f | wc -l"}[name]
     opening = ["DESC book", gold] if name == "sql" else [gold]
     env = MAKE[name]("dev", 0)
-    episode = play(method, env, [*act(*opening), *["I am sure that it is right. =>"] * 20])
+    episode = play("sf_chat", env, [*act(*opening), *["I am sure that it is right. =>"] * 20])
     rounds = 10 - (name == "sql")
     assert len(states(episode)) == rounds
     assert states(episode)[len(opening) :] == [

@@ -176,12 +176,13 @@ def spoken(name: str, env: Env, *replies: str) -> Episode:
 
 def test_only_the_full_reward_or_ten_rounds_end_a_try_again_that_sees_it():
     """StateFlow paper, A.3: "when the task is solved correctly or reaches max turns"."""
-    words = ["> SHOW TABLES =>", "#END#", "think: Task completed! =>", "> SELECT 1 =>"]
+    words = ["> SHOW TABLES =>", "#END#", "SELECT 1 =>", "think: Task completed! =>"]
     right = f"> {InterCodeSql('dev', 0).oracle()[0]} =>"
     episode = spoken("try again, visible reward", InterCodeSql("dev", 0), *words, right)
     assert (episode.reward, episode.status, episode.usage.calls) == (1, "ended", 5)
     text = episode.threads[0].sequence.text
-    assert f"#END# =>{NO_ACTION}<=\nthink: Task completed! =>{NO_ACTION}<=\n" in text
+    assert "#END#\n> SELECT 1 =>" in text  # behind an end mark the next command
+    assert f"\nthink: Task completed! =>{NO_ACTION}<=\n" in text
     env = InterCodeSql("dev", 0)
     episode = spoken("try again, visible reward", env, "> SHOW TABLES =>", *["#END#"] * 12)
     assert (episode.reward, episode.status, episode.usage.calls) == (0, "out of calls", 10)

@@ -168,10 +168,10 @@ def test_the_command_line_plays_nothing_by_an_adapter_that_does_not_teach_it(
     assert not out.exists()
 
 
-@pytest.mark.parametrize("examples", ["sql", "bash"])
-def test_an_ablation_without_its_prompt_is_not_offered(examples):
+@pytest.mark.parametrize("examples", ["sql", "bash", "webshop"])
+def test_where_observations_keep_their_words_anyway_that_is_no_ablation(examples):
     name = "thread, as observed"
-    with pytest.raises(ValueError, match=f"{name!r} is not played on {examples}: "):
+    with pytest.raises(ValueError, match=f"on {examples} keep their words: {name!r} is 'thread'"):
         load_method(name, examples)
 
 

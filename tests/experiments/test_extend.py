@@ -77,7 +77,7 @@ def test_where_the_environments_own_limit_of_actions_ended_it_goes_on_too(tmp_pa
     asked = len(engine.seen)
     longer = suite(tmp_path / "r.jsonl", options={"actions": 12}, **given)
     (row,) = longer.run(extend=True, progress=False)
-    assert (row["actions"], len(engine.seen) - asked) == (12, 3)
+    assert (row["actions"], len(engine.seen) - asked) == (12, 2)
 
 
 @pytest.mark.parametrize("name", ["alfworld", "sql", "bash", "textcraft", "webshop"])

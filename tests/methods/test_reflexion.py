@@ -60,6 +60,14 @@ def test_whoever_looks_back_reads_the_whole_trial():
     assert "Task: open it.\nthink: hm.\n> push =>Nothing happens.<=\nTask failed!" in seen
 
 
+def test_whoever_looks_back_is_told_of_a_trial_that_calls_itself_completed():
+    """Reflexion's code: a trial ends "STATUS: FAIL", and "you were unsuccessful"."""
+    episode = played(["> push =>", YES, "Open it.#END#", NO], trials=2)
+    (seen,) = contexts(episode, lessons=True)
+    assert "> push =>Nothing happens.<=\nTask failed!\n#END#" in seen
+    assert YES in episode.threads[1].sequence.text  # what it has written stays
+
+
 def test_whoever_looks_back_reads_what_was_learnt_before():
     """Reflexion's code: "Plans from past attempts" stand before the new one."""
     replies = [NO, "Pushing is no use.#END#", NO, "Open it.#END#", NO]

@@ -82,7 +82,9 @@ def find_last_state(episode: Episode) -> str | None:
     programs += [program.get("actor") for program in programs if isinstance(program, dict)]
     if stateflow.__name__ not in [p.get("name") for p in programs if isinstance(p, dict)]:
         return None
-    for thread in reversed(episode.threads.values()):
+    # The machine's threads have the main thread's prompt; what an agent goes on with is its own.
+    main = episode.threads[0].prompt if episode.threads else ""
+    for thread in reversed([t for t in episode.threads.values() if t.prompt == main]):
         for span in reversed(thread.sequence.spans):
             if span.provenance is Provenance.INSTRUCTION and (tag := _STATE.match(span.text)):
                 return tag[1]

@@ -205,10 +205,14 @@ def listen(thread: NewThread, Y: Sequence, context: str, **child: Any) -> Answer
     return Y, text, finished
 
 
-def write_reply(thread: NewThread, *, temperature: float | None = None) -> Steps:
-    """A program of one call of the model: what it writes is what the thread returns."""
-    generated: Generated = yield Generate(Sequence(), temperature)
-    Y = Sequence((generated.span,))
+def write_reply(thread: NewThread, *, begun: str = "", temperature: float | None = None) -> Steps:
+    """A program of one call of the model: what it writes is what the thread returns.
+
+    begun: what stands there already, and is not returned.
+    """
+    Y = Sequence((thread.instruction(begun),)) if begun else NOTHING
+    generated: Generated = yield Generate(Y, temperature)
+    Y += generated.span
     status = generated.ended or Status.ENDED  # a listen mark ends a reply as well
     return Finished(Y, status, {}, own_text(Y, thread.dialect))
 

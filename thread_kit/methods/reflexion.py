@@ -16,7 +16,8 @@ name: "reflexion, gold answer".
 
 from __future__ import annotations
 
-from thread_kit.methods.common import ask, completed, verdict, write_reply
+from thread_kit.dialect import Dialect
+from thread_kit.methods.common import COMPLETED, FAILED, ask, completed, verdict, write_reply
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, NewThread, Program, Restart, Status, Steps
 from thread_kit.sequence import Sequence
@@ -49,7 +50,7 @@ def reflexion(
         if restarted is False:  # it was handed in for good
             break
         # memory = memory + [reflect(T + memory, Y)]
-        trial_text = f"{context}\n{child.sequence.text}".rstrip()
+        trial_text = f"{context}\n{_tell_failure(child.sequence.text, thread.dialect)}".rstrip()
         Y, lesson, looked_back = yield from ask(
             thread, Y, "lesson", trial_text, program=write_reply, prompt=reflect
         )
@@ -58,6 +59,13 @@ def reflexion(
     # return whether the actor says that T is completed
     words = verdict(completed(answer))
     return Finished(Y, Status.ENDED, {}, answer if thread.dialect.code else words)
+
+
+def _tell_failure(trial: str, dialect: Dialect) -> str:
+    """A trial that the evaluator found wanting, whatever its actor says of itself at its end."""
+    before, said, end = trial.rpartition(COMPLETED)
+    is_last = said and end.strip() in ("", dialect.end)
+    return f"{before}{FAILED}{end}" if is_last else trial
 
 
 def with_lessons(context: str, lessons: list[str], memory: int = 3) -> str:

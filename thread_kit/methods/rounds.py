@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from thread_kit.exchange import find_action
-from thread_kit.methods.common import act, refuse
+from thread_kit.methods.common import act, find_asked, find_opened, refuse, reopen
 from thread_kit.requests import (
     Act,
     Generate,
@@ -20,20 +19,25 @@ from thread_kit.sequence import Sequence
 
 
 def play_round(
-    thread: NewThread, Y: Sequence
+    thread: NewThread, Y: Sequence, *, goes_on: bool = False
 ) -> Generator[Request, Any, tuple[Sequence, Status | None, Observation | None]]:
     """A reply, and what came of it: Y, the status of one that a budget cut, what was observed.
 
-    The environment counts a reply without a command, too, of which nothing is observed.
+    The environment counts a reply without a command, too, of which nothing is observed. goes_on: an
+    end mark ends nothing, and the next round begins behind the mark of a command.
     """
+    opened = find_opened(Y, thread.dialect)
     generated: Generated = yield Generate(Y)
     Y += generated.span
     status = generated.ended or Status.ENDED
     if not status.is_end:
         return Y, status, None
-    action = None if generated.ended else find_action(Y, thread.dialect)
+    action = None
+    if not generated.ended:
+        action = find_asked(Y, opened, generated.span.text, thread.dialect)
     if action is not None:
         Y, observation = yield from act(thread, Y, action)
         return Y, None, observation
     yield Act("")
-    return Y + refuse(thread, generated), None, None
+    more = reopen(thread) if goes_on and generated.ended else refuse(thread, generated)
+    return Y + more, None, None

@@ -25,7 +25,9 @@ def as_chat(machine: Machine) -> Machine:
     """The machine, each agent of which is the one model, after the agent's instruction."""
 
     def change(output: Output) -> tuple[Output, ...]:
-        return (Instruct(output), respond) if isinstance(output, Agent) else (output,)
+        if not isinstance(output, Agent):
+            return (output,)
+        return Instruct(Agent(output.prompt, output.is_heard)), respond  # one model reads all
 
     states = {
         name: replace(state, outputs=tuple(new for old in state.outputs for new in change(old)))

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from thread_kit.exchange import psi_print, read_action, unless_replaced
 from thread_kit.methods.common import NO_ACTION, with_break, write_reply
 from thread_kit.methods.stateflow import Cut, History, Machine
+from thread_kit.program import UNNAMED
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Act, Define, Finished, Observation, Request, Show, Spawn
 from thread_kit.sequence import Provenance, Span
@@ -24,11 +26,14 @@ class Agent:
 
     prompt: None is the one that belongs to the state. is_heard: whether the other agents read it.
     reads_all: whether it reads the whole history; if not, the last line of what was asked alone.
+    acts: whether it is asked once more for an action where its reply has none, behind the reply and
+        the mark of one, as in the paper's released code for InterCode.
     """
 
     prompt: Prompt | None = None
     is_heard: bool = True
-    reads_all: bool = True
+    reads_all: bool = field(default=True, metadata=UNNAMED)
+    acts: bool = field(default=False, metadata=UNNAMED)
 
     def find_prompt(self, history: History) -> Prompt:
         """Raises ValueError where there is none."""
@@ -45,15 +50,28 @@ class Agent:
         context = "\n".join(filter(None, [thread.context, history.text.strip()]))
         if not self.reads_all:
             context = thread.context.rpartition("\n")[2]
-        finished: Finished = yield Spawn(context, program=write_reply, prompt=prompt)
+        reply = yield from self._ask(history, context, prompt)
+        if self.acts and not read_action(reply, thread.dialect):
+            mark = thread.dialect.actions[0]
+            begun = f"{reply.removesuffix(mark).rstrip()}\n{mark} "
+            history.add(thread.instruction(f"\n{mark} "), is_heard=self.is_heard)
+            reply = begun + (yield from self._ask(history, context, prompt, begun))
+        history.add_reply(reply)
+
+    def _ask(
+        self, history: History, context: str, prompt: Prompt, begun: str = ""
+    ) -> Generator[Request, Any, str]:
+        """What the model replies, put into the history. begun: what it goes on with."""
+        program = partial(write_reply, begun=begun) if begun else write_reply
+        finished: Finished = yield Spawn(context, program=program, prompt=prompt)
         if not finished.status.is_end and finished.instead is None:
             raise Cut(finished.status)
         reply = unless_replaced(psi_print)(finished)
         yield Define({})
-        span = Span(Provenance.RETURNED, reply, thread.tokenize(reply))
+        span = Span(Provenance.RETURNED, reply, history.thread.tokenize(reply))
         history.add(span, is_heard=self.is_heard)
         yield Show(history.Y)
-        history.add_reply(reply)
+        return reply
 
 
 def list_agents(machine: Machine) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def try_again_with_reward(thread: NewThread, *, turns: int = 10) -> Steps:
     Y = Sequence()
     for _ in range(turns):
         # Y = Y + LLM(q + c + Y); Y = Y + E(command)
-        Y, cut, observation = yield from play_round(thread, Y)
+        Y, cut, observation = yield from play_round(thread, Y, goes_on=True)
         if cut:
             return Finished(Y, cut, {})
         # if the reward is full then return Y

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from thread_kit.dialect import Dialect
+from thread_kit.program import UNNAMED
 from thread_kit.prompts import Prompt
 from thread_kit.trace.events import plain
 
@@ -97,7 +98,10 @@ def _version_of(package: str) -> str:
 
 
 def describe_program(program: Any) -> Any:
-    """A program, and what it was made with, as JSON can write it."""
+    """A program, and what it was made with, as JSON can write it.
+
+    A field of a dataclass that is `UNNAMED` is left out where it has its default.
+    """
     match program:
         case partial():
             parts = {name: describe_program(part) for name, part in program.keywords.items()}
@@ -112,8 +116,11 @@ def describe_program(program: Any) -> Any:
         case list() | tuple():
             return [describe_program(part) for part in program]
     if is_dataclass(program) and not isinstance(program, type):
+        values = ((part, getattr(program, part.name)) for part in fields(program))
         parts = {
-            part.name: describe_program(getattr(program, part.name)) for part in fields(program)
+            part.name: describe_program(value)
+            for part, value in values
+            if value != part.default or part.metadata != UNNAMED
         }
         return {"name": type(program).__name__, **parts}
     return _name_object(program)

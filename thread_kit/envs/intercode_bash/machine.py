@@ -19,8 +19,8 @@ AFTER_COMMAND = StringMatching({"^Error": "Error"}, "Error", actions={"": "Verif
 MACHINE = Machine(
     {
         "Init": State((), go_to("Solve")),
-        "Solve": State((Agent(), execute), AFTER_COMMAND),
-        "Error": State((Agent(), execute), AFTER_COMMAND, instead="Verify"),
-        "Verify": State((Agent(), execute), AFTER_COMMAND, instead="Solve"),
+        "Solve": State((Agent(acts=True), execute), AFTER_COMMAND),
+        "Error": State((Agent(acts=True), execute), AFTER_COMMAND, instead="Verify"),
+        "Verify": State((Agent(acts=True), execute), AFTER_COMMAND, instead="Solve"),
     }
 )

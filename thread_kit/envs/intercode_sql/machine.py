@@ -23,9 +23,9 @@ AFTER_COMMAND = StringMatching(
 MACHINE = Machine(
     {
         "Init": State((ToolCall("SHOW TABLES"),), go_to("Observe")),
-        "Observe": State((Agent(), execute), AFTER_DESC, instead="Solve"),
-        "Solve": State((Agent(), execute), AFTER_COMMAND),
-        "Error": State((Agent(), execute), AFTER_COMMAND, instead="Verify"),
-        "Verify": State((Agent(), execute), AFTER_COMMAND, instead="Solve"),
+        "Observe": State((Agent(acts=True), execute), AFTER_DESC, instead="Solve"),
+        "Solve": State((Agent(acts=True), execute), AFTER_COMMAND),
+        "Error": State((Agent(acts=True), execute), AFTER_COMMAND, instead="Verify"),
+        "Verify": State((Agent(acts=True), execute), AFTER_COMMAND, instead="Solve"),
     }
 )
