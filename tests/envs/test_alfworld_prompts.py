@@ -313,7 +313,7 @@ def test_both_examples_of_a_react_prompt_are_won_games(kind):
 @needs_engine
 def test_what_react_says_of_itself_ends_no_game():
     """As in the code of ReAct and of Reflexion (StateFlow paper, B.1): the environment does."""
-    said = ["Task failed!\n#END#", "think: I am done. Task completed! =>", "#END#", "look =>"]
+    said = ["Task failed!\n#END#", " think: I am done. Task completed! =>", "#END#", " look =>"]
     words = iter(said)
     env = AlfWorld("generated", SHOWN["pick"][0])
     episode = play("react", "pick", env, lambda text: next(words, "> look =>"))

@@ -278,9 +278,10 @@ def test_an_agent_that_gives_no_action_is_asked_once_more(name, said):
     """As in the paper's released code, behind what it has said and the mark of an action."""
     opening = {"sql": "DESC book", "bash": "ls /shop"}[name]
     env = MAKE[name]("dev", 0)
-    episode = play("stateflow", env, [*act(opening), said, "submit =>", "not read =>"])
+    episode = play("stateflow", env, [*act(opening), said, " submit =>", "not read =>"])
     assert [event.action for event in of_kind(episode, Acted)][-2:] == [opening, "submit"]
     assert states(episode) == {"sql": ["Observe", "Solve"], "bash": ["Solve", "Verify"]}[name]
+    assert "\n> submit =>" in episode.threads[0].sequence.text
     asked, again = list(episode.threads.values())[-2:]
     assert (again.context, again.prompt) == (asked.context, asked.prompt)
     thought = "think: That is it." if "think" in said else ""

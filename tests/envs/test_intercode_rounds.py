@@ -176,7 +176,7 @@ def spoken(name: str, env: Env, *replies: str) -> Episode:
 
 def test_only_the_full_reward_or_ten_rounds_end_a_try_again_that_sees_it():
     """StateFlow paper, A.3: "when the task is solved correctly or reaches max turns"."""
-    words = ["> SHOW TABLES =>", "#END#", "SELECT 1 =>", "think: Task completed! =>"]
+    words = ["> SHOW TABLES =>", "#END#", " SELECT 1 =>", "think: Task completed! =>"]
     right = f"> {InterCodeSql('dev', 0).oracle()[0]} =>"
     episode = spoken("try again, visible reward", InterCodeSql("dev", 0), *words, right)
     assert (episode.reward, episode.status, episode.usage.calls) == (1, "ended", 5)

@@ -99,7 +99,7 @@ def test_examples_buy_the_right_thing(method, env):
 
 def test_what_react_says_of_itself_ends_no_purchase():
     """As in ReAct's code; the executor of the ADaPT paper judges itself (section 3.1)."""
-    words = iter(["Task completed!\n#END#", "search[lamp] =>", "> click[Buy Now] =>"])
+    words = iter(["Task completed!\n#END#", " search[lamp] =>", "> click[Buy Now] =>"])
     product = re.compile(r"\[(B0\w{8})\]")
 
     def reply(text: str) -> str:

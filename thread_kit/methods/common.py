@@ -160,14 +160,15 @@ def refuse(thread: NewThread, generated: Generated) -> Span:
 def reopen(thread: NewThread) -> Span:
     """The mark of an action behind an end mark, which ends nothing: the model goes on there.
 
-    In the code of ReAct and its kin, which has no end mark, it stands before every reply.
+    In the code of ReAct and its kin, which has no end mark, it stands before every reply; as there,
+    the blank behind it is the model's, in whose vocabulary it belongs to the next word.
     """
-    return thread.instruction(f"\n{thread.dialect.actions[0]} ")
+    return thread.instruction(f"\n{thread.dialect.actions[0]}")
 
 
 def find_opened(Y: Sequence, dialect: Dialect) -> str:
     """The mark of an action with which a sequence ends, as `reopen` leaves it; else ""."""
-    return Y.last_line if Y.last_line.strip() in dialect.actions else ""
+    return Y.last_line if Y.last_line in dialect.actions else ""
 
 
 def find_asked(Y: Sequence, opened: str, reply: str, dialect: Dialect) -> str | None:

@@ -53,9 +53,10 @@ class Agent:
         reply = yield from self._ask(history, context, prompt)
         if self.acts and not read_action(reply, thread.dialect):
             mark = thread.dialect.actions[0]
-            begun = f"{reply.removesuffix(mark).rstrip()}\n{mark} "
+            begun = f"{reply.removesuffix(mark).rstrip()}\n{mark}"
             history.add(thread.instruction(f"\n{mark} "), is_heard=self.is_heard)
-            reply = begun + (yield from self._ask(history, context, prompt, begun))
+            action = yield from self._ask(history, context, prompt, begun)
+            reply = f"{begun} {action}"
         history.add_reply(reply)
 
     def _ask(
