@@ -193,10 +193,11 @@ def read_action(text: str, dialect: Dialect) -> str | None:
     lines = dialect.action_lines(dialect.bare(text).split("\n"))
     if not lines:
         return None
-    lines = [*takewhile(lambda line: line.strip() != dialect.close, lines)]
-    action = "\n".join(lines).strip().removesuffix(dialect.close)
-    mark = next(mark for mark in dialect.actions if action.startswith(mark))
-    return action[len(mark) :].strip()
+    first = lines[0].lstrip()
+    mark = next(mark for mark in dialect.actions if first.startswith(mark))
+    lines = [first.removeprefix(mark), *lines[1:]]
+    own = takewhile(lambda line: line.strip() != dialect.close, lines)
+    return "\n".join(own).strip().removesuffix(dialect.close).rstrip()
 
 
 def xi_after_mark(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:

@@ -274,18 +274,21 @@ def test_the_tenth_round_ends_the_task_with_the_last_output(name, method):
 
 @pytest.mark.parametrize("name", RECORDS)
 @pytest.mark.parametrize("said", ["think: That is it. =>", "think: That is it.\n> #END#", "#END#"])
-def test_an_agent_that_gives_no_action_is_asked_once_more(name, said):
+@pytest.mark.parametrize("then", [" submit =>", "> submit =>", "submit#END#"])
+def test_an_agent_that_gives_no_action_is_asked_once_more(name, said, then):
     """As in the paper's released code, behind what it has said and the mark of an action."""
     opening = {"sql": "DESC book", "bash": "ls /shop"}[name]
     env = MAKE[name]("dev", 0)
-    episode = play("stateflow", env, [*act(opening), said, " submit =>", "not read =>"])
+    episode = play("stateflow", env, [*act(opening), said, then, "not read =>"])
     assert [event.action for event in of_kind(episode, Acted)][-2:] == [opening, "submit"]
     assert states(episode) == {"sql": ["Observe", "Solve"], "bash": ["Solve", "Verify"]}[name]
-    assert "\n> submit =>" in episode.threads[0].sequence.text
+    text = episode.threads[0].sequence.text
+    assert re.search(r"\n> submit =>Submitted\.", text)
+    assert not re.search(r"^> *$", text, re.MULTILINE)
     asked, again = list(episode.threads.values())[-2:]
     assert (again.context, again.prompt) == (asked.context, asked.prompt)
     thought = "think: That is it." if "think" in said else ""
-    assert again.sequence.text == f"{thought}\n> submit =>"
+    assert again.sequence.text == f"{thought}\n>{then}"
 
 
 @pytest.mark.parametrize("name", RECORDS)

@@ -149,3 +149,11 @@ def test_methods_that_need_a_reward_say_so_where_there_is_none():
     method = load_method("try again, visible reward", "sql")
     with pytest.raises(ValueError, match="not of textcraft"):
         method(ScriptedEngine([]), tk.TextCraft("dev", 1), seed=0, path=None)
+
+
+@pytest.mark.parametrize("name", ["bash", "bash-whole-sequence"])
+def test_a_task_of_bash_is_quoted_so_that_apostrophes_do_no_harm(name):
+    text = BASH.load_prompt(name).text
+    tasks = re.findall(r"^task = (.*)$", text, re.MULTILINE)
+    assert tasks
+    assert all(re.fullmatch(r"'''[^']+'''", task) for task in tasks)

@@ -176,12 +176,17 @@ def spoken(name: str, env: Env, *replies: str) -> Episode:
 
 def test_only_the_full_reward_or_ten_rounds_end_a_try_again_that_sees_it():
     """StateFlow paper, A.3: "when the task is solved correctly or reaches max turns"."""
-    words = ["> SHOW TABLES =>", "#END#", " SELECT 1 =>", "think: Task completed! =>"]
+    words = [
+        "> SHOW TABLES =>",
+        "#END#",
+        " SELECT 1\nWHERE 2\n>= 1 =>",
+        "think: Task completed! =>",
+    ]
     right = f"> {InterCodeSql('dev', 0).oracle()[0]} =>"
     episode = spoken("try again, visible reward", InterCodeSql("dev", 0), *words, right)
     assert (episode.reward, episode.status, episode.usage.calls) == (1, "ended", 5)
     text = episode.threads[0].sequence.text
-    assert "#END#\n> SELECT 1 =>" in text  # behind an end mark the next command
+    assert "#END#\n> SELECT 1\nWHERE 2\n>= 1 =>\n[(1,)]" in text  # behind an end mark a command
     assert f"\nthink: Task completed! =>{NO_ACTION}<=\n" in text
     env = InterCodeSql("dev", 0)
     episode = spoken("try again, visible reward", env, "> SHOW TABLES =>", *["#END#"] * 12)

@@ -218,9 +218,10 @@ def test_what_a_match_has_found_is_told_to_the_executors_behind_it(name):
     said = [
         *(["Task failed!\n#END#"] if name == "adapt" else []),
         plan,
-        *("> think[B0Y661XDL1 matches.] =>", "Task completed!\n#END#"),
+        "> think[B0Y661XDL1 matches.] =>",
+        *("> think[B0BBBBBBBB does not match.] =>", "Task completed!\n#END#"),
         "Task completed!\n#END#",
-        *("> think[B0AAAAAAAA looks good.] =>", "Task failed!\n#END#"),  # of a failure nothing
+        *("> think[B0AAAAAAAA matches.] =>", "Task failed!\n#END#"),  # of a failure nothing
         "Step 1: Buy[prod_id]\n#END#",
         "Task failed!\n#END#",
     ]

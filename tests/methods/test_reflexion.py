@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from helpers.episodes import of_kind
@@ -62,10 +63,11 @@ def test_whoever_looks_back_reads_the_whole_trial():
 
 def test_whoever_looks_back_is_told_of_a_trial_that_calls_itself_completed():
     """Reflexion's code: a trial ends "STATUS: FAIL", and "you were unsuccessful"."""
-    episode = played(["> push =>", YES, "Open it.#END#", NO], trials=2)
-    (seen,) = contexts(episode, lessons=True)
-    assert "> push =>Nothing happens.<=\nTask failed!\n#END#" in seen
-    assert YES in episode.threads[1].sequence.text  # what it has written stays
+    for claim in (YES, "think: Task completed.\n#END#", "Task Completed!\n#END#"):
+        episode = played(["> push =>", claim, "Open it.#END#", NO], trials=2)
+        (seen,) = contexts(episode, lessons=True)
+        assert re.search(r"> push =>Nothing happens.<=\n(think: )?Task failed!\n#END#", seen)
+        assert episode.threads[1].sequence.text.endswith(claim)  # what it has written stays
 
 
 def test_whoever_looks_back_reads_what_was_learnt_before():

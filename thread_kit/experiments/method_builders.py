@@ -85,7 +85,8 @@ def _placeholders(benchmark: Benchmark) -> dict[str, Any]:
 def _react(method: str, benchmark: Benchmark) -> Program:
     """ReAct itself, which on the benchmarks of its own paper the environment alone ends.
 
-    On TextCraft it is the executor of the ADaPT paper, and on InterCode its end submits the task.
+    On TextCraft it is the executor of the ADaPT paper, and on InterCode its end submits the task,
+    or the rounds do, behind which nobody reads what it finds of itself.
     """
     asked = {"is_asked": False} if benchmark.react_judges and benchmark.max_actions else {}
     return _executor(method, benchmark, judges=benchmark.react_judges, **asked)

@@ -176,10 +176,14 @@ def find_asked(Y: Sequence, opened: str, reply: str, dialect: Dialect) -> str | 
 
     Y: the reply is the last of it. opened: what stood before it on its line, as `find_opened`.
     """
-    asked = find_action(Y, dialect)
-    if asked is None and opened:  # which the reply may repeat
-        return read_action(reply, dialect) or read_action(opened + reply, dialect)
-    return asked
+    return (
+        read_action(go_on(opened, reply, dialect), dialect) if opened else find_action(Y, dialect)
+    )
+
+
+def go_on(opened: str, reply: str, dialect: Dialect) -> str:
+    """A reply behind the mark of an action, which it may repeat."""
+    return reply if dialect.is_action(reply.partition("\n")[0]) else opened + reply
 
 
 Answer = Generator[Request, Any, tuple[Sequence, str, Finished]]

@@ -10,9 +10,9 @@
 It is also the executor of the ADaPT paper (section 3.1), which all methods there share: it is over
 where it says "Task completed!" or "Task failed!" of itself (`judges`), or where the environment
 says that it is won or lost; one that only ends (WebShop, InterCode) leaves the verdict to the
-executor. There it has 20 iterations on TextCraft and on ALFWorld, and 60 as a method of its own
-(appendix A). A thought is an iteration as an action is, though one call of the model may write
-several.
+executor, where somebody reads it (`is_asked`). There it has 20 iterations on TextCraft and on
+ALFWorld, and 60 as a method of its own (appendix A). A thought is an iteration as an action is,
+though one call of the model may write several.
 
 In a dialect of code the text is a program with thoughts in it, and an action shows what a line of
 it prints: that is NLEP+ReAct (THREAD paper, section 4.4). An iteration is a call there.
@@ -107,7 +107,7 @@ def react(
         # Y = Y + E(action)
         asked = None if status else find_asked(Y, opened, generated.span.text, dialect)
         if asked is not None and asked.startswith("think:"):
-            Y += thread.observed("OK.")  # as in the code of ReAct, and of ADaPT
+            Y += thread.instruction(dialect.closed("OK."))  # as in the code of ReAct, and of ADaPT
         elif asked is not None:
             if in_on and asked.startswith("put "):
                 asked = asked.replace(" in ", " in/on ").replace(" on ", " in/on ")

@@ -16,11 +16,16 @@ name: "reflexion, gold answer".
 
 from __future__ import annotations
 
+import re
+
 from thread_kit.dialect import Dialect
-from thread_kit.methods.common import COMPLETED, FAILED, ask, completed, verdict, write_reply
+from thread_kit.methods.common import FAILED, ask, completed, verdict, write_reply
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, NewThread, Program, Restart, Status, Steps
 from thread_kit.sequence import Sequence
+
+_CLAIM = re.compile(r"task completed\W*$", re.IGNORECASE)
+"""`COMPLETED` at the end of a text, as models spell it."""
 
 HEADING = "What earlier trials of this task have taught:"
 
@@ -63,9 +68,9 @@ def reflexion(
 
 def _tell_failure(trial: str, dialect: Dialect) -> str:
     """A trial that the evaluator found wanting, whatever its actor says of itself at its end."""
-    before, said, end = trial.rpartition(COMPLETED)
-    is_last = said and end.strip() in ("", dialect.end)
-    return f"{before}{FAILED}{end}" if is_last else trial
+    words = dialect.bare(trial.rstrip().removesuffix(dialect.end).rstrip())
+    claim = _CLAIM.search(words)
+    return f"{words[: claim.start()]}{FAILED}{trial[len(words) :]}" if claim else trial
 
 
 def with_lessons(context: str, lessons: list[str], memory: int = 3) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from thread_kit.exchange import psi_print, read_action, unless_replaced
-from thread_kit.methods.common import NO_ACTION, with_break, write_reply
+from thread_kit.methods.common import NO_ACTION, go_on, with_break, write_reply
 from thread_kit.methods.stateflow import Cut, History, Machine
 from thread_kit.program import UNNAMED
 from thread_kit.prompts import Prompt
@@ -52,22 +52,26 @@ class Agent:
             context = thread.context.rpartition("\n")[2]
         reply = yield from self._ask(history, context, prompt)
         if self.acts and not read_action(reply, thread.dialect):
-            mark = thread.dialect.actions[0]
-            begun = f"{reply.removesuffix(mark).rstrip()}\n{mark}"
-            history.add(thread.instruction(f"\n{mark} "), is_heard=self.is_heard)
-            action = yield from self._ask(history, context, prompt, begun)
-            reply = f"{begun} {action}"
+            reply += yield from self._ask(history, context, prompt, reply)
         history.add_reply(reply)
 
     def _ask(
-        self, history: History, context: str, prompt: Prompt, begun: str = ""
+        self, history: History, context: str, prompt: Prompt, said: str | None = None
     ) -> Generator[Request, Any, str]:
-        """What the model replies, put into the history. begun: what it goes on with."""
-        program = partial(write_reply, begun=begun) if begun else write_reply
+        """What the model replies, put into the history.
+
+        said: its reply without an action, behind which it is asked for one.
+        """
+        mark = history.thread.dialect.actions[0]
+        program = write_reply if said is None else partial(write_reply, begun=f"{said}\n{mark}")
         finished: Finished = yield Spawn(context, program=program, prompt=prompt)
         if not finished.status.is_end and finished.instead is None:
             raise Cut(finished.status)
         reply = unless_replaced(psi_print)(finished)
+        if said is not None:
+            reply = f"\n{go_on(f'{mark} ', reply, history.thread.dialect)}"
+        elif self.acts:
+            reply = reply.removesuffix(mark).rstrip()  # a mark alone, behind a thought
         yield Define({})
         span = Span(Provenance.RETURNED, reply, history.thread.tokenize(reply))
         history.add(span, is_heard=self.is_heard)

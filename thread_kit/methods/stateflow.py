@@ -19,9 +19,9 @@ agents are the sections of one file (prompts/stateflow/alfworld.txt):
     SQL = Machine(
         {
             "Init": State((ToolCall("SHOW TABLES"),), go_to("Observe")),
-            "Observe": State((Agent(), execute), go_to("Solve"), instead="Solve"),
+            "Observe": State((Agent(acts=True), execute), go_to("Solve"), instead="Solve"),
             "Solve": State(
-                (Agent(), execute),
+                (Agent(acts=True), execute),
                 StringMatching({"^Error": "Error"}, "Solve", actions={"(?i)^select": "Verify"}),
             ),
             ...

@@ -85,8 +85,8 @@ def take_step(
         words = judged or own_text(Sequence((generated.span,)), dialect)
         status = Status.ENDED if judged or not status else status
         return Finished(Y, status, {"over": True}, verdict(completed(words)))
-    line = dialect.bare(Y.last_line).strip()
-    if not status and line.removeprefix("> ").startswith(THOUGHT):
+    line = dialect.bare(Y.last_line).strip().lstrip("> ")
+    if not status and line.startswith(THOUGHT):
         Y += thread.observed("OK.")
         return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)
     action = None if status else find_asked(Y, opened, generated.span.text, dialect)

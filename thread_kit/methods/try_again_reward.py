@@ -7,8 +7,9 @@
       if the reward is full then return Y
 
 Only the full reward ends it, or its rounds: a model that says that it is done is shown that this
-is no command, which is a round as well. The Try Again of the ADaPT paper (`try_again.py`) is
-another method: several trials, none of which sees a reward.
+is no command, which is a round as well, and behind an end mark it goes on with the next one. The
+Try Again of the ADaPT paper (`try_again.py`) is another method: several trials, none of which sees
+a reward.
 """
 
 from __future__ import annotations

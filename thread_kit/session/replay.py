@@ -170,9 +170,9 @@ class Replay:
                     )
                 raise ReplayError(
                     f"event {number} was {_short(recorded)} and is "
-                    f"{_short(event)} now: the environment, the sandbox or an exchange function is "
-                    "not what it was when the episode was recorded; fork before this event, or "
-                    "make them the same"
+                    f"{_short(event)} now: the method, the environment, the sandbox or an exchange "
+                    "function is not what it was when the episode was recorded; fork before this "
+                    "event, or make them the same"
                 )
         self.edits.happened += 1
 

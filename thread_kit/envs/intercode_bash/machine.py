@@ -4,8 +4,8 @@
             Solve, Verify, Error -> Error     where the command failed
             Solve, Verify, Error -> Verify    where it did not
 
-Init does nothing. The environment is over when something is submitted, which leads to End. A reply
-that is no action goes to Error.
+Init does nothing. The environment is over when something is submitted, which leads to End. An agent
+that gives no action is asked for one (`Agent.acts`); none at all goes to Error.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@
             Solve, Verify, Error -> Verify             after a SELECT
             Solve, Verify, Error -> Solve              after a DESC, and any other command
 
-The environment is over when something is submitted, which leads to End from wherever it is done. A
-reply that is no action goes to Error, as in the paper's released code.
+The environment is over when something is submitted, which leads to End from wherever it is done. An
+agent that gives no action is asked for one (`Agent.acts`); none at all goes to Error, as in the
+paper's released code.
 """
 
 from __future__ import annotations
