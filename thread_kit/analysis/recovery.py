@@ -79,7 +79,7 @@ def _rephrases(first: str, second: str) -> bool:
     return first != second and bool({*_NAMES.findall(first)} & {*_NAMES.findall(second)})
 
 
-def find_recoveries(rows: Iterable[Mapping[str, Any]], folder: Path) -> Iterator[Recovery]:
+def find_recoveries(rows: Iterable[Mapping[str, Any]], folder: str | Path) -> Iterator[Recovery]:
     """The recoveries among the episodes of suites (`Results.rows`), with "adapt" and "thread".
 
     folder: has the traces, under the paths in the rows or under their bare names; rows without a
@@ -87,7 +87,7 @@ def find_recoveries(rows: Iterable[Mapping[str, Any]], folder: Path) -> Iterator
     """
     traces: dict[str, list[tuple[Mapping[str, Any], Path]]] = {"adapt": [], "thread": []}
     for row in rows:
-        path = _trace(row, folder)
+        path = _trace(row, Path(folder))
         if path and row["method"] in traces and row["solved"] is (row["method"] == "thread"):
             traces[row["method"]].append((row, path))
     for won, path in traces["thread"]:
