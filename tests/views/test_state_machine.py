@@ -326,7 +326,7 @@ def test_a_machine_of_a_trace_that_is_none_is_an_error(episode, machine):
 
 
 def test_the_names_of_a_machine_act_on_no_terminal(episode):
-    text = json.dumps(episode.header).replace("observed", "x").replace("Observe", "\\u001b[2J")
+    text = json.dumps(episode.header).replace("Observe", "\\u001b[2J")
     table = read_table(Episode(json.loads(text)))
     assert "␛[2J" in str(table)
     assert "\x1b" not in str(table)
