@@ -70,8 +70,8 @@ class Agent:
         reply = unless_replaced(psi_print)(finished)
         if said is not None:
             reply = f"\n{go_on(f'{mark} ', reply, history.thread.dialect)}"
-        elif self.acts:
-            reply = reply.removesuffix(mark).rstrip()  # a mark alone, behind a thought
+        elif self.acts and reply.rpartition("\n")[2] == mark:  # alone, behind a thought
+            reply = reply.removesuffix(mark).rstrip()
         yield Define({})
         span = Span(Provenance.RETURNED, reply, history.thread.tokenize(reply))
         history.add(span, is_heard=self.is_heard)
