@@ -166,19 +166,16 @@ def reopen(thread: NewThread) -> Span:
     return thread.instruction(f"\n{thread.dialect.actions[0]}")
 
 
-def find_opened(Y: Sequence, dialect: Dialect) -> str:
-    """The mark of an action with which a sequence ends, as `reopen` leaves it; else ""."""
-    return Y.last_line if Y.last_line in dialect.actions else ""
+def find_asked(Y: Sequence, dialect: Dialect) -> str | None:
+    """The action with which a reply, the last of Y, ends, also one that goes on behind `reopen`.
 
-
-def find_asked(Y: Sequence, opened: str, reply: str, dialect: Dialect) -> str | None:
-    """The action with which a reply ends; None where it ends with none.
-
-    Y: the reply is the last of it. opened: what stood before it on its line, as `find_opened`.
+    None where it ends with none.
     """
-    return (
-        read_action(go_on(opened, reply, dialect), dialect) if opened else find_action(Y, dialect)
-    )
+    *before, reply = Y.spans
+    opened = before[-1].text.rpartition("\n")[2] if before else ""
+    if opened not in dialect.actions:
+        return find_action(Y, dialect)
+    return read_action(go_on(opened, reply.text, dialect), dialect)
 
 
 def go_on(opened: str, reply: str, dialect: Dialect) -> str:

@@ -31,7 +31,6 @@ from thread_kit.methods.common import (
     begin,
     completed,
     find_asked,
-    find_opened,
     own_text,
     refuse,
     reopen,
@@ -87,10 +86,9 @@ def react(
     is_over = False
     while used < iterations or is_over:
         # Y = Y + LLM(q + c + Y)
-        opened = find_opened(Y, dialect)
         generated: Generated = yield Generate(Y, temperature)
         Y += generated.span
-        written = dialect.bare(opened + generated.span.text.removesuffix(dialect.end))
+        written = dialect.bare(generated.span.text.removesuffix(dialect.end))
         used += _count_iterations(written, dialect)
         yield from code.run(Y, generated.stop, dialect)
         # if Y is over then return Y
@@ -105,7 +103,7 @@ def react(
                 variables["won"] = status.is_end and completed(printed)
             return Finished(Y, status, variables, printed)
         # Y = Y + E(action)
-        asked = None if status else find_asked(Y, opened, generated.span.text, dialect)
+        asked = None if status else find_asked(Y, dialect)
         if asked is not None and asked.startswith("think:"):
             Y += thread.instruction(dialect.closed("OK."))  # as in the code of ReAct, and of ADaPT
         elif asked is not None:

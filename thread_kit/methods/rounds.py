@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from thread_kit.methods.common import act, find_asked, find_opened, refuse, reopen
+from thread_kit.methods.common import act, find_asked, refuse, reopen
 from thread_kit.requests import (
     Act,
     Generate,
@@ -26,15 +26,12 @@ def play_round(
     The environment counts a reply without a command, too, of which nothing is observed. goes_on: an
     end mark ends nothing, and the next round begins behind the mark of a command.
     """
-    opened = find_opened(Y, thread.dialect)
     generated: Generated = yield Generate(Y)
     Y += generated.span
     status = generated.ended or Status.ENDED
     if not status.is_end:
         return Y, status, None
-    action = None
-    if not generated.ended:
-        action = find_asked(Y, opened, generated.span.text, thread.dialect)
+    action = None if generated.ended else find_asked(Y, thread.dialect)
     if action is not None:
         Y, observation = yield from act(thread, Y, action)
         return Y, None, observation

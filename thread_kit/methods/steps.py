@@ -18,7 +18,6 @@ from thread_kit.methods.common import (
     ask,
     completed,
     find_asked,
-    find_opened,
     own_text,
     refuse,
     reopen,
@@ -75,7 +74,6 @@ def take_step(
     """
     dialect = thread.dialect
     Y = as_instruction(begun)
-    opened = find_opened(Y, dialect)
     generated: Generated = yield Generate(Y)
     Y += generated.span
     written = dialect.bare(generated.span.text.removesuffix(dialect.end))
@@ -89,7 +87,7 @@ def take_step(
     if not status and line.startswith(THOUGHT):
         Y += thread.observed("OK.")
         return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)
-    action = None if status else find_asked(Y, opened, generated.span.text, dialect)
+    action = None if status else find_asked(Y, dialect)
     if action is not None and not keeps_stop:
         action = action.removesuffix(".")
     if action is None:
