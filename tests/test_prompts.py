@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -31,9 +32,28 @@ prompts = st.lists(examples, min_size=1, max_size=4).map(lambda some: Prompt("p"
 
 
 @thorough
-@given(prompts)
-def test_parsing_the_text_of_a_prompt_gives_the_prompt(prompt):
+@given(prompts, st.one_of(st.just(""), paragraphs))
+def test_parsing_the_text_of_a_prompt_gives_the_prompt(prompt, closing):
+    prompt = replace(prompt, closing=closing)
     assert parse_prompt(prompt.text, "p") == prompt
+
+
+@pytest.mark.parametrize("behind", ["", "\n\n"])
+def test_behind_instructions_stands_a_text(behind):
+    with pytest.raises(PromptError, match="nothing stands behind the line 'Instructions:'"):
+        parse_prompt(f"{GOOD}Instructions:\n{behind}", "p")
+
+
+def test_instructions_within_an_example_are_a_part_of_it():
+    recipe = GOOD.replace("Do it.", "Recipe\nInstructions:\nmix.")
+    prompt = parse_prompt(f"{recipe}{GOOD}Instructions:\nNow you.", "p")
+    assert [one.context for one in prompt.examples] == [
+        "Recipe\nInstructions:\nmix. =>",
+        "Do it. =>",
+    ]
+    assert prompt.closing == "Now you."
+    with pytest.raises(PromptError, match=r"example 1 .* does not end with '#END#'"):
+        parse_prompt(f"{GOOD}Instructions: now you.", "p")
 
 
 @pytest.mark.slow

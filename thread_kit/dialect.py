@@ -1,8 +1,9 @@
 """The dialect: the strings by which a thread listens, acts and ends, and how its text is laid out.
 
-Paper 000, section 3, names two stop tokens, the listen token (`=>`) and the end token (`END`), and
-marks the end of what comes back with `<=`. They are strings here and never token ids: tokenizers
-differ, and a stop string can be split over tokens or be the head of a longer one (`find_stop`).
+THREAD paper, section 3, names two stop tokens, the listen token (`=>`) and the end token (`END`),
+and marks the end of what comes back with `<=`. They are strings here and never token ids:
+tokenizers differ, and a stop string can be split over tokens or be the head of a longer one
+(`find_stop`).
 """
 
 from __future__ import annotations

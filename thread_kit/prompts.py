@@ -32,7 +32,7 @@ class Prompt:
     """q of the papers: the examples that every thread reads before its own context.
 
     instructions: what stands before them. opening: what stands before the instructions of several
-    agents alike.
+    agents alike. closing: what stands behind the examples, the last thing before the context.
     """
 
     name: str
@@ -40,12 +40,14 @@ class Prompt:
     dialect: Dialect = AGENT
     instructions: str = ""
     opening: str = ""
+    closing: str = ""
 
     @property
     def text(self) -> str:
         """The prompt as the model reads it."""
         examples = (self.dialect.example(e.context, e.response) for e in self.examples)
-        return "".join([self.opening, self.instructions, *examples])
+        closing = f"Instructions:\n{self.closing}\n\n\n" if self.closing else ""
+        return "".join([self.opening, self.instructions, *examples, closing])
 
     @property
     def sha256(self) -> str:
@@ -141,12 +143,22 @@ def parse_instructions(
 def parse_prompt(text: str, name: str = "prompt", dialect: Dialect = AGENT) -> Prompt:
     """A prompt from its text: "Prompt:", a context, "Response:", the start mark, a response ...
 
-    Raises PromptError.
+    What stands behind a line "Instructions:", at the end, is read behind the examples. Raises
+    PromptError.
     """
     if not text.strip():
         raise PromptError(f"the prompt {name} is empty; write at least one example into it")
     examples = []
-    first, *parts = re.split(r"^Prompt:[ \t]*\n", text.replace("\r\n", "\n"), flags=re.MULTILINE)
+    # What is told behind the examples stands behind the last end mark.
+    text, mark, told = text.replace("\r\n", "\n").rpartition(dialect.end)
+    between, heading, closing = told.partition("\nInstructions:\n")
+    if heading and not closing.strip():
+        raise PromptError(
+            f"in the prompt {name} nothing stands behind the line 'Instructions:'; write there "
+            "what is to be read behind the examples, or take the line out"
+        )
+    text, closing = text + mark + between, closing.strip("\n")
+    first, *parts = re.split(r"^Prompt:[ \t]*\n", text, flags=re.MULTILINE)
     if not parts:
         raise PromptError(
             f"the prompt {name} has no example; an example starts with a line 'Prompt:'"
@@ -174,4 +186,4 @@ def parse_prompt(text: str, name: str = "prompt", dialect: Dialect = AGENT) -> P
                 "next example begins with a line 'Prompt:'"
             )
         examples.append(Example(context.strip("\n"), response.strip("\n")))
-    return Prompt(name, tuple(examples), dialect)
+    return Prompt(name, tuple(examples), dialect, closing=closing)

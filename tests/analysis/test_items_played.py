@@ -178,7 +178,8 @@ def test_budgets_are_those_of_the_paper_of_the_item(paper, item, actions, fits):
     limits = json.dumps({"calls": None, "new_tokens": 800, "actions": actions})
     common = {"environment": "alfworld", "split": "valid_unseen", "game": "pick-0"}
     rows = make_rows(**common, method=method, limits=limits)
-    assert ("budgets other than the paper's" in list_differences(item, rows)) is not fits
+    told = f"budgets other than the paper's of '{method}'"
+    assert (told in list_differences(item, rows)) is not fits
 
 
 def test_an_episode_without_a_reward_counts_as_none():
@@ -257,7 +258,7 @@ def test_another_limit_of_actions_is_another_budget_whether_or_not_a_row_names_i
     here = {"environment": "alfworld", "split": "valid_unseen", "game": "pick-0", "method": "adapt"}
     item = find_item("adapt", "table-1")
     told = {
-        name: "budgets other than the paper's"
+        name: "budgets other than the paper's of 'adapt'"
         in list_differences(item, make_rows(2, **here, limits=json.dumps(limits | more)))
         for name, more in (("own", {"actions": None}), ("game's", {}))
     }
@@ -304,7 +305,7 @@ def test_an_episode_that_could_not_be_started_has_no_budget():
     """Its limits are null, and ended every command that lists the items."""
     here = {"environment": "textcraft", "split": "test", "method": "thread", "limits": "null"}
     told = list_differences(find_item("thread-v2", "table-3"), make_rows(2, **here))
-    assert "budgets other than the paper's" in told
+    assert "budgets other than the paper's of 'thread'" in told
 
 
 def test_of_a_method_that_needs_external_memory_the_papers_row_is_the_one_that_has_it():

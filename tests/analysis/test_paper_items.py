@@ -119,7 +119,10 @@ def test_a_reproduction_has_the_papers_methods_tasks_and_weights():
         (official_run()[5:], "129 to 134 of 134 tasks"),
         (official_run()[134:], "without 'thread'"),
         (official_run(model=TAUGHT), "no examples"),
-        (official_run(limits='{"calls": 7}'), "budgets other than the paper's"),
+        (
+            official_run(limits='{"calls": 7}'),
+            "budgets other than the paper's of 'adaplanner', 'adapt'",
+        ),
         (official_run(prompt="x", game="pick_and_place_simple-x"), "earlier prompts of 'thread'"),
     ):
         state = find_state(item, rows)

@@ -1,5 +1,6 @@
 """The command line, run as people run it."""
 
+import gzip
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ from helpers.fake_server import Fake, streams, written
 
 from thread_kit.__main__ import main
 from thread_kit.analysis.published import by_type
+from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.cli.methods import build_methods
 from thread_kit.cli.notebooks import list_notebooks
 from thread_kit.engines.scripted import ScriptedEngine
@@ -99,6 +101,9 @@ def test_show_prints_all_that_one_thread_saw(trace, capsys):
     ("arguments", "message"),
     [
         (["show", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["page", "emerald"], "no episode of the gallery is called so"),
+        (["run", "--method", "react"], "by itself with --adapter react-textcraft-135m"),
+        (["run", "--method", "lats"], "give --adapter none for few-shot prompts"),
         (["run", "--task", "200"], "choose 0 to 199"),
         (["run", "--task", "mug"], "no task 'mug'; tasks have numbers here"),
         (["run", "--split", "valid_unseen"], "of textcraft; choose one of test, dev, train"),
@@ -185,6 +190,7 @@ def test_models_lists_the_embedded_model_and_where_it_is(capsys):
     out = capsys.readouterr().out
     assert "smollm2-135m" in out
     assert "SmolLM2-135M-Instruct.Q4_1.gguf" in out
+    assert "adapters of smollm2-135m: react-textcraft-135m, thread-135m" in out
 
 
 def test_trials_are_those_of_the_methods_that_try_again():
@@ -343,6 +349,21 @@ def test_a_suite_without_a_file_of_its_own_writes_into_runs(tmp_path, monkeypatc
     assert [(row["method"], row["error"]) for row in rows] == [(name, "") for name in methods] * 2
 
 
+def test_a_suite_says_which_model_was_taught_and_what_else_its_file_has(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    load = "thread_kit.cli.arguments.load_model"
+    monkeypatch.setattr(load, lambda name, **_: ScriptedEngine(["#END#"] * 400, name=name))
+    suite = ["suite", "--split", "dev", "--tasks", "2"]
+    assert main([*suite, "--methods", "react", "--adapter", "none"]) == 0
+    assert "rows more" not in capsys.readouterr().out
+    assert main([*suite, "--methods", "thread"]) == 0
+    assert "has 2 rows more, of other commands" in capsys.readouterr().out
+    models = [row["model"] for row in Results.load("runs/suite-textcraft.jsonl").rows]
+    assert models == ["smollm2-135m"] * 2 + [TAUGHT] * 2
+
+
 @pytest.mark.parametrize("name", ["sql", "bash"])
 def test_a_benchmark_without_plan_and_execute_has_a_planner_still(name):
     (planner,) = load_planners(find_benchmark(name))
@@ -393,6 +414,10 @@ def test_a_page_is_written_beside_its_trace_or_where_one_says(trace, capsys, tmp
     assert "9 emerald" in page.read_text("utf-8")
     assert main(["page", str(trace), "--out", str(tmp_path / "other.html")]) == 0
     assert "9 emerald" in (tmp_path / "other.html").read_text("utf-8")
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(trace.read_bytes()))
+    assert main(["page", str(packed)]) == 0
+    assert (tmp_path / "packed.html").exists()
 
 
 def test_the_version_is_that_of_the_package(capsys):

@@ -43,8 +43,8 @@ from thread_kit.distill.textcraft_teacher import (
     speak_thread,
 )
 from thread_kit.distill.words import (
-    LESSONS,
     SHARES,
+    TAUGHT_WORDS,
     UNSEEN,
     draw_word,
     words_by_tokens,
@@ -269,7 +269,7 @@ def test_nobody_is_taught_to_slip_and_the_way_back_is_taught(monkeypatch):
 
 @pytest.mark.slow
 def test_words_are_of_one_part_and_counted_by_their_tokens():
-    lessons, unseen = words_by_tokens(LESSONS), words_by_tokens(UNSEEN)
+    lessons, unseen = words_by_tokens(TAUGHT_WORDS), words_by_tokens(UNSEEN)
     assert not {w for words in lessons.values() for w in words} & {
         w for words in unseen.values() for w in words
     }
@@ -288,7 +288,7 @@ def test_words_are_of_one_part_and_counted_by_their_tokens():
 def test_no_word_of_a_held_out_task_is_drawn_that_training_tasks_lack():
     held_out = {*words_of("test"), *words_of("dev")} - set(words_of("train"))
     assert "carved" in held_out
-    for part in (LESSONS, UNSEEN):
+    for part in (TAUGHT_WORDS, UNSEEN):
         assert not held_out & {w for words in words_by_tokens(part).values() for w in words}
 
 
@@ -513,7 +513,7 @@ def test_the_table_has_wilson_intervals():
     [
         (["--adapter", "none-such"], "known: "),
         (["--every", "0"], "--every 0: give 1 or more"),
-        (["--parallel", "0"], "--parallel 0: give 1 or more"),
+        (["--at-once", "0"], "--at-once 0: give 1 or more"),
         (["--split", "valid_unseen"], "of textcraft; choose one of test, dev, train"),
     ],
 )
@@ -544,10 +544,10 @@ def test_episodes_at_a_time_have_each_the_room_that_one_has_alone(tmp_path, monk
         raise ModelError("enough")
 
     monkeypatch.setattr("thread_kit.distill.__main__.load_model", load)
-    for parallel in (1, 3):
-        arguments = ["evaluate", "thread", "--parallel", str(parallel), "--out", str(tmp_path)]
+    for at_once in (1, 3):
+        arguments = ["evaluate", "thread", "--at-once", str(at_once), "--out", str(tmp_path)]
         assert main(arguments) == 2
-        assert asked["context"] == parallel * MODELS[EMBEDDED].context
+        assert asked["context"] == at_once * MODELS[EMBEDDED].context
 
 
 # Training

@@ -12,7 +12,7 @@ from thread_kit.distill.examples import examples, play
 from thread_kit.distill.textcraft_teacher import TeacherError
 from thread_kit.distill.webshop_tasks import training_purchases
 from thread_kit.distill.webshop_teacher import read_instruction, speak_webshop
-from thread_kit.distill.words import LESSONS, words_by_tokens
+from thread_kit.distill.words import TAUGHT_WORDS, words_by_tokens
 from thread_kit.engines.models import load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.registry import BENCHMARKS
@@ -155,7 +155,7 @@ def test_the_shops_of_lessons_are_invented_and_the_same_for_a_seed():
     first, again = (next(training_purchases(3)) for _ in range(2))
     assert first.goal.instruction == again.goal.instruction
     assert next(training_purchases(4)).goal.instruction != first.goal.instruction
-    words = {word for words in words_by_tokens(LESSONS).values() for word in words}
+    words = {word for words in words_by_tokens(TAUGHT_WORDS).values() for word in words}
     brands = {product.title.split()[0].lower() for product in first.catalogue.products}
     assert brands <= words
 

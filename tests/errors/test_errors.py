@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from functools import partial
 
@@ -42,7 +43,7 @@ from thread_kit.paths import resource
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Span
 from thread_kit.session.session import Session
-from thread_kit.trace.episode import Episode
+from thread_kit.trace.episode import Episode, TraceError
 from thread_kit.trace.events import Acted, Instructed, Restarted
 
 GET_LOGS = ["> get 2 oak logs =>", "> craft 4 oak planks using 1 oak logs =>"]
@@ -204,6 +205,20 @@ def test_of_a_question_that_nobody_took_apart_no_rule_says_that_its_numbers_were
     engine = ScriptedEngine(["Final Answer: decreasing\n#END#"])
     error = find_first_error(Session(engine, env, dialect=QA, program=react).run(progress=False))
     assert error.type is ErrorType.OTHER
+
+
+def test_facts_that_no_environment_writes_are_one_error_with_their_event(tmp_path):
+    """Whoever wrote the trace."""
+    path = tmp_path / "t.jsonl"
+    crafting("get 9 lapis lazuli", "craft 1 note block using 8 lapis lazuli", path=path)
+    lines = path.read_text("utf-8").replace('"textcraft"', '"datacommons"').splitlines()
+    lines = [
+        json.dumps({**json.loads(line), "info": {"figures": [1]}}) if '"acted"' in line else line
+        for line in lines
+    ]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    with pytest.raises(TraceError, match=r"event \d+ is not what datacommons tells: KeyError"):
+        find_first_error(Episode.load(path))
 
 
 def test_an_episode_that_goes_on_has_no_first_error_yet():

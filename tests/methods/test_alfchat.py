@@ -98,6 +98,12 @@ def test_the_grounding_agent_speaks_at_the_start_and_when_the_assistant_is_stuck
     assert lost.threads[0].sequence.text.count(HINT) == 2
 
 
+def test_actions_that_were_alike_are_no_reason_for_a_hint_when_nothing_is_taken():
+    empty = chat(["> go to desk 1 =>"] * 3 + ["=>"] * 2 + ["> use lamp 1 =>"], hint=HINT)
+    assert empty.threads[0].sequence.text.count(HINT) == 2
+    assert empty.reward == 1
+
+
 def test_after_ten_hints_the_task_has_failed():
     episode = chat(["> go to desk 1 =>"] * 99, hint=HINT)
     assert episode.threads[0].sequence.text.count(HINT) == HINTS + 1  # and the one of the start

@@ -201,6 +201,6 @@ def test_where_the_first_actions_end_the_task_nothing_is_searched():
 
 
 def test_a_search_that_its_trials_end_is_cut():
-    speak = by_role(["> wait =>"] * 3, ["5#END#"] * 3, ["Open it.#END#"])
+    speak = by_role(["> wait =>"] * 3, ["5#END#"] * 3, [])  # nobody would read a lesson
     episode = search(speak, env=Lock(), samples=1, iterations=1, max_depth=3)
     assert episode.status is Status.OUT_OF_CALLS

@@ -18,7 +18,7 @@ from thread_kit.methods.rap import RetrievalKey, cut, parse_key, rap
 from thread_kit.paths import resource
 from thread_kit.prompts import EMPTY, Example, Prompt, load_prompt
 from thread_kit.requests import Status
-from thread_kit.trace.events import Acted
+from thread_kit.trace.events import Acted, Observed
 
 KEY = Prompt("key", (Example("key", "#END#"),))
 
@@ -153,6 +153,8 @@ def test_the_plan_is_made_from_the_plans_of_like_tasks_and_logs_are_found_anew_b
     assert contexts[4] == "Prompt:\nthink: Now I heat cup 1.\n\nResponse:\n#START#\n"
     last = episode.threads[5].sequence.text
     assert last.startswith("> go to desk 1 =>You go to desk 1.<=\nthink: Now I heat cup 1. =>OK.<=")
+    observed = [event.span.text for event in of_kind(episode, Observed)]
+    assert observed == ["You go to desk 1.<=\n", "It is hot.<=\n"]  # no answer to a thought
 
 
 def test_no_log_ends_where_its_window_does():

@@ -29,13 +29,13 @@ def add_bars(
     figure.add_trace(go.Bar(x=x, y=y, name=name, marker=marker, **look))
 
 
-def interval_bars(table: pd.DataFrame) -> dict[str, Any]:
-    """Plotly's error bars, in percent, of a table with rate, low and high between 0 and 1."""
+def interval_bars(table: pd.DataFrame, rate: str = "rate", *, scale: float = 100) -> dict[str, Any]:
+    """Plotly's error bars of a table with low, high and a column `rate`; scale: 1 to percent."""
     return {
         "type": "data",
         "symmetric": False,
-        "array": (100 * (table["high"] - table["rate"])).tolist(),
-        "arrayminus": (100 * (table["rate"] - table["low"])).tolist(),
+        "array": (scale * (table["high"] - table[rate])).tolist(),
+        "arrayminus": (scale * (table[rate] - table["low"])).tolist(),
     }
 
 
@@ -67,14 +67,8 @@ def success_figure(table: pd.DataFrame) -> go.Figure:
             go.Scatter(
                 x=group["x"],
                 y=group["success"],
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": group["high"] - group["success"],
-                    "arrayminus": group["success"] - group["low"],
-                    "thickness": 1 if hollow else 2,
-                    "width": 3,
-                },
+                error_y=interval_bars(group, "success", scale=1)
+                | {"thickness": 1 if hollow else 2, "width": 3},
                 customdata=group.assign(cut=_describe_cut(group))[["method", "split", "cut"]],
                 name=name,
                 offsetgroup=name,

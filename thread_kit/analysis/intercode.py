@@ -17,7 +17,6 @@ def make_intercode_table(
     frame: pd.DataFrame,
     *,
     priced_as: str = "gpt-3.5-turbo-1106",
-    prices: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """A row a method and model, in the columns of Tables 5 and 6.
 
@@ -25,7 +24,7 @@ def make_intercode_table(
     dollars: of all episodes, at the price of `priced_as`, for the tokens of the model that played.
     cut: how many episodes a budget ended unsolved, most often the ten rounds.
     """
-    frame = add_dollars(frame, priced_as=priced_as, prices=prices)
+    frame = add_dollars(frame, priced_as=priced_as)
     frame, cut = _mark_cut(frame.assign(reward=read_rewards(frame)))
     groups = frame.groupby(GROUPS, sort=False)
     return groups.agg(

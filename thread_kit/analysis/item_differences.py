@@ -184,9 +184,9 @@ def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     rows = rows[rows["model"] != TAUGHT]
     differences = []
     limits = rows["limits"].fillna("") if "limits" in rows else [""] * len(rows)
-    played = set(zip(rows["method"], rows["environment"], limits, strict=True))
-    if not all(_has_budget(item, *play) for play in played):
-        differences.append("budgets other than the paper's")
+    played = sorted(set(zip(rows["method"], rows["environment"], limits, strict=True)))
+    if other := dict.fromkeys(play[0] for play in played if not _has_budget(item, *play)):
+        differences.append(f"budgets other than the paper's of {_quote(other)}")
     if "prompt" in rows:
         games = rows["game"] if "game" in rows else pd.Series("", rows.index)
         kinds = rows.assign(examples=list(map(_find_examples, rows["environment"], games)))

@@ -9,6 +9,7 @@ has come with it is computed (`analysis/item_states.py`).
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -208,6 +209,8 @@ def find_item(paper: str, item: str) -> PaperItem:
     """An item by the names of the command line; raises ValueError, naming those that there are."""
     check_paper(paper)
     items = {known.item: known for known in load_items() if known.paper == paper}
-    if item not in items:
+    # "Table 1" and "Fig. 4a" are table-1 and figure-4.
+    known = "-".join(re.findall(r"[a-z]{3,}|\d+", item.lower())).replace("fig-", "figure-")
+    if item not in items and known not in items:
         raise ValueError(f"{paper} has no {item!r}; it has: {', '.join(items)}")
-    return items[item]
+    return items.get(item) or items[known]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -19,8 +20,12 @@ from thread_kit.analysis.results_picture import draw_results, name_row
 from thread_kit.analysis.statistics import success
 from thread_kit.analysis.stored_rows import load_stored_rows
 from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method_registry import has_trials
 from thread_kit.paths import resource
+
+LOOP = ("actions", "turns", "iterations", "trials", "d_max", "steps", "subtasks")
+"""Units of budgets that a method's own loop counts (data/budgets.csv)."""
 
 
 def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
@@ -84,7 +89,7 @@ def make_table(frame: pd.DataFrame) -> str:
         {
             "benchmark": row.benchmark,
             "method": name_row(row.method, nearest=row.nearest),
-            "call limit": row.limit,
+            "budget": _describe_budget(row),
             "solved": f"{row.solved} of {row.n}",
             "cut": row.cut,
             "rate": row.rate,
@@ -97,6 +102,14 @@ def make_table(frame: pd.DataFrame) -> str:
         for row in summarize_rows(frame).itertuples()
     ]
     return write_table(pd.DataFrame(rows))
+
+
+def _describe_budget(row: Any) -> str:
+    """What a method's own loop may take, of the table, and the calls that its rows had."""
+    own = budget_of(row.method, row.environment)
+    limits = [f"{own[unit].value} {unit}" for unit in LOOP if unit in own and own[unit].value]
+    calls = [f"{row.limit} calls"] if row.limit.isdigit() else []
+    return ", ".join([*limits, *calls])
 
 
 def has_trials_or_levels(method: str) -> bool:

@@ -25,9 +25,7 @@ from thread_kit.analysis.statistics import (
 )
 
 
-def score(
-    frame: pd.DataFrame, by: Sequence[str] = ("method", "model"), *, seed: int = 0
-) -> pd.DataFrame:
+def score(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.DataFrame:
     """The score of each group, 0 to 100, with the interval of a bootstrap over tasks (95%).
 
     n: episodes; solved: those with the whole reward; cut: those not solved that a budget ended. Of
@@ -38,7 +36,7 @@ def score(
         means = _rewards(group).groupby("task", sort=False)["reward"].mean().to_numpy()
         low = high = np.nan
         if len(means) > 1:
-            spread = paired_bootstrap(means, np.zeros(len(means)), seed=seed)
+            spread = paired_bootstrap(means, np.zeros(len(means)))
             low, high = spread.low, spread.high
         row = dict(zip(by, key, strict=True))
         row |= {"n": len(group), "solved": int(group["solved"].sum()), **count_cut(group)}

@@ -197,8 +197,6 @@ def compare(
     *,
     of: str = "method",
     within: Mapping[str, float] | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Each pair of methods of a model, on the tasks that both have played.
 
@@ -226,7 +224,7 @@ def compare(
         paired = group[group[of].isin(both.columns) & group["task"].isin(both.index)]
         once = paired.groupby([of, "task"]).size().max() == 1
         a, b = both[first].to_numpy(float), both[second].to_numpy(float)
-        gap = paired_bootstrap(a, b, resamples=resamples, seed=seed)
+        gap = paired_bootstrap(a, b)
         test = mcnemar(a, b) if once else None
         rows.append(
             {
@@ -424,9 +422,14 @@ def check_episodes(frame: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
         ]
         raise ValueError(
             f"{len(twice)} episodes occur twice, the first is {first}; choose one of each"
-            + (f": the column {' and '.join(map(repr, apart))} tells them apart" if apart else "")
+            + (f" by {' or '.join(apart)}: {_choose(same, apart[0])}" if apart else "")
         )
     return frame
+
+
+def _choose(rows: pd.DataFrame, column: str) -> str:
+    """How to choose one of the values of a column, in Python."""
+    return " or ".join(f"frame[frame[{column!r}] == {value!r}]" for value in rows[column].unique())
 
 
 def pair_by_task(frame: pd.DataFrame, first: str, second: str) -> pd.DataFrame:

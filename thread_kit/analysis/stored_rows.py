@@ -101,10 +101,6 @@ def _load_taught(path: Path) -> pd.DataFrame:
     rows = []
     for line in path.read_text("utf-8").splitlines():
         row: dict[str, Any] = json.loads(line)
-        if "depth" in row:  # as it was written while TextCraft's test was all there was
-            task = {"split": "test", "number": row["number"]}
-            row = {**row, "environment": "textcraft", "task": task}
-            del row["depth"]  # the recipe's; in a suite's rows the thread's
         if row.get("reward") is None:
             row["reward"] = float(row["solved"])
         row |= {**row["task"], "task": canonical(row["task"])}
@@ -121,7 +117,7 @@ def record_command(path: Path, command: str) -> None:
     commands.append({"file": path.name, "date": today, "command": command})
     table.parent.mkdir(parents=True, exist_ok=True)
     with replace_file(table) as part, part.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, ["file", "date", "command"])
+        writer = csv.DictWriter(file, ["file", "date", "command", "note"], restval="")
         writer.writeheader()
         writer.writerows(commands)
 

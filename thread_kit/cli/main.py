@@ -25,9 +25,9 @@ from typing import Any, TextIO, cast
 
 from thread_kit.cli import gallery, notebooks, reproduce, run, suite
 from thread_kit.cli.arguments import ShortParser, register_own
-from thread_kit.engines.models import MODELS, ModelError, find_file
+from thread_kit.engines.models import EMBEDDED, MODELS, ModelError, find_file, list_adapters
 from thread_kit.prompts import PromptError
-from thread_kit.trace.episode import Episode, TraceError
+from thread_kit.trace.episode import Episode, TraceError, name_of
 from thread_kit.trace.printable import sanitize
 from thread_kit.trace.shipped import list_episodes, open_episode
 from thread_kit.views.narration import list_events
@@ -109,8 +109,14 @@ def _make_parser() -> argparse.ArgumentParser:
 
 def _open(file: str) -> Episode:
     """A trace by its path, or an episode that comes with the kit by its name."""
-    is_name = not Path(file).is_file() and file in {shipped.name for shipped in list_episodes()}
-    return open_episode(file) if is_name else Episode.load(file)
+    if Path(file).exists():
+        return Episode.load(file)
+    if file in {shipped.name for shipped in list_episodes()}:
+        return open_episode(file)
+    raise FileNotFoundError(
+        f"there is no file {file}, and no episode of the gallery is called so; these are listed "
+        "by: python -m thread_kit gallery"
+    )
 
 
 def show_episode(options: argparse.Namespace) -> None:
@@ -147,8 +153,8 @@ def write_page(options: argparse.Namespace) -> None:
     """Write the player with a saved episode in it, and print where."""
     from thread_kit.views.export_html import save_page
 
-    episode = _open(options.file)
-    print(save_page(episode, options.out or Path(options.file).with_suffix(".html")))
+    episode, file = _open(options.file), Path(options.file)
+    print(save_page(episode, options.out or file.with_name(f"{name_of(file)}.html")))
 
 
 def installed_version() -> str:
@@ -169,3 +175,4 @@ def list_models(options: argparse.Namespace) -> None:
                 print(f"{'':20} {find_file(model)}")
             except ModelError as error:
                 print(f"{'':20} {error}")
+    print(f"adapters of {EMBEDDED}: {', '.join(list_adapters())}")

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from thread_kit.cli.arguments import import_object
+from thread_kit.engines.models import list_adapters
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.experiments.method import Method, PerTaskMethod, SessionMethod
 from thread_kit.experiments.method_builders import has_planner
@@ -51,9 +52,11 @@ def build_methods(
         raise ValueError("--trials is for Reflexion and Try Again; none of these methods is one")
     others = [name for name in names if ":" not in name and not name.startswith("thread")]
     if adapter and (not is_chosen or len(names) > 1) and others:
+        fitting = [known for known in list_adapters() if known.startswith(f"{others[0]}-")]
+        teachers = f", or play it by itself with --adapter {' or '.join(fitting)}"
         raise ValueError(
             f"the adapter {adapter} does not teach the model {others[0]!r} as well; give --adapter "
-            "none for few-shot prompts, or play it by itself with an adapter that teaches it"
+            f"none for few-shot prompts{teachers if fitting else ''}"
         )
     reads_prompt = any(name == "thread" or ":" in name for name in names)
     if prompt is not None and not adapter and not reads_prompt:

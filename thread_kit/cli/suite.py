@@ -99,6 +99,7 @@ def run(options: argparse.Namespace) -> None:
             prompt=options.prompt,
             served=options.server is not None,
         )
+        name = name_models(model, options, adapter)
         suite = Suite(
             out,
             methods=build_methods(
@@ -111,7 +112,7 @@ def run(options: argparse.Namespace) -> None:
                 trials=options.trials,
                 planner_model=options.planner_model,
             ),
-            models={name_models(model, options): partial(load_models, model, adapter, options)},
+            models={name: partial(load_models, model, adapter, options)},
             environment=benchmark.environment,
             tasks=chosen,
             seeds=range(options.seeds),
@@ -132,12 +133,18 @@ def run(options: argparse.Namespace) -> None:
                 f"stopped; the same command goes on where it stopped, with what is in {out}"
             ) from None
     report(Results(rows), benchmark, seeds=options.seeds)
+    if more := len(Results.load(out).rows) - len(rows):
+        print(
+            f"\n{out} has {more} rows more, of other commands; all together: "
+            f"tk.compare(tk.Results.load({str(out)!r}).frame)"
+        )
 
 
-def name_models(model: str, options: argparse.Namespace) -> str:
-    """What tables call a model, and its planner where that is another one."""
-    names = [model, options.planner_model] if options.planner_model else [model]
-    return ", planner ".join(map(name_model, names))
+def name_models(model: str, options: argparse.Namespace, adapter: str | None) -> str:
+    """What tables call a model, whether an adapter has taught it, and another one that plans."""
+    taught = ", taught" if adapter else ""
+    planner = f", planner {name_model(options.planner_model)}" if options.planner_model else ""
+    return f"{name_model(model)}{taught}{planner}"
 
 
 def report(results: Results, benchmark: Benchmark, *, seeds: int) -> None:

@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     add_benchmark(play)
     own = "(default: the project's own of THREAD)"
     play.add_argument("--adapter", help=f"a name or a GGUF file {own}")
-    play.add_argument("--parallel", type=int, default=1, metavar="N", help="episodes at a time")
+    play.add_argument("--at-once", type=int, default=1, metavar="N", help="episodes at a time")
     play.add_argument(
         "--renamed", action="store_true", help="TextCraft, every item by words that no lesson has"
     )
@@ -172,7 +172,7 @@ def _evaluate(options: argparse.Namespace) -> None:
             f"no adapter here teaches {options.method} on {options.env} unless it is named; give "
             "--adapter NAME or FILE.gguf"
         )
-    for option in ("every", "parallel"):
+    for option in ("every", "at_once"):
         if getattr(options, option) < 1:
             raise ValueError(f"--{option} {getattr(options, option)}: give 1 or more")
     if options.renamed and options.env != "textcraft":
@@ -180,14 +180,14 @@ def _evaluate(options: argparse.Namespace) -> None:
     listed = renamed_tasks(split) if options.renamed else benchmark.tasks(split)
     chosen = listed[:: options.every]
     # Episodes at a time share the engine's cells: each is to have the room that it has alone.
-    room = MODELS[EMBEDDED].context * options.parallel
+    room = MODELS[EMBEDDED].context * options.at_once
     with load_model(adapter=find_adapter(adapter), context=room) as engine:
         results = evaluate(
             options.method,
             engine,
             chosen,
             options.out,
-            parallel=options.parallel,
+            at_once=options.at_once,
             renamed=options.renamed,
         )
     for row in by_group(results):

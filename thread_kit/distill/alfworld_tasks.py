@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from thread_kit.distill.words import LESSONS, draw_word
+from thread_kit.distill.words import TAUGHT_WORDS, draw_word
 from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.alfworld.process import GameProcess
 
@@ -57,7 +57,7 @@ def training_games(seed: int) -> Iterator[dict[str, Any]]:
 
 
 def rename_kinds(
-    game: Mapping[str, Any], draw: random.Random, part: str = LESSONS
+    game: Mapping[str, Any], draw: random.Random, part: str = TAUGHT_WORDS
 ) -> dict[str, Any]:
     """The same game, whose kinds of things and places have other names, but for `KEPT`.
 

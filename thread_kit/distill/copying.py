@@ -41,13 +41,13 @@ class Copy(NamedTuple):
     copy: str
 
 
-def draw_names(number: int = NAMES, seed: int = 0) -> list[tuple[str, int]]:
+def draw_names(number: int = NAMES) -> list[tuple[str, int]]:
     """Words that no lesson has, as many each of 1, 2, 3 and 4 tokens (4: or more).
 
     Raises ModuleNotFoundError without the extra "distill".
     """
     words = words_by_tokens(UNSEEN)
-    draw = random.Random(f"copying {seed}")
+    draw = random.Random("copying 0")
     counts = [1 + n % len(SHARES) for n in range(number)]
     return [(draw.choice(words[count]), count) for count in counts]
 

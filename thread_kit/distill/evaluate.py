@@ -82,13 +82,13 @@ def evaluate(
     tasks: Sequence[Task],
     folder: Path,
     *,
-    parallel: int = 1,
+    at_once: int = 1,
     renamed: bool = False,
 ) -> list[TaskResult]:
     """Play `tasks` greedily in the form of `method`; `results.jsonl` and all else goes to `folder`.
 
     tasks: of one benchmark, played without examples and within its own limit on actions (ALFWorld:
-    50). `episodes.jsonl` is the file of the suite, beside it are the traces. parallel: episodes at
+    50). `episodes.jsonl` is the file of the suite, beside it are the traces. at_once: episodes at
     a time, in the batches of the one engine. Faster in all, but an episode then takes longer:
     measure seconds with 1. renamed: they are of `renamed_tasks`, and their files begin with
     `renamed-`. Raises ValueError where nobody has written a teacher, RuntimeError for an episode
@@ -112,7 +112,7 @@ def evaluate(
         traces=True,
         options={"calls": CALLS[method], "new_tokens": NEW_TOKENS},
     )
-    played = {canonical(row["task"]): row for row in suite.run(at_once=parallel).rows}
+    played = {canonical(row["task"]): row for row in suite.run(at_once=at_once).rows}
     results = []
     for task in tasks:
         row = played[canonical(benchmark.arguments(task))]
@@ -230,11 +230,4 @@ def to_frame(results: Sequence[TaskResult], *, method: str, model: str) -> pd.Da
 
 def load_results(path: Path) -> list[TaskResult]:
     """The results in a `results.jsonl`."""
-    results = []
-    for line in path.read_text("utf-8").splitlines():
-        row = json.loads(line)
-        if "depth" in row:  # as it was written while TextCraft's test was all there was
-            depth, task = row.pop("depth"), {"split": "test", "number": row.pop("number")}
-            row |= {"environment": "textcraft", "task": task, "group": f"depth {depth}"}
-        results.append(TaskResult(**row))
-    return results
+    return [TaskResult(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]

@@ -8,7 +8,7 @@ from itertools import cycle
 import pandas as pd
 import plotly.graph_objects as go
 
-from thread_kit.analysis.figures import success_by_cost_figure
+from thread_kit.analysis.figures import interval_bars, success_by_cost_figure
 from thread_kit.distill.evaluate import TaskResult, by_group, to_frame
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress, log_axis
@@ -49,12 +49,7 @@ def success_by_group_figure(
             go.Scatter(
                 x=[f"{row['tasks']}" for row in rows],
                 y=[row["rate"] for row in rows],
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": [row["high"] - row["rate"] for row in rows],
-                    "arrayminus": [row["rate"] - row["low"] for row in rows],
-                },
+                error_y=interval_bars(pd.DataFrame(rows), scale=1),
                 customdata=[f"{row['solved']} of {row['n']}, {row['cut']} cut" for row in rows],
                 name=name,
                 mode="markers",

@@ -19,7 +19,7 @@ from thread_kit.engines.models import load_model
 from thread_kit.envs.textcraft.env import tasks
 from thread_kit.envs.textcraft.planner import TAGS, Recipe
 
-LESSONS, UNSEEN = "lessons", "unseen"
+TAUGHT_WORDS, UNSEEN = "lessons", "unseen"
 SHARES = {1: 30, 2: 30, 3: 25, 4: 15}
 """How often a word of so many tokens is drawn; the last stands for more, too."""
 
@@ -31,8 +31,8 @@ SYLLABLES += ["che", "sel", "ed", "pep", "per", "sha", "ker", "spa", "tu", "wen"
 SYLLABLES += ["nk"]
 
 
-def draw_word(draw: random.Random, part: str = LESSONS) -> str:
-    """A word in small letters. part: `LESSONS`, or `UNSEEN` for one that no lesson has.
+def draw_word(draw: random.Random, part: str = TAUGHT_WORDS) -> str:
+    """A word in small letters. part: `TAUGHT_WORDS`, or `UNSEEN` for one that no lesson has.
 
     Raises ModuleNotFoundError without the extra "distill".
     """
@@ -49,11 +49,11 @@ def words_by_tokens(part: str) -> Mapping[int, tuple[str, ...]]:
 @cache
 def _sort_words() -> Mapping[str, Mapping[int, tuple[str, ...]]]:
     words: dict[str, dict[int, list[str]]] = {
-        part: {count: [] for count in SHARES} for part in (LESSONS, UNSEEN)
+        part: {count: [] for count in SHARES} for part in (TAUGHT_WORDS, UNSEEN)
     }
     with load_model(adapter=None, context=256) as engine:  # for its vocabulary
         for word in _all_words():
-            part = UNSEEN if zlib.crc32(word.encode()) % 10 == 0 else LESSONS
+            part = UNSEEN if zlib.crc32(word.encode()) % 10 == 0 else TAUGHT_WORDS
             count = len(engine.tokenize(f" {word}"))
             words[part][min(count, max(SHARES))].append(word)
     return {

@@ -130,14 +130,18 @@ def name_model(name_or_path: str) -> str:
     return Path(name_or_path).stem if name_or_path.endswith(".gguf") else name_or_path
 
 
+def list_adapters() -> list[str]:
+    """The names of the adapters that come with the kit."""
+    return sorted(file.stem for file in resource("data/adapters").glob("*.gguf"))
+
+
 def find_adapter(name_or_path: str | Path) -> Path:
     """The file of an adapter, by its name in data/adapters or by its path; raises ModelError."""
     path = _expand(name_or_path)
     if not _is_file(path):
-        folder = resource("data/adapters")
-        path = folder / f"{name_or_path}.gguf"
+        path = resource("data/adapters") / f"{name_or_path}.gguf"
         if not _is_file(path):
-            known = ", ".join(sorted(file.stem for file in folder.glob("*.gguf")))
+            known = ", ".join(list_adapters())
             raise ModelError(
                 f"{str(name_or_path)!r} is neither a file nor an adapter that thread-kit knows; "
                 f"known: {known}. Or give the path of a GGUF adapter, or adapter=None"

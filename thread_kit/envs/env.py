@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from thread_kit.dialect import AGENT, Dialect
 from thread_kit.sandbox.sandbox import Sandbox
 
 
@@ -46,6 +47,7 @@ class Env(ABC):
     max_actions: only of an environment that counts them: after so many the episode is truncated;
         None is no limit.
     task: what identifies the task within the benchmark, e.g. {"split": "test", "number": 12}.
+    dialect: the marks of threads that play it without examples.
     packages: those (by their names on the package index) whose version can change what an episode
         comes to; the trace says which were installed.
     can_undo: whether `reset` and the same actions again may take the place of what was done in a
@@ -57,6 +59,7 @@ class Env(ABC):
 
     name: str
     task: dict[str, Any]
+    dialect: Dialect = AGENT
     packages: tuple[str, ...] = ()
     can_undo: bool = True
     announces_success: bool = True

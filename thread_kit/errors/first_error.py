@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.errors.error_types import ErrorType
 from thread_kit.errors.rules import ErrorRules
-from thread_kit.trace.episode import Episode, must_be_episode
+from thread_kit.trace.episode import Episode, TraceError, must_be_episode
 from thread_kit.trace.events import Acted, Returned
+from thread_kit.trace.jsonl import MALFORMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,18 @@ def find_first_error(episode: Episode) -> Finding | None:
 
 
 def find_errors(episode: Episode) -> Iterator[Finding]:
-    """All errors that the rules find, in the order of time."""
+    """All errors that the rules find, in the order of time.
+
+    Raises TraceError for an event with facts that its environment does not write.
+    """
     rules = _rules_for(episode)
     for number, event in enumerate(episode.events):
-        if error := rules.check_event(event):
+        try:
+            error = rules.check_event(event)
+        except MALFORMED as problem:
+            name = episode.header.get("environment")
+            raise TraceError(f"event {number} is not what {name} tells: {problem!r:.200}") from None
+        if error:
             yield Finding(error[0], number, getattr(event, "thread", 0), error[1])
 
 

@@ -68,7 +68,7 @@ def _check_limit(acted: Acted) -> tuple[ErrorType, str] | None:
     return None
 
 
-COMMAND = re.compile(r"craft \d+ .+ using \d+ .+")
+COMMAND = re.compile(r"craft \d+ .+? using \d+ [^,]+(, \d+ [^,]+)*")
 
 
 class TextCraftRules(ErrorRules):
@@ -78,7 +78,8 @@ class TextCraftRules(ErrorRules):
 
     def __init__(self, context: str) -> None:
         super().__init__(context)
-        self._recipes = [Recipe.parse(line) for line in context.split("\n") if COMMAND.match(line)]
+        commands = filter(COMMAND.fullmatch, context.split("\n"))
+        self._recipes = [Recipe.parse(command) for command in commands]
         self._failed: set[str] = set()  # items that could not be found, and were not made since
 
     def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:

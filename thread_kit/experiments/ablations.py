@@ -11,7 +11,7 @@ variables" gives each thread an interpreter of its own, and all that passes betw
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from thread_kit.envs.benchmark import Benchmark
@@ -100,8 +100,8 @@ def split_prompt(prompt: Prompt) -> tuple[Prompt, Prompt]:
     main = tuple(e for e in prompt.examples if not e.context.rstrip().endswith(listen))
     others = tuple(e for e in prompt.examples if e not in main)
     return (
-        Prompt(f"{prompt.name} (main)", main, prompt.dialect),
-        Prompt(f"{prompt.name} (others)", others, prompt.dialect),
+        replace(prompt, name=f"{prompt.name} (main)", examples=main),
+        replace(prompt, name=f"{prompt.name} (others)", examples=others),
     )
 
 

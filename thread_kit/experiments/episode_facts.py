@@ -5,13 +5,11 @@ Programs are known by the name in the header of the trace, which is that of thei
 
 from __future__ import annotations
 
-import re
-
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.common import completed, until_verdict
 from thread_kit.methods.plan_and_execute import plan_and_execute
 from thread_kit.methods.react import react
-from thread_kit.methods.stateflow import stateflow
+from thread_kit.methods.stateflow import TAG, stateflow
 from thread_kit.methods.try_again import try_again
 from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
@@ -70,9 +68,6 @@ def claims_success(episode: Episode) -> bool | None:
     return completed(until_verdict(text) or text)
 
 
-_STATE = re.compile(r"\s*\[(\w+(?: \w+)?)\]")
-
-
 def find_last_state(episode: Episode) -> str | None:
     """The state in which a machine was at the end of an episode (StateFlow paper, Table 8).
 
@@ -86,6 +81,6 @@ def find_last_state(episode: Episode) -> str | None:
     main = episode.threads[0].prompt if episode.threads else ""
     for thread in reversed([t for t in episode.threads.values() if t.prompt == main]):
         for span in reversed(thread.sequence.spans):
-            if span.provenance is Provenance.INSTRUCTION and (tag := _STATE.match(span.text)):
+            if span.provenance is Provenance.INSTRUCTION and (tag := TAG.match(span.text)):
                 return tag[1]
     return None

@@ -38,12 +38,12 @@ from thread_kit.experiments.explore_controls import (
 )
 from thread_kit.experiments.explore_form import SetupForm
 from thread_kit.experiments.explore_setup import Setup
-from thread_kit.experiments.explore_traces import clip_name, list_shipped, list_traces, name_of
+from thread_kit.experiments.explore_traces import clip_name, list_shipped, list_traces
 from thread_kit.experiments.method import ScriptedMethod
 from thread_kit.experiments.method_registry import method_slug
 from thread_kit.experiments.recorded_method import find_recorded_method
 from thread_kit.session.session import Session
-from thread_kit.trace.episode import Episode, TraceError
+from thread_kit.trace.episode import Episode, TraceError, name_of
 from thread_kit.views.export_html import save_page
 from thread_kit.views.formatting import sanitize
 from thread_kit.views.player.keys import BOX, KeyGuard

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from thread_kit.paths import resource
+from thread_kit.trace.episode import name_of
 from thread_kit.trace.jsonl import MALFORMED, parse_line
 from thread_kit.trace.shipped import FOLDER, list_episodes
 from thread_kit.views.formatting import clip, sanitize
@@ -44,11 +45,6 @@ def list_shipped() -> list[tuple[str, Path]]:
         )
         for shipped in list_episodes()
     ]
-
-
-def name_of(path: Path) -> str:
-    """The name of a trace: its file's without what says that it is one."""
-    return path.name.removesuffix(".gz").removesuffix(".jsonl")
 
 
 def read_first_line(path: Path) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from thread_kit.analysis.spent_budget import find_budget
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.replay import ReplayError
 from thread_kit.envs.env import Env
-from thread_kit.envs.intercode.interaction import REACT
 from thread_kit.experiments.budgets import (
     CountsActions,
     apply_budget,
@@ -286,8 +285,6 @@ def _key(job: Job, header: Mapping[str, Any]) -> EpisodeKey:
             values["program"] = header["program"]
         if (header.get("dialect") or {}).get("several_lines"):
             values["several_lines"] = True
-        if (script := getattr(job.method, "script", REACT)) != REACT:
-            values["script"] = script
         # The kit's own functions are known by the method's name.
         functions = header.get("exchange") or {}
         if own := {kind: name for kind, name in functions.items() if not hasattr(exchange, name)}:

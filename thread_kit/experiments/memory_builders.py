@@ -25,6 +25,7 @@ from thread_kit.methods.memory import Guideline, GuidelineMemory, Log, LogMemory
 from thread_kit.methods.rap import rap
 from thread_kit.paths import resource
 from thread_kit.prompts import EMPTY, Example, Prompt
+from thread_kit.session.scheduler import UNTIL_OVER
 
 
 def _read_memory(method: str, benchmark: Benchmark) -> list[dict[str, Any]]:
@@ -57,7 +58,8 @@ def make_rap(benchmark: Benchmark, examples: str) -> SessionMethod:
         start=benchmark.start,
     )
     main = replace(EMPTY, dialect=waiting_dialect(benchmark))
-    return replace(make_method("rap", program, main, *([key] if key else [])), keep_cells="episode")
+    method = make_method("rap", program, main, *([key] if key else []))
+    return replace(method, keep_cells=UNTIL_OVER)
 
 
 def load_guides(benchmark: Benchmark) -> dict[str, Prompt]:
@@ -70,6 +72,7 @@ def load_guides(benchmark: Benchmark) -> dict[str, Prompt]:
 
 
 def make_autoguide(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """Guidelines for the context at hand (Fu et al. 2024); THREAD paper, Tables 1 and 4."""
     guides = load_guides(benchmark)
     identify, match, select = (guides[role] for role in ("identify", "match", "select"))
     records = _read_memory("autoguide", benchmark)
@@ -86,7 +89,7 @@ def make_autoguide(benchmark: Benchmark, examples: str) -> SessionMethod:
     )
     prompt = load_waiting_prompt(benchmark, f"react/{examples}")
     method = make_method("autoguide", program, prompt, identify, match, select)
-    return replace(method, keep_cells="episode")
+    return replace(method, keep_cells=UNTIL_OVER)
 
 
 def make_adaplanner(benchmark: Benchmark, examples: str, *, skills: bool = False) -> SessionMethod:

@@ -33,6 +33,7 @@ from thread_kit.methods.try_again_reward import try_again_with_reward
 from thread_kit.program import thread_program
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.requests import Program
+from thread_kit.session.scheduler import UNTIL_OVER
 
 GOLD_ANSWER = "reflexion, gold answer"
 
@@ -59,7 +60,10 @@ def _load_executor(benchmark: Benchmark, examples: str, role: str = SHARED) -> P
     """The prompt of an executor; ReAct's examples say at their end that the task is completed."""
     if role in benchmark.executors:
         return load_waiting_prompt(benchmark, f"adapt/{benchmark.name}-{role}")
-    return add_verdicts(load_waiting_prompt(benchmark, f"react/{examples}"))
+    judging = add_verdicts(load_waiting_prompt(benchmark, f"react/{examples}"))
+    if SHARED not in benchmark.executors:
+        return judging
+    return replace(judging, closing=_load_executor(benchmark, examples).closing)
 
 
 def _named(method: str, role: str) -> str:
@@ -113,6 +117,7 @@ def make_scripted(name: str, program: Program, prompt: Prompt, script: Script) -
 
 
 def make_thread(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """THREAD with few-shot examples (THREAD paper, section 3)."""
     return SessionMethod("thread", benchmark.load_prompt(examples))
 
 
@@ -132,6 +137,7 @@ def make_thread_general(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 
 def make_thread_async(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """THREAD whose parents go on without waiting (THREAD paper, section 2.2)."""
     dialect = replace(benchmark.dialect, spawn=QA_ASYNC.spawn)
     return SessionMethod("thread, async", benchmark.load_prompt(f"{examples}-async", dialect))
 
@@ -145,16 +151,19 @@ def make_thread_lines(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 
 def make_nlep(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """One program a question (THREAD paper, section 4.4, Tables 5 and 6)."""
     program = partial(nlep, calls=own_limit("nlep", benchmark, "iterations"))
     return make_method("nlep", program, load_waiting_prompt(benchmark, f"nlep/{examples}"))
 
 
 def make_nlep_react(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """Programs with thoughts in them (THREAD paper, section 4.4, Tables 5 and 6)."""
     prompt = load_waiting_prompt(benchmark, f"nlep-react/{examples}")
     return make_method("nlep+react", _executor("nlep+react", benchmark), prompt)
 
 
 def make_react(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """ReAct itself, with its own examples of a task's type (Yao et al. 2023)."""
     prompt = load_waiting_prompt(benchmark, f"react/{examples}")
     return make_method("react", _react("react", benchmark), prompt)
 
@@ -182,6 +191,7 @@ def make_taught_react(benchmark: Benchmark) -> SessionMethod:
 
 
 def make_try_again(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
+    """The same executor again (ADaPT paper, section 4.2)."""
     prompt = _load_executor(benchmark, examples, executor)
     program = partial(
         try_again,
@@ -217,6 +227,7 @@ def add_reflexion(
 
 
 def make_reflexion(benchmark: Benchmark, examples: str, executor: str = SHARED) -> SessionMethod:
+    """Trials with lessons between them (Shinn et al. 2023); raises ValueError for questions."""
     if benchmark.dialect.code:
         raise ValueError(
             f"on {examples} a trial is judged by the gold answer; the method that says so is "
@@ -241,6 +252,7 @@ def make_react_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 
 def make_thread_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """THREAD as the actor of Reflexion; raises ValueError for questions."""
     if benchmark.dialect.code:
         raise ValueError(f"thread+reflexion is for tasks that are solved by acting, not {examples}")
     prompt = load_waiting_prompt(benchmark, examples)
@@ -248,6 +260,7 @@ def make_thread_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 
 def make_lats(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """A tree search over ReAct (Zhou et al. 2024); THREAD paper, Table 4."""
     value = load_waiting_prompt(benchmark, f"lats/{benchmark.name}-value")
     reflect = load_waiting_prompt(benchmark, f"reflexion/{benchmark.name}")
     program = partial(
@@ -259,7 +272,7 @@ def make_lats(benchmark: Benchmark, examples: str) -> SessionMethod:
         start=benchmark.start,
     )
     prompt = load_waiting_prompt(benchmark, f"react/{examples}")
-    return replace(make_method("lats", program, prompt, value, reflect), keep_cells="episode")
+    return replace(make_method("lats", program, prompt, value, reflect), keep_cells=UNTIL_OVER)
 
 
 # Plans
@@ -268,6 +281,7 @@ def make_lats(benchmark: Benchmark, examples: str) -> SessionMethod:
 def make_plan_and_execute(
     benchmark: Benchmark, examples: str, executor: str = SHARED
 ) -> SessionMethod:
+    """A plan that never changes, and the executor (ADaPT paper, section 4.2)."""
     planner = load_waiting_prompt(benchmark, f"plan_and_execute/{benchmark.name}")
     prompt = _load_executor(benchmark, examples, executor)
     program = partial(
@@ -283,6 +297,7 @@ def make_plan_and_execute(
 
 
 def make_plan_and_solve(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """InterCode's: a plan, then its steps (StateFlow paper, section 4.1)."""
     prompt = load_waiting_prompt(benchmark, f"plan_and_solve/{examples}")
     program = partial(plan_and_solve, steps=own_limit("plan-and-solve", benchmark, "turns"))
     return make_scripted("plan-and-solve", program, prompt, PLAN_AND_SOLVE)
@@ -310,6 +325,7 @@ def make_adapt(
 
 
 def make_decomp(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """Decomposed Prompting (Khot et al. 2023); THREAD paper, Tables 1 to 6."""
     path = f"decomp/{benchmark.name}"
     main = load_waiting_prompt(benchmark, path)
     handlers = {
@@ -321,6 +337,7 @@ def make_decomp(benchmark: Benchmark, examples: str) -> SessionMethod:
 
 
 def make_tdag(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """Tasks decomposed anew, an agent for each (Wang et al. 2024); THREAD paper, Tables 3, 4."""
     generator = load_waiting_prompt(benchmark, f"tdag/{benchmark.name}-agent")
     executor = _load_executor(benchmark, examples)
     program = partial(

@@ -70,7 +70,7 @@ class Results:
         solved = sum(row["solved"] for row in self.rows)
         broken = [row["error"] for row in self.rows if broke_down(row)]
         more = f", {len(broken)} broke down, the first with {broken[0]}" if broken else ""
-        if failures := sum(row.get("failures", 0) for row in self.rows):
+        if failures := sum(row.get("failures") or 0 for row in self.rows):
             more = f", {failures} exceptions of methods' own code in them{more}"
         if cut := sum(bool(find_budget(row)) and not row["solved"] for row in self.rows):
             more = f", {cut} cut by a budget{more}"

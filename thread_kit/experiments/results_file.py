@@ -76,7 +76,7 @@ _COLUMNS: dict[str, type | tuple[type, ...]] = {
 
 _NUMBERS = """
 reward threads depth mean_depth actions calls prompt_tokens reused evaluated generated seconds
-at_once temperature trials k_max
+at_once temperature trials k_max failures
 """
 _OTHERS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(

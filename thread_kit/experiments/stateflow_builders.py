@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS
@@ -23,12 +22,10 @@ from thread_kit.methods.state_outputs import list_agents
 from thread_kit.methods.stateflow import Machine, stateflow
 from thread_kit.prompts import EMPTY, Prompt
 from thread_kit.requests import Program
+from thread_kit.session.scheduler import UNTIL_OVER
 
 TEN = "10 states"
 """ALFWorld's machine with three states more (StateFlow paper, appendix B.3)."""
-
-KEPT: Final = "episode"
-"""An agent that comes up again sees what it has seen, and what happened since: `keep_cells`."""
 
 
 def _task_type(benchmark: Benchmark, examples: str) -> str:
@@ -42,7 +39,7 @@ def make_stateflow(
     """variant: "-split" for the machine of ten states. without: states that are left out."""
     program, prompts = _machine(benchmark, examples, variant, without)
     parts = ["stateflow", *([TEN] if variant else []), *(f"no_{state}" for state in without)]
-    return replace(make_method(", ".join(parts), program, *prompts), keep_cells=KEPT)
+    return replace(make_method(", ".join(parts), program, *prompts), keep_cells=UNTIL_OVER)
 
 
 def _machine(
@@ -101,9 +98,10 @@ def _load_agents(
 
 
 def make_stateflow_reflexion(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """StateFlow as the actor of Reflexion (StateFlow paper, Figure 6)."""
     name = "stateflow+reflexion"
     actor, prompts = _machine(benchmark, examples, method=name)
-    return replace(add_reflexion(name, actor, prompts, benchmark), keep_cells=KEPT)
+    return replace(add_reflexion(name, actor, prompts, benchmark), keep_cells=UNTIL_OVER)
 
 
 def make_sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> SessionMethod:

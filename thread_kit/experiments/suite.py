@@ -165,10 +165,10 @@ class Suite:
 
     def _drop_replaced(self, file: ResultsFile, replaced: set[EpisodeKey]) -> None:
         """Take out these rows, and their traces, if those lie in the suite's own folder."""
-        traces = {row["trace"] for row in file.rows if EpisodeKey.of(row) in replaced} - {None}
+        traces = {row.get("trace") for row in file.rows if EpisodeKey.of(row) in replaced}
         if replaced & {EpisodeKey.of(row) for row in file.rows}:
             file.drop(lambda row: EpisodeKey.of(row) in replaced)
-        for trace in traces - {row["trace"] for row in file.rows}:
+        for trace in filter(None, traces - {row.get("trace") for row in file.rows}):
             path = self.path.parent / trace
             if path.parent == _traces_beside(self.path):
                 path.unlink(missing_ok=True)

@@ -53,7 +53,7 @@ def alfchat(thread: NewThread, *, hint: str = "", rounds: int = 50) -> Steps:
             words = until_verdict(written) or own_text(Sequence((generated.span,)), dialect)
             return Finished(Y, generated.ended or Status.ENDED, {}, words)
         # Y = Y + executor(the valid action that is most like it)
-        line = dialect.bare(Y.last_line).strip()
+        line, repeats = dialect.bare(Y.last_line).strip(), False
         if not line:
             Y += refuse(thread, generated)
             invalid += 1
@@ -67,8 +67,8 @@ def alfchat(thread: NewThread, *, hint: str = "", rounds: int = 50) -> Steps:
                 won = bool(observation.won)
                 return Finished(Y, Status.ENDED, {}, verdict(won))
             invalid = invalid + 1 if observation.strip() == INVALID else 0
+            repeats = len(actions) >= REPEATS and len(set(actions[-REPEATS:])) == 1
         # three agents: if the assistant is stuck then Y = Y + the grounding agent's hint
-        repeats = len(actions) >= REPEATS and len(set(actions[-REPEATS:])) == 1
         if hint and (repeats or invalid == REPEATS):
             Y += thread.instruction(with_break(Y, f"{hint}\n"))
             hints, invalid = hints + 1, 0

@@ -22,7 +22,7 @@ from collections.abc import Generator
 from collections.abc import Sequence as Items
 from typing import Any
 
-from thread_kit.methods.common import Answer, ask, begin, write_reply
+from thread_kit.methods.common import Answer, ask, begin, with_list, write_reply
 from thread_kit.methods.memory import GuidelineMemory
 from thread_kit.methods.steps import ask_step, write_steps
 from thread_kit.prompts import Prompt
@@ -150,9 +150,7 @@ def find_context(
 
 def with_guidelines(context: str, guidelines: Items[str]) -> str:
     """The guidelines stand before the task, whose last line goes on asking for it."""
-    if not guidelines:
-        return context
-    return "\n".join([HEADING, *(f"- {guideline}" for guideline in guidelines), context])
+    return with_list(HEADING, guidelines, context)
 
 
 def choose(items: Items[str], reply: str, k: int) -> list[str]:

@@ -166,6 +166,11 @@ def reopen(thread: NewThread) -> Span:
     return thread.instruction(f"\n{thread.dialect.actions[0]}")
 
 
+def answer_thought(thread: NewThread) -> Span:
+    """What comes behind a thought that stands where an action could (ReAct, ADaPT: "OK.")."""
+    return thread.instruction(thread.dialect.closed("OK."))
+
+
 def find_asked(Y: Sequence, dialect: Dialect) -> str | None:
     """The action with which a reply, the last of Y, ends, also one that goes on behind `reopen`.
 
@@ -207,13 +212,19 @@ def listen(thread: NewThread, Y: Sequence, context: str, **child: Any) -> Answer
     return Y, text, finished
 
 
-def write_reply(thread: NewThread, *, begun: str = "", temperature: float | None = None) -> Steps:
+def with_list(heading: str, items: Iterable[str], context: str) -> str:
+    """A list, each item on one line, above a context, whose last line goes on asking; or that."""
+    lines = [f"- {' '.join(item.split())}" for item in items]
+    return "\n".join([heading, *lines, context]) if lines else context
+
+
+def write_reply(thread: NewThread, *, begun: str = "") -> Steps:
     """A program of one call of the model: what it writes is what the thread returns.
 
     begun: what stands there already, and is not returned.
     """
     Y = Sequence((thread.instruction(begun),)) if begun else NOTHING
-    generated: Generated = yield Generate(Y, temperature)
+    generated: Generated = yield Generate(Y)
     Y += generated.span
     status = generated.ended or Status.ENDED  # a listen mark ends a reply as well
     return Finished(Y, status, {}, own_text(Y, thread.dialect))

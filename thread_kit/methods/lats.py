@@ -128,7 +128,7 @@ def lats(
     if observation is not None:  # which may be the task's end
         root.is_over, root.reward = observation.is_over, observation.reward
     best, status = root, Status.ENDED
-    for _ in range(iterations):
+    for iteration in range(1, iterations + 1):
         # selection
         leaf = select_leaf(root, exploration)
         if leaf is None:
@@ -145,7 +145,9 @@ def lats(
         best = max(best, leaf, key=lambda node: node.reward)
         if leaf.reward == 1:
             break
-        # reflection
+        # reflection, of which the last iteration has no use
+        if iteration == iterations:
+            continue
         text = f"{thread.context}\n{leaf.sequence.text}".rstrip()
         Y, lesson, looked_back = yield from ask(
             thread, Y, "lesson", text, program=write_reply, prompt=reflect

@@ -28,6 +28,7 @@ from thread_kit.exchange import read_action
 from thread_kit.methods.common import (
     Code,
     act,
+    answer_thought,
     begin,
     completed,
     find_asked,
@@ -105,7 +106,7 @@ def react(
         # Y = Y + E(action)
         asked = None if status else find_asked(Y, dialect)
         if asked is not None and asked.startswith("think:"):
-            Y += thread.instruction(dialect.closed("OK."))  # as in the code of ReAct, and of ADaPT
+            Y += answer_thought(thread)
         elif asked is not None:
             if in_on and asked.startswith("put "):
                 asked = asked.replace(" in ", " in/on ").replace(" on ", " in/on ")

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 
 from thread_kit.dialect import Dialect
-from thread_kit.methods.common import FAILED, ask, completed, verdict, write_reply
+from thread_kit.methods.common import FAILED, ask, completed, verdict, with_list, write_reply
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, NewThread, Program, Restart, Status, Steps
 from thread_kit.sequence import Sequence
@@ -78,7 +78,4 @@ def with_lessons(context: str, lessons: list[str], memory: int = 3) -> str:
 
     memory: so many lessons, the latest ones.
     """
-    lessons = lessons[-memory:] if memory else []
-    if not lessons:
-        return context
-    return "\n".join([HEADING, *(f"- {' '.join(lesson.split())}" for lesson in lessons), context])
+    return with_list(HEADING, lessons[-memory:] if memory else [], context)

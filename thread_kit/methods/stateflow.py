@@ -29,6 +29,7 @@ agents are the sections of one file (prompts/stateflow/alfworld.txt):
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -36,6 +37,9 @@ from typing import Any
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, NewThread, Observation, Request, Status, Steps
 from thread_kit.sequence import Sequence, Span
+
+TAG = re.compile(r"\s*\[(\w+(?: \w+)?)\]")
+"""How a state begins in a thread's sequence (`state_outputs.py`, `sf_chat.py`)."""
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from thread_kit.dialect import Dialect
 from thread_kit.methods.common import (
     NO_ACTION,
     act,
+    answer_thought,
     as_instruction,
     ask,
     completed,
@@ -85,7 +86,7 @@ def take_step(
         return Finished(Y, status, {"over": True}, verdict(completed(words)))
     line = dialect.bare(Y.last_line).strip().lstrip("> ")
     if not status and line.startswith(THOUGHT):
-        Y += thread.observed("OK.")
+        Y += answer_thought(thread)
         return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)
     action = None if status else find_asked(Y, dialect)
     if action is not None and not keeps_stop:

@@ -22,7 +22,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from thread_kit.dialect import Dialect
 from thread_kit.engines.engine import Engine, SessionThread, ThreadKey
@@ -72,6 +72,9 @@ from thread_kit.trace.events import (
 
 KeepCells = bool | Literal["episode"]
 """Whether the cells of threads that end stay: no, until the episode is over, or for its forks."""
+
+UNTIL_OVER: Final = "episode"
+"""`KeepCells` of methods whose calls read again what ended threads have read."""
 
 _SESSIONS = itertools.count()  # threads of several sessions may share one engine
 

@@ -132,7 +132,8 @@ class Session:
         check_program(program, main_prompt, prompts, own)
         check_numbers({**limits.facts, **sampling})
         shown = [one for one in (prompt, main_prompt, *prompts) if one is not None and one.text]
-        self._dialect = dialect or (shown or [prompt])[0].dialect
+        without = prompt.dialect if prompt is not EMPTY or env is None else env.dialect
+        self._dialect = dialect or (shown[0].dialect if shown else without)
         check_futures(self._dialect, scope)
 
         # 2. The parts: model, environment, exchange, variables.

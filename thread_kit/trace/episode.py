@@ -399,6 +399,11 @@ class Episode:
         return episode_html(self)
 
 
+def name_of(path: Path) -> str:
+    """The name of a trace: its file's without what says that it is one."""
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")
+
+
 def must_be_episode(value: Any) -> Episode:
     """What is to be an episode; raises TypeError with the remedy if it is something else."""
     if not isinstance(value, Episode):

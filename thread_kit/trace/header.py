@@ -139,7 +139,10 @@ def read_header(data: Any) -> dict[str, Any]:
     """
     version = data.get("thread_kit") if isinstance(data, dict) else None
     if type(version) is not int or version < 1:
-        raise ValueError('no thread-kit trace: the first line has no "thread_kit" version')
+        raise ValueError(
+            'no thread-kit trace: the first line has no "thread_kit" version (a suite\'s results '
+            "open with tk.Results.load; it keeps traces with --traces)"
+        )
     if version > VERSION:
         raise ValueError(
             f"written by a newer thread-kit (trace version {version}; this one reads up to "

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 _SUBSTITUTES = {
     **{code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"},
     0x7F: 0x2421,
@@ -19,3 +22,15 @@ def sanitize(text: str) -> str:
     which no file or page can hold, and marks that turn the direction of writing become "\ufffd".
     """
     return text.translate(_SUBSTITUTES)
+
+
+def sanitize_all(data: Any) -> Any:
+    """Data of texts, lists and dictionaries, in which every text is sanitized."""
+    match data:
+        case str():
+            return sanitize(data)
+        case Mapping():
+            return {sanitize_all(key): sanitize_all(value) for key, value in data.items()}
+        case list() | tuple():
+            return [sanitize_all(value) for value in data]
+    return data

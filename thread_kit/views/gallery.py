@@ -34,7 +34,7 @@ ENDS = {
     "ended": (ENDED, "by itself"),
     "cut": (CUT, "by a budget"),
     "failed": (FAILED, "by an error"),
-    "stopped": (STOPPED, "by its method, a person, or since the task is over"),
+    "stopped": (STOPPED, "by a person, or since the task is over"),
 }
 """How a thread ends, for the legend: a colour, and words."""
 

@@ -6,11 +6,11 @@ A table is read from a machine, or from the header of a trace, which has its mac
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from thread_kit.methods.stateflow import TAG
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
@@ -18,9 +18,6 @@ from thread_kit.trace.events import Ended, Event, Instructed
 from thread_kit.trace.header import describe_program
 from thread_kit.trace.jsonl import MALFORMED
 from thread_kit.trace.printable import sanitize
-
-TAG = r"^\s*\[(\w+(?: \w+)?)\]"
-"""How a state begins in a thread's sequence (`methods/state_outputs.py`, `methods/sf_chat.py`)."""
 
 OVER = "the task is over"
 
@@ -58,7 +55,7 @@ class MachineTable:
         for number, event in enumerate(events):
             match event:
                 case Instructed(span=span) if span.provenance is Provenance.INSTRUCTION:
-                    tag = re.match(TAG, span.text)
+                    tag = TAG.match(span.text)
                     if tag and tag[1] in self.states:
                         way.append((number, tag[1]))
                 case Ended(thread=0, status=Status.ENDED):

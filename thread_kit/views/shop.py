@@ -23,7 +23,8 @@ from thread_kit.envs.webshop.explain import Explanation, explain_reward
 from thread_kit.envs.webshop.pages import list_detail_lines
 from thread_kit.envs.webshop.product import Product
 from thread_kit.envs.webshop.reward import Reward
-from thread_kit.views.formatting import pluralize, sanitize
+from thread_kit.trace.printable import sanitize_all
+from thread_kit.views.formatting import pluralize
 from thread_kit.views.player.keys import KEEP_KEYS
 
 HERE = Path(__file__).parent
@@ -114,7 +115,7 @@ class Shop(anywidget.AnyWidget):
             },
         }
         self._moments += 1  # so that a page hears of it, also where nothing has changed
-        return json.dumps(_sanitize_all({**state, "moment": self._moments}))
+        return json.dumps(sanitize_all({**state, "moment": self._moments}))
 
     def _list_product(self, product: Product) -> dict[str, str]:
         return {
@@ -134,18 +135,6 @@ def _list_options(product: Product, chosen: Any) -> list[dict[str, Any]]:
         {"name": name, "values": list(values), "chosen": chosen.get(name)}
         for name, values in product.options.items()
     ]
-
-
-def _sanitize_all(data: Any) -> Any:
-    """Data whose texts hold nothing that acts on a page."""
-    match data:
-        case str():
-            return sanitize(data)
-        case dict():
-            return {key: _sanitize_all(value) for key, value in data.items()}
-        case list() | tuple():
-            return [_sanitize_all(value) for value in data]
-    return data
 
 
 def place_beside(*shown: widgets.DOMWidget) -> widgets.Box:

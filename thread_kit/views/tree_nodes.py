@@ -2,8 +2,8 @@
 
 After Figure 1 of THREAD paper, which draws the threads' token sequences with phi and psi between
 them; here a sequence is one node, so that many threads have room. Its area grows with the tokens
-that the thread generated, its colour is its status, a square was cut by a limit. To each child an
-arrow for phi, and one back where psi gave something.
+that the thread generated, its colour is its status, a square broke off before its end. To each
+child an arrow for phi, and one back where psi gave something.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _draw_node(axes: Axes, thread: ThreadView, place: Place, r: float) -> None:
 
     x, y = place
     square = Rectangle((x - r, y - r), 2 * r, 2 * r)
-    shape = square if thread.is_cut else Circle(place, r)
+    shape = square if thread.broke_off else Circle(place, r)
     shape.set(facecolor=colour_of(thread.status), edgecolor=NEUTRAL, zorder=2)
     axes.add_patch(shape)
     axes.text(x, y, str(thread.id), ha="center", va="center", fontsize=7, color="black", zorder=3)
@@ -181,7 +181,7 @@ def _draw_legend(axes: Axes, rows: list[ThreadView], most: int, y: float) -> Non
             axes.plot(
                 x + 0.06,
                 line,
-                "s" if colour == CUT else "o",
+                "o" if colour in (LIVE, ENDED) else "s",
                 color=colour,
                 markersize=7,
                 markeredgecolor=NEUTRAL,

@@ -100,7 +100,7 @@ class ThreadView:
     label: str
     status: str
     status_text: str
-    is_cut: bool
+    broke_off: bool
     detail: str
     prompt: str
     context: Piece
@@ -165,10 +165,10 @@ class EpisodeView:
 
     @cached_property
     def unfolded(self) -> frozenset[int]:
-        """What is unfolded at first: the main thread, and the path to each thread that was cut."""
+        """What is unfolded at first: the main thread, and the path to each that broke off."""
         unfolded = {thread.id for thread in self.threads.values() if thread.parent is None}
         for thread in self.threads.values():
-            up: int | None = thread.id if thread.is_cut else None
+            up: int | None = thread.id if thread.broke_off else None
             while up is not None and up not in unfolded:
                 unfolded.add(up)
                 up = self.threads[up].parent
@@ -243,7 +243,7 @@ def view_status(thread: Thread) -> dict[str, Any]:
     return {
         "status": str(thread.status),
         "status_text": f"{thread.status}{waits}",
-        "is_cut": not (thread.status.is_live or thread.status.is_end),
+        "broke_off": not (thread.status.is_live or thread.status.is_end),
         "detail": sanitize(thread.detail),
         "usage": thread.usage,
         "costs": f"{pluralize(thread.usage.calls, 'call')} · {describe_usage(thread.usage)}",

@@ -25,18 +25,22 @@ def find_nearest(action: str, admissible: Sequence[str]) -> str:
     return best if likeness.get(best) else action
 
 
-def bleu(candidate: Sequence[str], reference: Sequence[str], longest: int = 4) -> float:
+LONGEST = 4
+"""Words of the runs that two lists have in common, at most."""
+
+
+def bleu(candidate: Sequence[str], reference: Sequence[str]) -> float:
     """The similarity of two lists of words, 0 to 1, by their common runs of 1 to 4 words."""
     if not candidate or not reference:
         return 0.0
     logs = 0.0
-    for n in range(1, longest + 1):
+    for n in range(1, LONGEST + 1):
         ours, theirs = _count_ngrams(candidate, n), _count_ngrams(reference, n)
         common = (ours & theirs).total()
         if n == 1 and not common:
             return 0.0
         more = n > 1
-        logs += math.log((common + more) / (ours.total() + more)) / longest
+        logs += math.log((common + more) / (ours.total() + more)) / LONGEST
     brevity = min(0.0, 1 - len(reference) / len(candidate))
     return math.exp(brevity + logs)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from thread_kit.dialect import QA
 from thread_kit.envs.env import Env, Step
 from thread_kit.envs.qa.grading import is_right
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
@@ -43,6 +44,7 @@ class QuestionEnv(Env):
     """
 
     question: Question
+    dialect = QA
 
     def __init__(self, *, weaker_sandbox: bool = False) -> None:
         self.weaker_sandbox = weaker_sandbox

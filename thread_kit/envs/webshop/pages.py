@@ -37,6 +37,7 @@ class Page:
 
 
 def write_search_page(instruction: str) -> str:
+    """The page of an episode's start: what is to be bought, and where one searches."""
     return f"WebShop\nInstruction:\n{instruction}\n[Search]"
 
 
