@@ -53,6 +53,10 @@ def test_with_a_model_the_methods_of_the_paper_play_its_tasks(tmp_path):
     command = "python -m thread_kit reproduce thread-v2 table-3 --model oracle --tasks 2"
     assert f"by `{command}`" in page.markdown
 
+    commands = tmp_path / "runs.csv"  # one may note something beside them
+    commands.write_text(
+        commands.read_text("utf-8").replace("--tasks 2,", "--tasks 2,mine"), "utf-8"
+    )
     before = (tmp_path / "textcraft.jsonl").read_bytes()
     again = tk.reproduce(
         "thread-v2", "table-3", {"oracle": oracle()}, tasks=2, folder=tmp_path, progress=False

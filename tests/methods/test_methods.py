@@ -250,6 +250,19 @@ def test_adapts_executors_may_say_on_for_in_on_as_in_its_code(name, word):
     assert run.run(progress=False).reward == 1
 
 
+@pytest.mark.parametrize("name", ["adapt", "try again", "plan-and-execute", "react-hybrid"])
+def test_an_end_mark_without_a_verdict_ends_no_executor_in_a_household(name):
+    """In ADaPT's code every reply begins behind ">"; nothing ends an executor but its verdict."""
+    method = load_method(name, "alfworld-pick")
+    replies = ["#END#", " put mug 1 on desk 1 =>"]
+    if name == "plan-and-execute":
+        replies.insert(0, "Step 1: put it there.\nExecution order: Step 1\n#END#")
+    episode = method(ScriptedEngine([*replies, YES]), Table(), seed=0, path=None)
+    assert episode.run(progress=False).reward == 1
+    claimed = method(ScriptedEngine([*replies[:-1], YES]), Table(), seed=0, path=None)
+    assert claimed.run(progress=False).usage.calls == len(replies)
+
+
 def test_react_itself_says_it_as_the_household_does():
     method = load_method("react", "alfworld-pick")
     replies = ["> put mug 1 on desk 1 =>", *["#END#"] * 60]

@@ -12,10 +12,11 @@ from helpers.episodes import count_seconds, ended_within, is_on_disk, of_kind, o
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thread_kit.dialect import QA, Dialect, Stop
+from thread_kit.dialect import QA, QA_ASYNC, Dialect, Stop
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.replay import ReplayEngine
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.env import Env, Step
 from thread_kit.envs.textcraft.env import TextCraft, tasks
 from thread_kit.exchange import as_observed, phi_full_sequence, psi_full_sequence
@@ -158,6 +159,14 @@ def test_the_marks_are_those_of_the_prompt_that_is_shown():
     for name in ("prompt", "main_prompt"):
         session = Session(ScriptedEngine(list(replies)), context="task", **{name: shown})
         assert len(session.run(progress=False).threads) == 2
+
+
+@pytest.mark.statistics
+def test_without_examples_the_marks_are_those_of_the_environment():
+    question = DataCommonsQA("train", 0, weaker_sandbox=True)
+    for own, dialect in (({}, QA), ({"dialect": QA_ASYNC}, QA_ASYNC)):
+        with Session(ScriptedEngine(["#END#"]), question.again(), **own) as session:
+            assert Dialect.of(session.episode.header["dialect"]) == dialect
 
 
 def test_a_session_that_cannot_write_closes_its_sandbox():

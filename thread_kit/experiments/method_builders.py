@@ -77,9 +77,13 @@ def _executor(method: str, benchmark: Benchmark, **more: Any) -> Program:
     return partial(react, iterations=iterations, start=benchmark.start, **more)
 
 
-def _in_on(benchmark: Benchmark) -> dict[str, Any]:
-    """Named where it is so: what a program was given tells its traces apart."""
-    return {"in_on": True} if benchmark.in_on else {}
+def _own_rules(benchmark: Benchmark) -> dict[str, Any]:
+    """Of executors; named where they are other than the default, so that traces are told apart.
+
+    Where the environment alone ends ReAct, an end mark without a verdict ends no executor either.
+    """
+    in_on = {"in_on": True} if benchmark.in_on else {}
+    return in_on if benchmark.react_judges else {**in_on, "ends": False}
 
 
 def _placeholders(benchmark: Benchmark) -> dict[str, Any]:
@@ -172,7 +176,7 @@ def make_react_alone(benchmark: Benchmark, examples: str, executor: str = SHARED
     """An executor of the ADaPT paper alone, with as many iterations as d_max of them."""
     name = _named("react", "hybrid" if executor == SHARED else executor)
     prompt = _load_executor(benchmark, examples, executor)
-    return make_method(name, _executor(name, benchmark, **_in_on(benchmark)), prompt)
+    return make_method(name, _executor(name, benchmark, **_own_rules(benchmark)), prompt)
 
 
 def make_react_refined(benchmark: Benchmark, examples: str) -> SessionMethod:
@@ -198,7 +202,7 @@ def make_try_again(benchmark: Benchmark, examples: str, executor: str = SHARED) 
         trials=own_limit("try again", benchmark, "trials"),
         iterations=own_limit("try again", benchmark, "iterations"),
         start=benchmark.start,
-        **_in_on(benchmark),
+        **_own_rules(benchmark),
     )
     name = "try again" if executor == SHARED else _named("try-again", executor)
     return make_method(name, program, prompt)
@@ -234,7 +238,7 @@ def make_reflexion(benchmark: Benchmark, examples: str, executor: str = SHARED) 
             f"{GOLD_ANSWER!r}"
         )
     name, prompt = _named("reflexion", executor), _load_executor(benchmark, examples, executor)
-    actor = _executor("reflexion", benchmark, **_in_on(benchmark))
+    actor = _executor("reflexion", benchmark, **_own_rules(benchmark))
     return add_reflexion(name, actor, (prompt,), benchmark)
 
 
@@ -289,7 +293,7 @@ def make_plan_and_execute(
         executor=prompt,
         iterations=own_limit("plan-and-execute", benchmark, "iterations"),
         start=benchmark.start,
-        **_in_on(benchmark),
+        **_own_rules(benchmark),
         **_placeholders(benchmark),
         carry=benchmark.carry,
     )
@@ -314,7 +318,7 @@ def make_adapt(
         max_depth=max_depth or own_limit("adapt", benchmark, "d_max"),
         iterations=own_limit("adapt", benchmark, "iterations"),
         start=benchmark.start,
-        **_in_on(benchmark),
+        **_own_rules(benchmark),
         **_placeholders(benchmark),
         look=benchmark.look,
         carry=benchmark.carry,

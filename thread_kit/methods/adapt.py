@@ -49,6 +49,7 @@ def adapt(
     look: str = "",
     carry: bool = False,
     in_on: bool = False,
+    ends: bool = True,
     placeholders: Mapping[str, str] | None = None,
     progress: Handover = START,
     task: str = "",
@@ -57,7 +58,7 @@ def adapt(
     """ADAPT(T, k), where T is the thread's context and its prompt is the executor's.
 
     planner: the planner's prompt. max_depth: d_max; the paper's is 4 on TextCraft, 3 elsewhere.
-    iterations, start, in_on: as in `react`, for each executor.
+    iterations, start, in_on, ends: as in `react`, for each executor.
     look: an action that shows the planner where the last success has left the environment, with
         the sub-tasks that executors have failed at (appendix A and G, WebShop: the current page,
         and "information from previous run").
@@ -74,7 +75,7 @@ def adapt(
         yield Restore(progress.actions)
     known = progress.known if carry else ""
     executed = yield from react(
-        thread, iterations=iterations, start=start, known=known, in_on=in_on
+        thread, iterations=iterations, start=start, known=known, in_on=in_on, ends=ends
     )
     success = executed.status.is_end and completed(executed.printed or "")
     progress = progress.after(executed, success, thread.dialect, task, placeholders)
@@ -99,7 +100,12 @@ def adapt(
 
     deeper = partial(adapt, planner=planner, max_depth=max_depth, look=look, carry=carry, k=k + 1)
     deeper = partial(
-        deeper, iterations=iterations, start=start, in_on=in_on, placeholders=placeholders
+        deeper,
+        iterations=iterations,
+        start=start,
+        in_on=in_on,
+        ends=ends,
+        placeholders=placeholders,
     )
 
     def attempt(step: int) -> Generator[Request, Any, bool]:

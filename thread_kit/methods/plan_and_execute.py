@@ -39,11 +39,12 @@ def plan_and_execute(
     start: tuple[str, ...] = (),
     carry: bool = False,
     in_on: bool = False,
+    ends: bool = True,
     placeholders: Mapping[str, str] | None = None,
 ) -> Steps:
     """Plan with the thread's own prompt, then give each step to an executor.
 
-    executor: its prompt. iterations, start, in_on: as in `react`, for each step. carry,
+    executor: its prompt. iterations, start, in_on, ends: as in `react`, for each step. carry,
     placeholders: as in `adapt`, so that the executors of both know the same.
     """
     progress = START
@@ -65,7 +66,9 @@ def plan_and_execute(
         task = progress.fill_in(plan.steps[step])
         context = subtask(thread.context, task)
         known = progress.known if carry else ""
-        program = partial(react, iterations=iterations, start=start, known=known, in_on=in_on)
+        program = partial(
+            react, iterations=iterations, start=start, known=known, in_on=in_on, ends=ends
+        )
         Y, text, child = yield from ask(thread, Y, task, context, program=program, prompt=executor)
         progress = progress.after(child, completed(text), thread.dialect, placeholders=placeholders)
         return completed(text)

@@ -58,6 +58,7 @@ def react(
     temperature: float | None = None,
     judges: bool = True,
     in_on: bool = False,
+    ends: bool = True,
     is_asked: bool = True,
 ) -> Steps:
     """Think and act until the model, or the environment, is done; returns its last words.
@@ -66,9 +67,11 @@ def react(
     start: actions that are taken before the first of them (ADaPT paper, appendix A: the inventory).
     known: steps of another thread that stand at the start of this one.
     temperature: None is the episode's.
-    judges: whether what the model says of itself, or its end mark, ends it; if not, the environment
-        alone does, and behind an end mark the model goes on with an action or a thought.
+    judges: whether what the model says of itself ends it; if not, the environment alone does.
     in_on: "put X on Y" is taken for "put X in/on Y", ALFWorld's word, as in the code of ADaPT.
+    ends: whether its end mark ends one that judges; if not, and for one that does not judge, the
+        model goes on behind the mark with an action or a thought, as in the code of ReAct and
+        ADaPT, where every reply begins behind ">".
     is_asked: whether it has to judge itself where the environment is over and says nothing of
         success; nobody reads that of a method's only executor.
 
@@ -95,7 +98,7 @@ def react(
         # if Y is over then return Y
         judged = until_verdict(written) if judges and not dialect.code else ""
         status = generated.ended
-        if judged or is_over or (status and (judges or not status.is_end)):
+        if judged or is_over or (status and ((judges and ends) or not status.is_end)):
             words = judged or own_text(Sequence((generated.span,)), dialect)
             printed = "\n".join(filter(None, [code.printed, words]))
             status = Status.ENDED if judged or not status else status

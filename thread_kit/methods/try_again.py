@@ -28,11 +28,12 @@ def try_again(
     iterations: int = 20,
     start: tuple[str, ...] = (),
     in_on: bool = False,
+    ends: bool = True,
 ) -> Steps:
     """Give the task to an executor again and again.
 
     trials: at most; the paper's d_max, 4 on TextCraft and 3 elsewhere. temperature: of all trials
-    but the first. iterations, start, in_on: as in `react`.
+    but the first. iterations, start, in_on, ends: as in `react`.
     """
     Y, answer = Sequence(), ""
     # for trial = 1 ... d_max do
@@ -46,7 +47,9 @@ def try_again(
                 break
         # executor(T), from the start of the environment
         heat = None if trial == 1 else temperature
-        executor = partial(react, iterations=iterations, start=start, in_on=in_on, temperature=heat)
+        executor = partial(
+            react, iterations=iterations, start=start, in_on=in_on, ends=ends, temperature=heat
+        )
         Y, answer, _ = yield from ask(thread, Y, f"trial {trial}", thread.context, program=executor)
     # return whether the last one says that T is completed
     return Finished(Y, Status.ENDED, {}, verdict(completed(answer)))

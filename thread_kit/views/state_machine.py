@@ -85,7 +85,7 @@ class MachinePlayer(Player):
         return json.dumps(
             {
                 "svg": draw_svg(self.table),
-                "tag": TAG,
+                "tag": f"^{TAG.pattern}",
                 "states": list(self.table.states),
                 "start": self.table.start,
                 "final": self.table.final[0],
