@@ -137,7 +137,7 @@ def _rates(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     table = success(named, ["benchmark", "method", "model"])
     table = _sort(item, table.rename(columns={"benchmark": "environment"}))
     x = "model" if (item.paper, item.item) == ("adapt", "figure-6") else "method"
-    return Outcome(table, rates_figure(table, item.title, x=x))
+    return Outcome(table, rates_figure(table, item.title, x=x), note_shared(item, rows))
 
 
 def _calls(item: PaperItem, rows: pd.DataFrame) -> Outcome:
