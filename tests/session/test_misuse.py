@@ -21,7 +21,7 @@ from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.exchange import phi_full_sequence, psi_print
 from thread_kit.program import thread_program
 from thread_kit.prompt_check import check_prompt
-from thread_kit.prompts import EMPTY, Example, Prompt, PromptError, parse_prompt
+from thread_kit.prompts import EMPTY, Example, Prompt, PromptError, load_prompt, parse_prompt
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.session.worker import Worker
@@ -388,3 +388,25 @@ def test_code_that_is_never_complete_is_not_read_anew_at_each_call(monkeypatch):
         return sum(read)
 
     assert characters_read(20) < 2.2 * characters_read(10)
+
+
+class Local(ScriptedEngine):
+    """Says of itself what a local model says."""
+
+    def __init__(self, adapter: dict[str, str] | None) -> None:
+        super().__init__(["#END#"])
+        self.adapter = adapter
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "adapter": self.adapter}
+
+
+def test_a_model_that_nothing_or_two_things_teach_is_warned_of():
+    shown = load_prompt("textcraft")
+    with pytest.warns(UserWarning, match=r"no adapter and is shown no examples.*'textcraft'"):
+        Session(Local(None), TextCraft("dev", 47)).close()
+    with pytest.warns(UserWarning, match=r"taught by the adapter mine.gguf, and is shown"):
+        Session(Local({"file": "mine.gguf"}), TextCraft("dev", 47), prompt=shown).close()
+    for adapter, options in ((None, {"prompt": shown}), ({"file": "mine.gguf"}, {})):
+        Session(Local(adapter), TextCraft("dev", 47), **options).close()
+    Session(Local(None), context="go").close()

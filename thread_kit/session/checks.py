@@ -74,6 +74,16 @@ def warn_of_two_teachers(model: Mapping[str, Any], prompts: Iterable[Prompt]) ->
         )
 
 
+def warn_of_no_teacher(model: Mapping[str, Any], env: str) -> None:
+    """Warn where a local model is neither taught by an adapter nor shown an example of threads."""
+    if "adapter" in model and not model["adapter"]:
+        warnings.warn(
+            "the model has no adapter and is shown no examples, so it does not know the language "
+            f"of threads; give prompt=tk.find_benchmark({env!r}).load_prompt(env.examples)",
+            stacklevel=3,
+        )
+
+
 def check_program(
     program: Any, main_prompt: Any, prompts: Iterable[Any], exchange: Mapping[str, Any]
 ) -> None:

@@ -35,6 +35,7 @@ from thread_kit.session.checks import (
     check_parts,
     check_past,
     check_program,
+    warn_of_no_teacher,
     warn_of_two_teachers,
 )
 from thread_kit.session.effects import must_be_text
@@ -168,6 +169,8 @@ class Session:
             packages=env.packages if env else (),
         )
         warn_of_two_teachers(header["model"], shown)
+        if env is not None and program is None and prompt is EMPTY and not shown:
+            warn_of_no_teacher(header["model"], env.name)
         self.episode = Episode(header)
         self._own_sandbox: Sandbox | None = None
         namespace = self._namespace(scope)
