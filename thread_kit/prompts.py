@@ -148,16 +148,7 @@ def parse_prompt(text: str, name: str = "prompt", dialect: Dialect = AGENT) -> P
     """
     if not text.strip():
         raise PromptError(f"the prompt {name} is empty; write at least one example into it")
-    examples = []
-    # What is told behind the examples stands behind the last end mark.
-    text, mark, told = text.replace("\r\n", "\n").rpartition(dialect.end)
-    between, heading, closing = told.partition("\nInstructions:\n")
-    if heading and not closing.strip():
-        raise PromptError(
-            f"in the prompt {name} nothing stands behind the line 'Instructions:'; write there "
-            "what is to be read behind the examples, or take the line out"
-        )
-    text, closing = text + mark + between, closing.strip("\n")
+    text, closing = _split_closing(text.replace("\r\n", "\n"), name, dialect)
     first, *parts = re.split(r"^Prompt:[ \t]*\n", text, flags=re.MULTILINE)
     if not parts:
         raise PromptError(
@@ -168,22 +159,37 @@ def parse_prompt(text: str, name: str = "prompt", dialect: Dialect = AGENT) -> P
             f"the prompt {name} has a text before its first 'Prompt:', which no thread would read: "
             f"{first.strip()[:60]!r}; take it out, or give Prompt(..., instructions=...)"
         )
-    for number, part in enumerate(parts, 1):
-        context, mark, response = part.partition(f"\nResponse:\n{dialect.start}\n")
-        if not mark:
-            raise PromptError(
-                f"example {number} of the prompt {name} has no response; after the context come a "
-                f"line 'Response:' and a line {dialect.start!r}"
-            )
-        if not response.rstrip().endswith(dialect.end):
-            raise PromptError(
-                f"example {number} of the prompt {name} does not end with {dialect.end!r}; its "
-                "response ends there"
-            )
-        if dialect.end in response.rstrip().removesuffix(dialect.end):
-            raise PromptError(
-                f"example {number} of the prompt {name} goes on behind its {dialect.end!r}; the "
-                "next example begins with a line 'Prompt:'"
-            )
-        examples.append(Example(context.strip("\n"), response.strip("\n")))
+    examples = [
+        _parse_example(part, f"example {number} of the prompt {name}", dialect)
+        for number, part in enumerate(parts, 1)
+    ]
     return Prompt(name, tuple(examples), dialect, closing=closing)
+
+
+def _split_closing(text: str, name: str, dialect: Dialect) -> tuple[str, str]:
+    """The examples, and what is told behind them, which stands behind the last end mark."""
+    examples, mark, rest = text.rpartition(dialect.end)
+    between, heading, closing = rest.partition("\nInstructions:\n")
+    if heading and not closing.strip():
+        raise PromptError(
+            f"in the prompt {name} nothing stands behind the line 'Instructions:'; write there "
+            "what is to be read behind the examples, or take the line out"
+        )
+    return examples + mark + between, closing.strip("\n")
+
+
+def _parse_example(text: str, name: str, dialect: Dialect) -> Example:
+    context, mark, response = text.partition(f"\nResponse:\n{dialect.start}\n")
+    if not mark:
+        raise PromptError(
+            f"{name} has no response; after the context come a line 'Response:' and a line "
+            f"{dialect.start!r}"
+        )
+    if not response.rstrip().endswith(dialect.end):
+        raise PromptError(f"{name} does not end with {dialect.end!r}; its response ends there")
+    if dialect.end in response.rstrip().removesuffix(dialect.end):
+        raise PromptError(
+            f"{name} goes on behind its {dialect.end!r}; the next example begins with a line "
+            "'Prompt:'"
+        )
+    return Example(context.strip("\n"), response.strip("\n"))

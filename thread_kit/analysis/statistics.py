@@ -211,6 +211,7 @@ def compare(
     Rows of two files: pd.concat([one.frame, other.frame]), where methods or models differ. Warns of
     episodes that broke down. Raises ValueError if an episode occurs twice.
     """
+    # What counts as solved, and of which episodes a budget may have decided.
     warn_of_broken(frame)
     frame, known = frame.reset_index(drop=True), frame.reset_index(drop=True)
     for cost, most in (within or {}).items():
@@ -218,6 +219,7 @@ def compare(
         known = known[known[cost] <= most]  # of the others the outcome at this cost is known
         frame = frame[frame[cost].notna()]
         frame = frame.assign(solved=frame["solved"].astype(bool) & (frame[cost] <= most))
+    # Each pair on the tasks of both.
     rows = []
     for name, group, both in pair_methods(frame, "solved", of):
         first, second = both.columns

@@ -35,6 +35,7 @@ def add_command(commands: Any) -> None:
         formatter_class=DefaultsFormatter,
     )
     parser.set_defaults(do=run)
+    # What is wanted.
     parser.add_argument(
         "paper", nargs="?", help="thread-v2, thread-v1, stateflow or adapt; none is all of them"
     )
@@ -49,6 +50,7 @@ def add_command(commands: Any) -> None:
         parser.add_argument(
             f"--{name}", type=Path, metavar="FILE", help=f"for --plan (default: data/{name}.csv)"
         )
+    # What is played, and where it goes.
     parser.add_argument(
         "--model", nargs="+", metavar="NAME", help="play with these, few-shot; else play nothing"
     )

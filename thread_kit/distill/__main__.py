@@ -164,6 +164,7 @@ def _copy(options: argparse.Namespace) -> None:
 def _evaluate(options: argparse.Namespace) -> None:
     from thread_kit.distill.evaluate import by_group, evaluate
 
+    # What cannot work is said before anything is loaded.
     benchmark, split = read_benchmark(options)
     own = benchmark.adapters.get(EMBEDDED) if options.method == "thread" else None
     adapter = options.adapter or own
@@ -174,7 +175,8 @@ def _evaluate(options: argparse.Namespace) -> None:
         )
     for option in ("every", "at_once"):
         if getattr(options, option) < 1:
-            raise ValueError(f"--{option} {getattr(options, option)}: give 1 or more")
+            name = option.replace("_", "-")
+            raise ValueError(f"--{name} {getattr(options, option)}: give 1 or more")
     if options.renamed and options.env != "textcraft":
         raise ValueError("--renamed is for --env textcraft")
     listed = renamed_tasks(split) if options.renamed else benchmark.tasks(split)
@@ -190,6 +192,7 @@ def _evaluate(options: argparse.Namespace) -> None:
             at_once=options.at_once,
             renamed=options.renamed,
         )
+    # A line a group of tasks, then what failed.
     for row in by_group(results):
         print(
             "{tasks:8} {solved:3} of {n:3}, {cut} cut  {rate:6.1%} [{low:.1%}, {high:.1%}]  "

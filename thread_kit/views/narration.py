@@ -57,6 +57,7 @@ def list_events(episode: Episode) -> list[str]:
 def describe_event(episode: Episode, event: Event) -> str:
     """One event in words; the episode has taken it in."""
     match event:
+        # The model, its threads and their code.
         case Prompted(prompt, reused, evaluated):
             name = header_part(header_part(episode.header, "prompts"), prompt).get("name", prompt)
             return (
@@ -69,6 +70,7 @@ def describe_event(episode: Episode, event: Event) -> str:
             return _describe_call(episode, event)
         case ExecutedLine():
             return _describe_line(event)
+        # The environment.
         case Acted(thread, action, observation, reward):
             return (
                 f"xi reads the action {_quote(action)} in thread {thread}. The environment "
@@ -85,6 +87,7 @@ def describe_event(episode: Episode, event: Event) -> str:
             return f"Thread {thread} saves the picture {_quote(path)}."
         case Observed(thread, span):
             return f"Thread {thread} reads {_quote(span.text)}."
+        # What comes into a sequence from elsewhere.
         case Instructed(thread, span):
             return f"The program of thread {thread} writes {_quote(span.text)} into its sequence."
         case Returned():
@@ -100,6 +103,7 @@ def describe_event(episode: Episode, event: Event) -> str:
             return f"In thread {thread}, {future} is now {_quote(text)}, from thread {child}."
         case Edited():
             return _describe_edit(event)
+        # How it ends.
         case Ended(thread, status, detail):
             return f"Thread {thread} is over: {status}{f' ({detail})' if detail else ''}."
         case Closed(status, reward):
