@@ -38,10 +38,16 @@ def test_parsing_the_text_of_a_prompt_gives_the_prompt(prompt, closing):
     assert parse_prompt(prompt.text, "p") == prompt
 
 
-@pytest.mark.parametrize("behind", ["", "\n\n"])
-def test_behind_instructions_stands_a_text(behind):
-    with pytest.raises(PromptError, match="nothing stands behind the line 'Instructions:'"):
-        parse_prompt(f"{GOOD}Instructions:\n{behind}", "p")
+@pytest.mark.parametrize("behind", ["", "\n", " \n\n", f"\nNow you.\n\n{GOOD}"])
+def test_behind_instructions_stands_a_text_and_no_example(behind):
+    with pytest.raises(PromptError, match=r"behind the line 'Instructions:', and no example"):
+        parse_prompt(f"{GOOD}Instructions:{behind}", "p")
+
+
+def test_instructions_may_name_the_end_mark():
+    prompt = parse_prompt(f"{GOOD}Instructions: \nEnd with #END#.\n", "p")
+    assert (len(prompt.examples), prompt.closing) == (1, "End with #END#.")
+    assert parse_prompt(prompt.text, "p") == prompt
 
 
 def test_instructions_within_an_example_are_a_part_of_it():

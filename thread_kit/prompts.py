@@ -167,15 +167,16 @@ def parse_prompt(text: str, name: str = "prompt", dialect: Dialect = AGENT) -> P
 
 
 def _split_closing(text: str, name: str, dialect: Dialect) -> tuple[str, str]:
-    """The examples, and what is told behind them, which stands behind the last end mark."""
-    examples, mark, rest = text.rpartition(dialect.end)
-    between, heading, closing = rest.partition("\nInstructions:\n")
-    if heading and not closing.strip():
+    """The examples, and what is told behind the end mark of one, below "Instructions:"."""
+    heading = rf"(?<={re.escape(dialect.end)})[ \t]*\n\s*^Instructions:[ \t]*(?:\n|\Z)"
+    examples, *closings = re.split(heading, text, maxsplit=1, flags=re.MULTILINE)
+    closing = "".join(closings).strip("\n")
+    if closings and (not closing.strip() or re.search(r"^Prompt:[ \t]*$", closing, re.MULTILINE)):
         raise PromptError(
-            f"in the prompt {name} nothing stands behind the line 'Instructions:'; write there "
-            "what is to be read behind the examples, or take the line out"
+            f"in the prompt {name} a text has to stand behind the line 'Instructions:', and no "
+            "example; the examples come first"
         )
-    return examples + mark + between, closing.strip("\n")
+    return examples, closing
 
 
 def _parse_example(text: str, name: str, dialect: Dialect) -> Example:

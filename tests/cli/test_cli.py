@@ -124,6 +124,11 @@ def test_what_cannot_work_is_one_line_and_exit_status_2(arguments, message, caps
     assert len(error.splitlines()) == 1
 
 
+def test_no_adapter_of_another_benchmark_is_named():
+    with pytest.raises(ValueError, match=r"give --adapter none for few-shot prompts$"):
+        build_methods(["react"], find_benchmark("icu"), "icu", adapter="thread-135m")
+
+
 def test_a_thread_that_is_not_there_is_named(trace, capsys):
     assert main(["show", str(trace), "--thread", "7"]) == 2
     assert "there is no thread 7; this episode has 0 to 1" in capsys.readouterr().err
@@ -359,7 +364,7 @@ def test_a_suite_says_which_model_was_taught_and_what_else_its_file_has(
     assert main([*suite, "--methods", "react", "--adapter", "none"]) == 0
     assert "rows more" not in capsys.readouterr().out
     assert main([*suite, "--methods", "thread"]) == 0
-    assert "has 2 rows more, of other commands" in capsys.readouterr().out
+    assert "has 2 rows more, which are not of this command" in capsys.readouterr().out
     models = [row["model"] for row in Results.load("runs/suite-textcraft.jsonl").rows]
     assert models == ["smollm2-135m"] * 2 + [TAUGHT] * 2
 

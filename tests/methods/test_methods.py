@@ -263,6 +263,21 @@ def test_an_end_mark_without_a_verdict_ends_no_executor_in_a_household(name):
     assert claimed.run(progress=False).usage.calls == len(replies)
 
 
+@pytest.mark.parametrize("name", ["adapt", "reflexion", "react-hybrid", "tdag"])
+def test_executors_have_the_rules_of_their_benchmark(name):
+    """`ends`: in the household and the shop; `in_on`: in the household."""
+    for examples, rules in (
+        ("alfworld-pick", {"in_on": True, "ends": False}),
+        ("webshop", {"ends": False}),
+        ("textcraft", {}),
+    ):
+        if (name, examples) == ("react-hybrid", "textcraft"):
+            continue
+        program = load_method(name, examples).fixed["program"].keywords
+        known = program.get("actor", partial(dict, **program)).keywords
+        assert {key: known[key] for key in ("in_on", "ends") if key in known} == rules
+
+
 def test_react_itself_says_it_as_the_household_does():
     method = load_method("react", "alfworld-pick")
     replies = ["> put mug 1 on desk 1 =>", *["#END#"] * 60]

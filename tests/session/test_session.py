@@ -1,6 +1,7 @@
 """Sessions over a scripted engine: order, exchange, budgets, hostile text, failures, workers."""
 
 import gc
+import pickle
 import re
 import resource
 import threading
@@ -12,15 +13,17 @@ from helpers.episodes import count_seconds, ended_within, is_on_disk, of_kind, o
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import thread_kit as tk
 from thread_kit.dialect import QA, QA_ASYNC, Dialect, Stop
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.replay import ReplayEngine
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.env import Env, Step
+from thread_kit.envs.registry import find_benchmark
 from thread_kit.envs.textcraft.env import TextCraft, tasks
 from thread_kit.exchange import as_observed, phi_full_sequence, psi_full_sequence
-from thread_kit.prompts import Example, Prompt
+from thread_kit.prompts import EMPTY, Example, Prompt
 from thread_kit.requests import Status
 from thread_kit.sandbox.monty import MontySandbox
 from thread_kit.sandbox.sandbox import Sandbox, SandboxResult
@@ -161,10 +164,35 @@ def test_the_marks_are_those_of_the_prompt_that_is_shown():
         assert len(session.run(progress=False).threads) == 2
 
 
+@pytest.mark.parametrize(
+    ("env", "name"),
+    [
+        (tk.TextCraft, "textcraft"),
+        (tk.AlfWorld, "alfworld"),
+        (tk.DataCommonsQA, "datacommons"),
+        (tk.IcuQA, "icu"),
+        (tk.WebShop, "webshop"),
+        (tk.InterCodeSql, "sql"),
+        (tk.InterCodeBash, "bash"),
+    ],
+)
+def test_an_environment_has_the_marks_of_its_benchmark(env, name):
+    assert env.dialect == find_benchmark(name).dialect
+
+
+def test_what_an_environment_calls_its_dialect_are_marks():
+    class Sql(TextCraft):
+        dialect = "mysql"
+
+    with pytest.raises(ValueError, match=r"Sql.dialect is 'mysql'; the marks of threads stand"):
+        Session(ScriptedEngine(["#END#"]), Sql("dev", 47))
+
+
 @pytest.mark.statistics
 def test_without_examples_the_marks_are_those_of_the_environment():
     question = DataCommonsQA("train", 0, weaker_sandbox=True)
-    for own, dialect in (({}, QA), ({"dialect": QA_ASYNC}, QA_ASYNC)):
+    none = pickle.loads(pickle.dumps(EMPTY))
+    for own, dialect in (({}, QA), ({"prompt": none}, QA), ({"dialect": QA_ASYNC}, QA_ASYNC)):
         with Session(ScriptedEngine(["#END#"]), question.again(), **own) as session:
             assert Dialect.of(session.episode.header["dialect"]) == dialect
 

@@ -52,7 +52,8 @@ def build_methods(
         raise ValueError("--trials is for Reflexion and Try Again; none of these methods is one")
     others = [name for name in names if ":" not in name and not name.startswith("thread")]
     if adapter and (not is_chosen or len(names) > 1) and others:
-        fitting = [known for known in list_adapters() if known.startswith(f"{others[0]}-")]
+        start = f"{others[0]}-{benchmark.name}-"
+        fitting = [known for known in list_adapters() if known.startswith(start)]
         teachers = f", or play it by itself with --adapter {' or '.join(fitting)}"
         raise ValueError(
             f"the adapter {adapter} does not teach the model {others[0]!r} as well; give --adapter "

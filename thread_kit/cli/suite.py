@@ -135,7 +135,7 @@ def run(options: argparse.Namespace) -> None:
     report(Results(rows), benchmark, seeds=options.seeds)
     if more := len(Results.load(out).rows) - len(rows):
         print(
-            f"\n{out} has {more} rows more, of other commands; all together: "
+            f"\n{out} has {more} rows more, which are not of this command; all together: "
             f"tk.compare(tk.Results.load({str(out)!r}).frame)"
         )
 

@@ -351,6 +351,7 @@ def make_tdag(benchmark: Benchmark, examples: str) -> SessionMethod:
         subtasks=own_limit("tdag", benchmark, "subtasks"),
         iterations=own_limit("tdag", benchmark, "iterations"),
         start=benchmark.start,
+        **_own_rules(benchmark),
     )
     main = load_waiting_prompt(benchmark, f"tdag/{benchmark.name}")
     return make_method("tdag", program, main, generator, executor)

@@ -42,13 +42,15 @@ def tdag(
     subtasks: int = 20,
     iterations: int = 20,
     start: tuple[str, ...] = (),
+    in_on: bool = False,
+    ends: bool = True,
 ) -> Steps:
     """Decompose step by step; the thread's own prompt is the decomposer's.
 
     generator, executor: the prompts of the agent generator and of all agents. subtasks: at most.
-    iterations, start: as in `react`, for each agent.
+    iterations, start, in_on, ends: as in `react`, for each agent.
     """
-    agent = partial(react, iterations=iterations, start=start)
+    agent = partial(react, iterations=iterations, start=start, in_on=in_on, ends=ends)
     Y = Sequence()
     done: list[str] = []
     reminded = False

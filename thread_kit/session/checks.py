@@ -36,6 +36,11 @@ def check_parts(
             f"{type(env).__name__} has no {' and no '.join(lacks)}; an environment has a name (of "
             "its benchmark) and a task (what tells it from others, a dictionary)"
         )
+    if env is not None and not isinstance(env.dialect, Dialect):
+        raise ValueError(
+            f"{type(env).__name__}.dialect is {env.dialect!r:.80}; the marks of threads stand "
+            "there (tk.QA, or nothing); give what it holds another name"
+        )
     if (env is None) == (context is None):
         raise ValueError("give either an environment or a context for the main thread")
     known = [prompt for prompt in prompts if prompt is not None]

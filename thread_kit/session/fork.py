@@ -22,7 +22,7 @@ from thread_kit.dialect import Dialect, Stop, find_stop
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.replay import OF_CALLS, CallStart, Place, spread
 from thread_kit.envs.env import Env
-from thread_kit.prompts import EMPTY, Prompt, parse_prompt
+from thread_kit.prompts import EMPTY, Prompt, PromptError, parse_prompt
 from thread_kit.sequence import Provenance, Span
 from thread_kit.session.replay import Replay
 from thread_kit.trace.episode import Episode, must_be_episode
@@ -414,9 +414,9 @@ def _roles(
 def _prompt(sha: str, stored: dict[str, Any], dialect: Dialect) -> Prompt:
     if not stored["text"]:
         return EMPTY
-    if stored["text"].startswith("Prompt:\n"):
+    try:
         prompt = parse_prompt(stored["text"], stored["name"], dialect)
-    else:
+    except PromptError:
         prompt = EMPTY
     if prompt.sha256 != sha:  # it was not read from a text, or is no few-shot prompt
         prompt = Prompt(stored["name"], (), dialect, stored["text"])

@@ -133,7 +133,7 @@ class Session:
         check_program(program, main_prompt, prompts, own)
         check_numbers({**limits.facts, **sampling})
         shown = [one for one in (prompt, main_prompt, *prompts) if one is not None and one.text]
-        without = prompt.dialect if prompt is not EMPTY or env is None else env.dialect
+        without = prompt.dialect if prompt != EMPTY or env is None else env.dialect
         self._dialect = dialect or (shown[0].dialect if shown else without)
         check_futures(self._dialect, scope)
 
@@ -169,7 +169,7 @@ class Session:
             packages=env.packages if env else (),
         )
         warn_of_two_teachers(header["model"], shown)
-        if env is not None and program is None and prompt is EMPTY and not shown:
+        if env is not None and program is None and prompt == EMPTY and not shown:
             warn_of_no_teacher(header["model"], env.name)
         self.episode = Episode(header)
         self._own_sandbox: Sandbox | None = None

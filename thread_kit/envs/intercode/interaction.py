@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, NamedTuple, Self
 
+from thread_kit.dialect import COMMANDS
 from thread_kit.envs.env import Env, Step
 from thread_kit.envs.intercode.tasks import Task
 
@@ -61,6 +62,7 @@ class InterCodeEnv(Env):
     """
 
     can_undo = False
+    dialect = COMMANDS
     chosen: Task
 
     def __init__(self, turns: int | None = TURNS) -> None:

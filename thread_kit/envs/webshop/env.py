@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any, final
 
+from thread_kit.dialect import PAGES
 from thread_kit.envs.env import Env, Step, check_split
 from thread_kit.envs.webshop.catalogue import SHOP_VARIABLE, Catalogue, load_catalogue
 from thread_kit.envs.webshop.goals import SPLITS, Goal, make_goals
@@ -55,6 +56,7 @@ class WebShop(Env):
     """
 
     name = "webshop"
+    dialect = PAGES
     announces_success = False  # its page says that it was bought
     packages = ("bm25s", "PyStemmer", "rapidfuzz")
 
