@@ -87,7 +87,7 @@ def test_what_was_solved_before_the_budget_ended_it_is_not_cut():
     ("frame", "cuts"),
     [
         (TEXTCRAFT, {"thread": 16, "react": 22, "adapt": 0}),
-        (ALFWORLD, {"thread": 11, "decomp": 4}),
+        (ALFWORLD, {"thread": 11, "decomp": 3}),
         (load("datacommons").frame, {}),
         (load("icu").frame, {}),
     ],
@@ -136,7 +136,7 @@ def test_at_a_budget_those_are_cut_whose_own_was_smaller():
 def test_every_table_and_hover_has_it():
     assert calls(TEXTCRAFT)["cut"].tolist() == repeats(TEXTCRAFT)["cut"].tolist() == [16, 22, 0]
     types = by_type(ALFWORLD)
-    assert types["cut"].tolist()[:2] == [4, 11]
+    assert types["cut"].tolist()[:2] == [3, 11]
     assert types["cut"][2:].isna().all()
     beside = compare_with_published(TEXTCRAFT)
     assert beside["cut"].tolist()[:3] == [16, 22, 0]

@@ -113,7 +113,7 @@ def _count_tasks(cells: list[str]) -> int:
 def test_the_best_of_as_many_tasks_stands_first_and_stand_ins_are_called_so():
     lines = make_table(stored_rows().query("model == 'qwen2.5-coder-1.5b'")).splitlines()[2:]
     cells = [line.split(" | ") for line in lines]
-    assert cells[0][:4] == ["| TextCraft", "thread", "200", "20 of 40"]
+    assert cells[0][:4] == ["| TextCraft", "thread", "200 calls", "20 of 40"]
     most = dict[str, int]()
     for row in cells:
         most[row[0]] = max(most.get(row[0], 0), _count_tasks(row))
@@ -124,3 +124,6 @@ def test_the_best_of_as_many_tasks_stands_first_and_stand_ins_are_called_so():
             if samples[0] == samples[1]:
                 assert float(first[5][:-1]) >= float(second[5][:-1])
     assert all("(stand-in)" in row[0] for row in cells if "QA" in row[0])
+    budgets = {(row[0].strip("| "), row[1]): row[2] for row in cells}
+    assert budgets["TextCraft", "react"] == "60 iterations"  # its calls have no limit
+    assert budgets["ALFWorld", "decomp"] == "50 actions, 60 iterations, 200 calls"
