@@ -284,3 +284,11 @@ def test_every_file_of_results_has_its_command_as_its_card_prints_it():
         }
         assert files == {file for file in commands if file.startswith(folder)}
         assert all(commands[file]["command"] in card for file in files)
+
+
+@pytest.mark.parametrize("name", ["table-1", "Table 1", "table1", "TABLE 1"])
+def test_an_item_is_found_by_the_words_of_its_paper(name):
+    assert find_item("thread-v2", name).item == "table-1"
+    assert find_item("thread-v2", "Fig. 4a").item == "figure-4"
+    with pytest.raises(ValueError, match=r"thread-v2 has no 'Table 99'; it has: .*table-12"):
+        find_item("thread-v2", "Table 99")

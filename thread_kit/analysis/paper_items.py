@@ -210,7 +210,7 @@ def find_item(paper: str, item: str) -> PaperItem:
     check_paper(paper)
     items = {known.item: known for known in load_items() if known.paper == paper}
     # "Table 1" and "Fig. 4a" are table-1 and figure-4.
-    known = "-".join(re.findall(r"[a-z]{3,}|\d+", item.lower())).replace("fig-", "figure-")
-    if item not in items and known not in items:
+    name = "-".join(re.findall(r"[a-z]{3,}|\d+", item.lower())).replace("fig-", "figure-")
+    if name not in items:
         raise ValueError(f"{paper} has no {item!r}; it has: {', '.join(items)}")
-    return items.get(item) or items[known]
+    return items[name]

@@ -98,9 +98,13 @@ def adapt(
     if plan is None:
         return Finished(Y, Status.ENDED, {"progress": progress}, verdict(False))
 
-    deeper = partial(adapt, planner=planner, max_depth=max_depth, look=look, carry=carry, k=k + 1)
     deeper = partial(
-        deeper,
+        adapt,
+        planner=planner,
+        max_depth=max_depth,
+        look=look,
+        carry=carry,
+        k=k + 1,
         iterations=iterations,
         start=start,
         in_on=in_on,
