@@ -97,6 +97,22 @@ def test_examples_buy_the_right_thing(method, env):
     assert play(method, env).reward == 1
 
 
+def test_the_naive_executor_searches_with_all_words_and_buys_what_comes_first():
+    """ADaPT paper, appendix D: "inputs the user query in the search bar and buys the first"."""
+    (example,) = WEBSHOP.load_prompt("naive/webshop").examples
+    asked, price = re.fullmatch(
+        r"Instruction: Look for (.+), and price lower than (.+)0 dollars", example.context
+    ).groups()
+    search, first = ACT.findall(example.response)[1:3]
+    words = re.sub(r"\b(that offer|with|and|color|size)\b|[,:]", "", asked).split()
+    assert search[0] == f"search[{' '.join(words)} price lower than {price}]"
+    assert first[0] == "click" + re.findall(r"\[B0.+?\]", search[1])[0]
+    assert play("naive", SHOWN[0]).reward == 1
+    stubborn = say(lambda text: "Task failed!\n#END#", load_method("naive", "webshop"), SHOWN[0])
+    assert stubborn.status is Status.OUT_OF_CALLS  # what it says of itself ends nothing
+    assert stubborn.usage.calls == 15
+
+
 def test_what_react_says_of_itself_ends_no_purchase():
     """As in ReAct's code; the executor of the ADaPT paper judges itself (section 3.1)."""
     words = iter(["Task completed!\n#END#", " search[lamp] =>", "> click[Buy Now] =>"])

@@ -75,6 +75,7 @@ def test_every_method_has_a_budget_on_every_benchmark_of_the_papers():
         ("adapt", "alfworld", "actions", None),
         ("react", "textcraft", "iterations", 60),
         ("react", "webshop", "iterations", 45),
+        ("naive", "webshop", "iterations", 15),
         ("try again", "textcraft", "trials", 4),
         ("reflexion", "alfworld", "trials", 3),
         # StateFlow, sections 4.1 and 4.2, appendix B.1

@@ -185,6 +185,12 @@ def make_react_refined(benchmark: Benchmark, examples: str) -> SessionMethod:
     return make_method("react, refined", _react("react", benchmark), prompt)
 
 
+def make_naive(benchmark: Benchmark, examples: str) -> SessionMethod:
+    """Buys the first product that its one search finds (ADaPT paper, appendix D, Table 7)."""
+    prompt = load_waiting_prompt(benchmark, f"naive/{examples}")
+    return make_method("naive", _executor("naive", benchmark, judges=False), prompt)
+
+
 def make_taught_react(benchmark: Benchmark) -> SessionMethod:
     """Of a model that needs no examples: nothing is done before it begins."""
     iterations = own_limit("react", benchmark, "iterations")

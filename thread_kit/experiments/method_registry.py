@@ -32,6 +32,7 @@ from thread_kit.experiments.method_builders import (
     make_adapt,
     make_decomp,
     make_lats,
+    make_naive,
     make_nlep,
     make_nlep_react,
     make_plan_and_execute,
@@ -87,6 +88,7 @@ from 1 to 3 (section 6.1, Figure 4)."""
 
 
 VARIANTS: dict[str, Builder] = {
+    "naive": make_naive,
     "react-hybrid": make_react_alone,
     "react-atomic": partial(make_react_alone, executor=ATOMIC),
     "adapt-atomic": partial(make_adapt, executor=ATOMIC),
@@ -111,10 +113,10 @@ VARIANTS: dict[str, Builder] = {
     GOLD_ANSWER: make_reflexion_by_gold_answer,
 }
 """Those that only some benchmarks have (`Benchmark.methods`). The shared executor alone, where it
-has a prompt of its own. On ALFWorld: the other executors of ADaPT paper alone, and its methods with
-them (Figure 5, Table 6); Reflexion and ALFChat as the StateFlow paper has them (Figure 6, Table 3);
-a machine with more states; the same examples for tasks of all types (THREAD paper, appendix D). On
-InterCode: the baselines of the StateFlow paper (section 4.1, A.3). On questions about data: threads
+has a prompt of its own. On WebShop: what buys the first product (ADaPT paper, appendix D). On
+ALFWorld: the other executors of ADaPT paper alone, and its methods with them (Figure 5, Table 6);
+Reflexion and ALFChat as the StateFlow paper has them (Figure 6, Table 3); a machine with more
+states; the same examples for tasks of all types (THREAD paper, appendix D). On InterCode: the baselines of the StateFlow paper (section 4.1, A.3). On questions about data: threads
 that need not wait (THREAD paper, section 2.2), that ask for one figure a line (this kit's own),
 programs (section 4.4), and trials that are told whether they are right."""
 
