@@ -90,9 +90,18 @@ def test_an_executor_is_over_where_it_judges_itself(said, verdict):
     assert claims_success(episode) is (verdict is YES)
 
 
-def test_a_verdict_in_the_midst_of_a_sentence_is_none():
-    said = "think: I say Task completed! when it is open.\n> open =>"
-    assert play(react, [said]).reward == 1
+@pytest.mark.parametrize(
+    ("said", "is_over"),
+    [
+        ("think: Task completed! The lock is open.\n> push =>", True),
+        ("think: I say Task completed, when it is open.\n> open =>", False),
+    ],
+)
+def test_a_verdict_ends_an_executor_wherever_it_stands(said, is_over):
+    """With its exclamation mark, as in the released code; behind it nothing is done."""
+    episode = play(react, [said])
+    assert bool(of_kind(episode, Acted)) is not is_over
+    assert claims_success(episode) is True
 
 
 def test_a_thought_is_an_iteration_as_an_action_is():
@@ -191,8 +200,16 @@ def tried(order: str | None, good: set[int]) -> tuple[bool, list[int]]:
         ("Step 3", {3}, True, [3]),
         # No expression of these steps: all are needed
         (None, {1, 2, 3, 4, 5}, True, [1, 2, 3, 4, 5]),
-        ("(Step 1 AND Step 9)", {1}, False, [1, 2]),
+        # As in the code of ADaPT, words between the steps and what is not closed do not count
+        ("(Step 1 OR Step 2 OR Step 3", {3}, True, [1, 2, 3]),
+        ("(Step 1 OR Step 2), and only one of them must succeed.", {2}, True, [1, 2]),
+        ("**[Step 1 OR Step 2 OR Step 3]**; ", {2}, True, [1, 2]),
+        ("Step 1 OR Step 2, Step 3", {3}, True, [1, 2, 3]),
         ("Step 1, then Step 2", {1}, False, [1, 2]),
+        ("(() OR Step 2) AND AND (Step 3)", {2, 3}, True, [2, 3]),
+        ("(Step 1 AND Step 9)", {1}, False, [1, 2]),
+        ("(Step 1 AND Step 2))", {1}, False, [1, 2]),
+        ("OR", {1}, False, [1, 2]),
         ("__import__('os')", set(), False, [1]),
         ("(" * 5000 + "Step 1", set(), False, [1]),
     ],

@@ -54,11 +54,14 @@ def verdict(success: bool) -> str:
     return COMPLETED if success else FAILED
 
 
-_VERDICT = re.compile(r"^.*\btask (?:completed|failed)\b\W*$", re.MULTILINE | re.IGNORECASE)
+_VERDICT = re.compile(r"\btask (?:completed|failed)(?:!|\b\W*$)", re.MULTILINE | re.IGNORECASE)
 
 
 def until_verdict(text: str) -> str:
-    """A text up to the first line that ends with a verdict on itself; "" where none does."""
+    """A text up to its first verdict on itself; "" where it has none.
+
+    With its exclamation mark anywhere, as in the code of ADaPT; without, at the end of a line.
+    """
     found = _VERDICT.search(text)
     return text[: found.end()].strip() if found else ""
 

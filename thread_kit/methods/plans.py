@@ -8,13 +8,13 @@ Execution order: ((Step 1 OR Step 2) AND Step 3)
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
-from thread_kit.code_lines import LINE_CHARACTERS, expression
+from thread_kit.code_lines import LINE_CHARACTERS
 from thread_kit.requests import Request
 
 # Nine digits at most: Python turns no text of thousands of digits into a number. Neither pattern
@@ -25,6 +25,9 @@ EMPHASIS = re.compile(
     r"^([^\w\n]*?)([*_]{1,3})((?:Step \d|Execution order).*?)\2", re.MULTILINE | re.IGNORECASE
 )
 """Markdown's marks around the beginning of a line of a plan, or all of it."""
+TOKEN = re.compile(r"\bSTEP \d{1,9}|\b(?:AND|OR)\b|[()]")
+NESTED = 100
+"""Parentheses within each other at most: to go through them is a call of Python's for each."""
 
 Logic = int | tuple[str, tuple["Logic", ...]]
 """The number of a step; or "AND" or "OR", and what it combines."""
@@ -44,8 +47,9 @@ def parse_plan(text: str, *, is_cut: bool = False) -> Plan | None:
     is_cut: the text stops where more could follow, so that it is a plan with its order alone.
     A plan is over with its execution order, and where a step's number comes again. Marks of
     Markdown in which a line begins do not count.
-    AND binds before OR, parentheses before both, at any depth. Where the order is missing, is no
-    such expression, or names a step that there is not, all steps are needed, one after the other.
+    AND binds before OR, parentheses before both, at any depth; words between do not count, as in
+    the released code. Where the order is missing, names no step or one that there is not, or closes
+    a parenthesis that it has not opened, all steps are needed, one after the other.
     """
     text = EMPHASIS.sub(r"\1\3", text)
     steps: dict[int, str] = {}
@@ -64,22 +68,44 @@ def parse_plan(text: str, *, is_cut: bool = False) -> Plan | None:
 def _parse_logic(text: str, steps: dict[int, str]) -> Logic | None:
     if len(text) > LINE_CHARACTERS:
         return None
-    text = re.sub(r"(?i)\bstep (\d+)", r"_\1", text.rstrip("."))
-    text = re.sub(r"(?i)\b(and|or)\b", lambda match: match[0].lower(), text)
-    try:
-        return _logic(expression(text.strip()).body, steps)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    if not re.search(r"\b(?:AND|OR)\b", text):  # else small letters are words like any other
+        text = text.upper()
+    groups: list[list[Logic | str]] = [[]]  # that are open: the outermost first
+    for token in TOKEN.findall(re.sub(r"(?i)\bstep (?=\d)", "STEP ", text)):
+        if token == "(":
+            groups.append([])
+        elif token != ")":
+            groups[-1].append(int(token[5:]) if token.startswith("STEP") else token)
+        elif len(groups) > 1:
+            _close(groups)
+        else:
+            return None
+        if len(groups) > NESTED or any(type(n) is int and n not in steps for n in groups[-1][-1:]):
+            return None
+    while len(groups) > 1:
+        _close(groups)
+    return _combined(groups[0])
 
 
-def _logic(node: ast.expr, steps: dict[int, str]) -> Logic:
-    match node:
-        case ast.Name(name) if name[1:].isdigit() and int(name[1:]) in steps:
-            return int(name[1:])
-        case ast.BoolOp(ast.And() | ast.Or() as operator, parts):
-            word = "AND" if isinstance(operator, ast.And) else "OR"
-            return word, tuple(_logic(part, steps) for part in parts)
-    raise ValueError(f"{ast.unparse(node)} combines no steps")
+def _close(groups: list[list[Logic | str]]) -> None:
+    logic = _combined(groups.pop())
+    if logic is not None:
+        groups[-1].append(logic)
+
+
+def _combined(parts: list[Logic | str]) -> Logic | None:
+    """What stands in one pair of parentheses; where no word is between two parts, its only word."""
+    words = {part for part in parts if isinstance(part, str)}
+    if len(words) > 1:
+        found = groupby(parts, lambda part: part == "OR")
+        each = [_combined(list(group)) for is_or, group in found if not is_or]
+        return _join("OR", [logic for logic in each if logic is not None])
+    members = [part for part in parts if not isinstance(part, str)]
+    return _join(words.pop() if words else "AND", members)
+
+
+def _join(word: str, parts: list[Logic]) -> Logic | None:
+    return (word, tuple(parts)) if len(parts) > 1 else next(iter(parts), None)
 
 
 def combine(
