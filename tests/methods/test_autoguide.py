@@ -76,14 +76,15 @@ def test_each_action_is_taken_with_the_guidelines_of_its_own_context():
         k=2,
     )
     assert episode.reward == 1
-    contexts = [
-        thread.context.text
-        for thread in episode.threads.values()
-        if thread.parent == 0 and "Task: open it.\n\nResp" in thread.context.text
-    ]
-    first, second = (text for text in contexts if HEADING in text)
-    assert f"{HEADING}\n- Rule 4.\n- Rule 2.\nA lock.\nTask: open it." in first
-    assert f"{HEADING}\n- Go in.\nA lock.\nTask: open it." in second
+    # Algorithm 2: the context stays in the trajectory, its guidelines do not
+    first, second = (
+        t.sequence.text for t in episode.threads.values() if HEADING in t.sequence.text
+    )
+    step = "> open =>Nothing happens.<=\n"
+    assert first == f"Context: Closed.\n{HEADING}\n- Rule 4.\n- Rule 2.\n{step}"
+    assert second == (
+        f"Context: Closed.\n{step}Context: Open.\n{HEADING}\n- Go in.\n> open =>It opens.<=\n"
+    )
     assert "1. Closed.\n2. Open.\nContext: Half open." in "".join(
         thread.context.text for thread in episode.threads.values()
     )
@@ -94,7 +95,9 @@ def test_where_no_context_is_known_the_agent_has_no_guidelines():
         by_role(identify=["New.#END#"] * 2, match=["none#END#"] * 2, act=["> open =>"] * 2)
     )
     assert episode.reward == 1
-    assert HEADING not in "".join(t.context.text for t in episode.threads.values())
+    texts = [thread.sequence.text for thread in episode.threads.values()]
+    assert "Context: New.\n> open =>Nothing happens.<=\n" in texts
+    assert HEADING not in "".join(texts)
 
 
 def test_what_was_done_before_is_read_again_with_other_guidelines():
@@ -102,15 +105,17 @@ def test_what_was_done_before_is_read_again_with_other_guidelines():
         by_role(identify=["Open.#END#"] * 2, act=["think: hm.\n> open =>", "> open =>"])
     )
     assert [event.action for event in of_kind(episode, Acted)] == ["open", "open"]
+    told = f"{HEADING}\n- Go in.\n"
+    step = "think: hm.\n> open =>Nothing happens.<=\n"
     texts = [thread.sequence.text for thread in episode.threads.values()]
-    assert "think: hm.\n> open =>Nothing happens.<=\n> open =>It opens.<=\n" in texts
+    assert f"Context: Open.\n{step}Context: Open.\n{told}> open =>It opens.<=\n" in texts
     identified = [
         thread.context.text
         for thread in episode.threads.values()
         if thread.prompt == ROLES["identify"].sha256
     ]
     assert identified[1].startswith(
-        "Prompt:\nA lock.\nTask: open it.\nthink: hm.\n> open =>Nothing"
+        "Prompt:\nA lock.\nTask: open it.\nContext: Open.\nthink: hm.\n> open =>Nothing"
     )
 
 
@@ -125,7 +130,10 @@ def test_where_reacts_own_word_ends_nothing_the_guided_agent_goes_on_as_well():
     """As `react` does on ALFWorld and WebShop, whose examples it reads."""
     replies = ["> pull =>", "Task completed!\n#END#", "#END#", "> open =>", "> open =>"]
     said = {"identify": ["Open.#END#"] * 5, "act": replies}
-    assert guide(by_role(**said), judges=False).reward == 1
+    episode = guide(by_role(**said), judges=False)
+    assert episode.reward == 1
+    texts = [thread.sequence.text for thread in episode.threads.values()]
+    assert any("Task completed!\n#END#\n>#END#\n>> open =>" in text for text in texts)
     assert guide(by_role(**said)).reward == 0
     for name in ("alfworld-heat", "webshop"):
         assert load_method("autoguide", name).fixed["program"].keywords["judges"] is False
@@ -143,6 +151,13 @@ def test_where_reacts_own_word_ends_nothing_the_guided_agent_goes_on_as_well():
 )
 def test_items_are_chosen_by_number(reply, chosen):
     assert choose(["a", "b", "c"], reply, 2) == chosen
+
+
+def test_k_is_two_as_in_the_paper():
+    """Appendix B, Tables 7 and 8."""
+    said = {"identify": ["Closed.#END#"], "select": ["5, 4, 3#END#"], "act": ["> open =>"]}
+    texts = [t.sequence.text for t in guide(by_role(**said), iterations=1).threads.values()]
+    assert any(f"{HEADING}\n- Rule 5.\n- Rule 4.\n> open" in text for text in texts)
 
 
 # Extraction

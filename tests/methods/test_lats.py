@@ -106,7 +106,7 @@ def test_where_every_way_is_over_the_search_ends():
 
 
 def test_a_sample_without_an_action_is_a_dead_end():
-    speak = by_role(["I do not know.#END#"], [], ["Act!#END#"])
+    speak = by_role(["I do not know.#END#"] * 2, [], ["Act!#END#"])
     episode = search(speak, env=Lock(), samples=1, iterations=5)
     assert not episode.reward
     assert episode.threads[0].status.is_end
@@ -114,14 +114,37 @@ def test_a_sample_without_an_action_is_a_dead_end():
 
 def test_a_dead_end_is_preferred_to_nothing_that_goes_on():
     """Two of three samples are no action, and the third has a bad mark: it is the one to go on."""
-    actor = ["No.#END#", "No.#END#", "> a =>", "> b =>", "> b =>", "> b =>"]
+    actor = [*["No.#END#"] * 4, "> a =>", "> b =>", "> b =>", "> b =>"]
     episode = search(by_role(actor, ["1#END#"], []), samples=3, iterations=1)
     assert episode.reward == 1
 
 
+def test_behind_its_end_mark_a_sample_is_asked_once_more():
+    episode = search(by_role(["No.\n#END#", " a =>", "> b =>"], ["9#END#"], []), samples=1)
+    assert episode.reward == 1
+    texts = [thread.sequence.text for thread in episode.threads.values()]
+    assert "No.\n#END#\n> a =>You are at a.<=\n" in texts
+
+
+def test_a_thought_in_the_place_of_an_action_is_a_node_that_changes_nothing():
+    actor = ["> think: a first =>", "> a =>", "> b =>"]
+    episode = search(by_role(actor, ["9#END#"] * 2, []), samples=1)
+    assert episode.reward == 1
+    assert [event.action for event in of_kind(episode, Acted)] == ["a", "b"]
+    texts = [thread.sequence.text for thread in episode.threads.values()]
+    assert "> think: a first =>OK.<=\n> a =>You are at a.<=\n" in texts
+
+
+def test_who_looks_back_is_told_the_reward():
+    speak = by_role(["> b =>", "> a =>"] * 2, ["5#END#"] * 2, ["No.#END#"])
+    episode = search(speak, samples=1, iterations=2)
+    (told,) = (t.context.text for t in episode.threads.values() if t.prompt == REFLECT.sha256)
+    assert "You are at ba.<=\nReward: 0.5\n" in told
+
+
 @pytest.mark.parametrize("said", ["> a #END#", "> a"])
 def test_an_action_that_no_mark_closes_is_not_done(said):
-    episode = search(by_role([said], [], ["Close it.#END#"]), samples=1, iterations=1)
+    episode = search(by_role([said] * 2, [], ["Close it.#END#"]), samples=1, iterations=1)
     assert not of_kind(episode, Acted)
 
 

@@ -122,6 +122,8 @@ def test_steps_are_cut_around_the_one_that_is_like_the_key():
     [
         ("search: mug", RetrievalKey(seen="mug")),
         ("Action: take\nmore", RetrievalKey(action="take")),
+        ("I would search: mug", RetrievalKey(seen="mug")),
+        ("> action: take. search: mug", RetrievalKey(seen="mug")),
         ("take", RetrievalKey()),
         ("", RetrievalKey()),
     ],
@@ -185,6 +187,21 @@ def test_a_key_that_searches_shows_few_steps_of_many_logs():
     assert (shown[2], shown[4], shown[6]) == (4, 8, 4)
     texts = [thread.context.text.count("=>x<=") for thread in episode.threads.values()]
     assert (texts[2], texts[4]) == (4 * 10, 8 * 5)
+
+
+def test_where_there_is_no_key_the_logs_stay():
+    steps = ["think: heat. =>", "think: hm. =>", "> heat cup 1 =>"]
+    keys = ["action: heat#END#", "I do not know#END#"]
+    logs = [
+        Log("Task: heat a cup.", "heat", "", tuple((f"> {n} {m}", "x") for m in range(30)))
+        for n in range(12)
+    ]
+    logs.append(Log("Task: heat a cup.", "heat", "", (("> heat it", "x"),)))
+    episode = remember(by_role("p#END#", keys, steps), memory=LogMemory(logs))
+    assert episode.reward == 1
+    first, second, third = (episode.threads[n].context.text for n in (2, 4, 6))
+    assert "> heat it" not in first and "> heat it" in second
+    assert second == third
 
 
 def test_without_plans_the_key_is_the_thought_or_what_was_seen():

@@ -1,6 +1,6 @@
 """AutoGuide (Fu et al. 2024, section 3): guidelines from pairs of trajectories, chosen by context.
 
-Before (`extract_guideline`), for each task of which one trajectory won and one failed:
+Before (`extract_guideline`), for each task of which one trajectory earned more than another:
     t = the first step in which they differ
     c = LLM(the steps before t), or the known context that it matches   # context identification
     guidelines[c] += LLM(both trajectories, c)                          # guideline extraction
@@ -9,7 +9,7 @@ Then, in an episode:
     repeat
       c = the known context that LLM(T, Y) matches                      # context identification
       G = guidelines[c]; the k that LLM selects where there are more    # guideline selection
-      Y = Y + LLM(q + G + T + Y), and what the environment says to it   # ReAct
+      Y = Y + c + LLM(q + T + Y + c + G), and what the environment says to it   # ReAct
 
 A step costs a call for the context, one to match it unless it is known to the word, one to select
 where a context has more than k guidelines, and one for the action.
@@ -22,14 +22,22 @@ from collections.abc import Generator
 from collections.abc import Sequence as Items
 from typing import Any
 
-from thread_kit.methods.common import Answer, ask, begin, with_list, write_reply
+from thread_kit.methods.common import (
+    Answer,
+    as_instruction,
+    ask,
+    begin,
+    with_break,
+    with_list,
+    write_reply,
+)
 from thread_kit.methods.memory import GuidelineMemory
 from thread_kit.methods.steps import ask_step, write_steps
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, NewThread, Request, Status, Steps
 from thread_kit.sequence import Sequence
 
-HEADING = "Guidelines for where you are now:"
+HEADING = "Guidelines:"
 NUMBER = re.compile(r"\d{1,3}")
 Trajectory = Items[tuple[str, str]]
 """Of actions, each with what was observed."""
@@ -42,16 +50,16 @@ def autoguide(
     identify: Prompt,
     match: Prompt,
     select: Prompt,
-    k: int = 3,
+    k: int = 2,
     iterations: int = 50,
     start: tuple[str, ...] = (),
     judges: bool = True,
 ) -> Steps:
-    """ReAct with the thread's own prompt, and before each action the guidelines of its context.
+    """ReAct with the thread's own prompt, and before each action its context and its guidelines.
 
     identify, match, select: prompts that say in which context a trajectory is, which known one that
-    is, and which guidelines matter. k: guidelines at most. iterations: steps, each with an action.
-    start, judges: as in `react`.
+    is, and which guidelines matter. k: guidelines at most (appendix B, Tables 7 and 8). iterations:
+    steps, each with an action. start, judges: as in `react`.
     """
     Y = Sequence()
     begun, _ = yield from begin(thread, start)
@@ -65,17 +73,24 @@ def autoguide(
         guidelines = memory.by_context.get(context, [])
         if len(guidelines) > k:
             listed = _number(guidelines)
-            asked: Answer = ask(
+            selected: Answer = ask(
                 thread, Y, "select", f"{text}\n{listed}", program=write_reply, prompt=select
             )
-            Y, reply, _ = yield from asked
+            Y, reply, _ = yield from selected
             guidelines = choose(guidelines, reply, k)
-        # Y = Y + LLM(q + G + T + Y), and what the environment says to it
-        guided = with_guidelines(thread.context, guidelines)
-        Y, child, end = yield from ask_step(thread, Y, guided, begun, judges=judges)
+        # Y = Y + c + LLM(q + T + Y + c + G), and what the environment says to it
+        goes_on = begun.last_line in thread.dialect.actions  # behind `reopen`
+        if context and not goes_on:
+            begun += thread.instruction(with_break(begun, f"Context: {context}\n"))
+        guided = begun
+        if guidelines and not goes_on:
+            guided += thread.instruction(with_list(HEADING, guidelines, ""))
+        asked = ask_step(thread, Y, thread.context, guided, judges=judges)
+        Y, child, end = yield from asked
         if end:
             return end
-        begun = child.sequence
+        before = len(as_instruction(guided).spans)
+        begun = Sequence((*begun.spans, *child.sequence.spans[before:]))
     return Finished(Y, Status.OUT_OF_CALLS, {})
 
 
@@ -146,11 +161,6 @@ def find_context(
     )
     Y, reply, _ = yield from matched
     return Y, next(iter(choose(known, reply, 1)), context)
-
-
-def with_guidelines(context: str, guidelines: Items[str]) -> str:
-    """The guidelines stand before the task, whose last line goes on asking for it."""
-    return with_list(HEADING, guidelines, context)
 
 
 def choose(items: Items[str], reply: str, k: int) -> list[str]:

@@ -24,9 +24,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from thread_kit.exchange import find_action
-from thread_kit.methods.common import Answer, act, as_instruction, ask, begin, verdict, write_reply
+from thread_kit.methods.common import (
+    Answer,
+    act,
+    answer_thought,
+    as_instruction,
+    ask,
+    begin,
+    find_asked,
+    reopen,
+    verdict,
+    write_reply,
+)
 from thread_kit.methods.reflexion import with_lessons
+from thread_kit.methods.steps import THOUGHT
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
     Finished,
@@ -148,7 +159,7 @@ def lats(
         # reflection, of which the last iteration has no use
         if iteration == iterations:
             continue
-        text = f"{thread.context}\n{leaf.sequence.text}".rstrip()
+        text = f"{thread.context}\n{leaf.sequence.text}".rstrip() + f"\nReward: {leaf.reward:g}"
         Y, lesson, looked_back = yield from ask(
             thread, Y, "lesson", text, program=write_reply, prompt=reflect
         )
@@ -161,20 +172,28 @@ def lats(
 
 
 def sample_action(thread: NewThread, *, begun: Sequence, temperature: float) -> Steps:
-    """One action behind what a trajectory holds already.
+    """One action behind what a trajectory holds already, or a thought in its place.
 
     The variables of what it returns: `action` (None where the model wrote none), `reward` and
-    `over`, of the environment.
+    `over`, of the environment. Behind its end mark, which ends nothing, it is asked once more.
     """
     Y = as_instruction(begun)
-    generated: Generated = yield Generate(Y, temperature)
-    Y += generated.span
-    status = generated.ended or Status.ENDED
-    action = None if generated.ended else find_action(Y, thread.dialect)
+    for is_last in (False, True):
+        generated: Generated = yield Generate(Y, temperature)
+        Y += generated.span
+        status = generated.ended
+        if is_last or status is None or not status.is_end:
+            break
+        Y += reopen(thread)
+    action = None if status else find_asked(Y, thread.dialect)
+    facts: dict[str, Any] = {"action": action, "reward": 0.0, "over": action is None}
     if action is None:
-        return Finished(Y, status, {"action": None, "reward": 0.0, "over": True}, "no action")
-    Y, observation = yield from act(thread, Y, action)
-    facts = {"action": action, "reward": observation.reward, "over": observation.is_over}
+        return Finished(Y, status or Status.ENDED, facts, "no action")
+    if action.startswith(THOUGHT):
+        Y += answer_thought(thread)
+    else:
+        Y, observation = yield from act(thread, Y, action)
+        facts |= {"reward": observation.reward, "over": observation.is_over}
     return Finished(Y, Status.ENDED, facts, action)
 
 
@@ -194,7 +213,8 @@ def _expand(
         facts = finished.variables
         action = facts.get("action")
         if action not in shares:
-            actions = node.actions if action is None else (*node.actions, action)
+            acts = action is not None and not action.startswith(THOUGHT)
+            actions = (*node.actions, action) if acts else node.actions
             child = Node(finished.sequence, actions, node)
             child.is_over, child.reward = facts.get("over", True), facts.get("reward", 0.0)
             shares[action] = child

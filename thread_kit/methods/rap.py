@@ -7,6 +7,7 @@
       if it was a thought then
         key = LLM(thought): what to search for, or what to do            # reasoner: retrieval key
         logs = those most like T, p and key, around the step that is most like it   # retriever
+        # where there is none, the logs stay
       else Y = Y + E(action)
 
 A log's score is the sum of how like its task, its plan and its best step are. A key that searches
@@ -19,6 +20,7 @@ call for the plan, one for each step and one for the key of each thought.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from thread_kit.dialect import Dialect
@@ -93,6 +95,8 @@ def rap(
                 continue
             Y, reply, _ = yield from ask(thread, Y, "key", thought, program=write_reply, prompt=key)
             wanted = parse_key(reply)
+        if wanted == RetrievalKey():
+            continue
         # logs = those most like T, p and key
         searches = bool(key and wanted.seen)
         window = SEARCH_WINDOW if searches or not key else WINDOW
@@ -102,14 +106,12 @@ def rap(
 
 
 def parse_key(text: str) -> RetrievalKey:
-    """A key from "search: mug" or "action: take"; none where there is neither."""
+    """A key from "search: mug" or "action: take" in the first line; none where there is neither."""
     line = text.strip().partition("\n")[0]
-    name, _, what = line.partition(":")
-    match name.strip().lower():
-        case "search":
-            return RetrievalKey(seen=what.strip())
-        case "action":
-            return RetrievalKey(action=what.strip())
+    for word in ("search", "action"):  # in this order in the released code
+        if found := re.search(rf"(?i)\b{word}:(.*)", line):
+            what = found[1].strip()
+            return RetrievalKey(seen=what) if word == "search" else RetrievalKey(action=what)
     return RetrievalKey()
 
 
