@@ -116,9 +116,10 @@ VARIANTS: dict[str, Builder] = {
 has a prompt of its own. On WebShop: what buys the first product (ADaPT paper, appendix D). On
 ALFWorld: the other executors of ADaPT paper alone, and its methods with them (Figure 5, Table 6);
 Reflexion and ALFChat as the StateFlow paper has them (Figure 6, Table 3); a machine with more
-states; the same examples for tasks of all types (THREAD paper, appendix D). On InterCode: the baselines of the StateFlow paper (section 4.1, A.3). On questions about data: threads
-that need not wait (THREAD paper, section 2.2), that ask for one figure a line (this kit's own),
-programs (section 4.4), and trials that are told whether they are right."""
+states; the same examples for tasks of all types (THREAD paper, appendix D). On InterCode: the
+baselines of the StateFlow paper (section 4.1, A.3). On questions about data: threads that need not
+wait (THREAD paper, section 2.2), that ask for one figure a line (this kit's own), programs (section
+4.4), and trials that are told whether they are right."""
 
 
 TAUGHT: dict[str, Callable[[Benchmark], SessionMethod]] = {

@@ -213,8 +213,8 @@ def _expand(
         facts = finished.variables
         action = facts.get("action")
         if action not in shares:
-            acts = action is not None and not action.startswith(THOUGHT)
-            actions = (*node.actions, action) if acts else node.actions
+            taken = () if action is None or action.startswith(THOUGHT) else (action,)
+            actions = (*node.actions, *taken)
             child = Node(finished.sequence, actions, node)
             child.is_over, child.reward = facts.get("over", True), facts.get("reward", 0.0)
             shares[action] = child
