@@ -6,7 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from thread_kit.analysis.intercode import group_by_hardness, make_intercode_table, note_weighed
+from thread_kit.analysis.intercode import (
+    group_by_hardness,
+    make_intercode_table,
+    note_stateflow,
+    note_weighed,
+)
 from thread_kit.analysis.prices import add_dollars, compute_dollars, load_prices
 from thread_kit.analysis.published import compare_with_published, load_published
 from thread_kit.envs.intercode_sql.questions import HARDNESS
@@ -82,6 +87,28 @@ def test_episodes_in_mariadb_are_rows_of_their_own():
         "this file, 2 of 1034 tasks, in MariaDB",
     ]
     assert {"Plan & Solve", "ReAct_Refined", "Try Again"} <= set(table["method"])
+
+
+def test_what_appendix_a2_counts_of_stateflow_is_counted_of_ours():
+    row = {"method": "stateflow", "model": "m", "split": "test"}
+    ways = {"easy": (["Observe", "Solve"], ["Solve", "Error"]), "extra": (["Error"], None)}
+    rows = [
+        {**row, "environment": "sql", "hardness": hardness, "states": way, "solved": True}
+        for hardness, each in ways.items()
+        for way in each
+    ]
+    rows += [
+        {**row, "environment": env, "reward": reward, "solved": False}
+        for env, reward in (("sql", 0.0), ("sql", 0.1), ("bash", 0.5), ("bash", 0.67))
+    ]
+    rows = [{"reward": 1.0, **one} for one in rows]
+    played = pd.DataFrame([*rows, {**rows[-1], "method": "react"}])
+    bash, sql, over = note_stateflow(played)
+    assert bash.startswith("Of 2 failed tasks of StateFlow 1 have a reward over 0.5 (50.0%;")
+    assert sql.startswith("Of 2 failed tasks of StateFlow 1 have a reward over 0 (50.0%;")
+    assert over.startswith("Solved questions that went over Error: 1 of 2 easy, 1 of 1 extra (")
+    assert note_stateflow(played[played["method"] == "react"]) == ()
+    assert note_stateflow(pd.DataFrame(rows[:4]).drop(columns="states")) == ()
 
 
 def test_a_sample_with_as_many_of_each_difficulty_is_weighed_as_the_questions_are():

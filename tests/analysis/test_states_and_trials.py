@@ -106,6 +106,9 @@ def test_a_row_says_the_last_state_and_the_trials(tmp_path):
         tasks=[{"split": "dev", "number": 47}],
     )
     results = suite.run(progress=False)
+    ways = {row["method"]: row["states"] for row in results}
+    assert (ways["stateflow"][0], ways["stateflow"][-1]) == ("Observe", "Error")
+    assert all(way is None for name, way in ways.items() if "stateflow" not in name)
     by_method = {row["method"]: (row["state"], row["trials"]) for row in results}
     assert by_method == {
         "stateflow": ("Error", 1),

@@ -17,7 +17,7 @@ from thread_kit.experiments.episode_facts import (
     claims_success,
     count_trials,
     find_k_max,
-    find_last_state,
+    list_states,
 )
 from thread_kit.trace.episode import Episode, TraceError
 from thread_kit.trace.shipped import list_episodes
@@ -85,7 +85,7 @@ def _show(episode: Episode, number: int) -> None:
 
     # 2. What tables and reviews ask of it.
     _ = count_depths(episode), count_trials(episode), find_rephrasings(episode)
-    _ = find_last_state(episode), find_k_max(episode), claims_success(episode)
+    _ = list_states(episode), find_k_max(episode), claims_success(episode)
     if not episode.status.is_live:
         review_by_rules({"trace": episode})
     draw_bars(episode)

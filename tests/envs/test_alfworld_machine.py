@@ -15,7 +15,7 @@ from thread_kit.envs.alfworld.env import AlfWorld
 from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.alfworld.machine import MACHINES, TOOLS
 from thread_kit.envs.env import Env, Step
-from thread_kit.experiments.episode_facts import find_last_state
+from thread_kit.experiments.episode_facts import list_states
 from thread_kit.experiments.method_registry import find_method, load_method, method_slug
 from thread_kit.prompts import Prompt, load_instructions, load_prompt
 from thread_kit.requests import Status
@@ -130,7 +130,7 @@ def test_the_same_reply_three_times_ends_the_game(method):
     episode = play(method, "pick", env, (*OPENING, *["> go to bed 9 =>"] * 3))
     assert episode.status is Status.ENDED
     assert episode.reward == 0
-    assert find_last_state(episode) in ("Pick", "Find")
+    assert list_states(episode)[-1] in ("Pick", "Find")
 
 
 # The object is named by a call of its own, and string-matched (section 4.2).

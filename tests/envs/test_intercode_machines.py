@@ -15,7 +15,7 @@ from thread_kit.envs.intercode_bash.env import InterCodeBash
 from thread_kit.envs.intercode_sql.benchmark import SQL
 from thread_kit.envs.intercode_sql.env import InterCodeSql
 from thread_kit.envs.intercode_sql.questions import tasks
-from thread_kit.experiments.episode_facts import find_last_state
+from thread_kit.experiments.episode_facts import list_states
 from thread_kit.experiments.method_registry import list_methods, load_method
 from thread_kit.methods.state_outputs import list_agents
 from thread_kit.prompts import load_instructions
@@ -269,7 +269,7 @@ def test_the_tenth_round_ends_the_task_with_the_last_output(name, method):
     episode = play(method, env, act(gold) * 20)
     assert env.measures["turns"] == len(of_kind(episode, Acted)) == 10
     assert (episode.reward, episode.status) == (1, Status.ENDED)
-    assert find_last_state(episode) == "Verify"
+    assert list_states(episode)[-1] == "Verify"
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -359,7 +359,7 @@ def test_hostile_replies_do_not_break_the_machine(name, method, first):
     assert episode.status in (Status.ENDED, Status.OUT_OF_CALLS, Status.TRUNCATED)
     assert env.measures["turns"] <= 10
     assert len(states(episode)) <= 11
-    assert find_last_state(episode) in RECORDS[name].machines[name].states
+    assert list_states(episode)[-1] in RECORDS[name].machines[name].states
 
 
 # The prompts

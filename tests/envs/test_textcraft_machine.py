@@ -9,7 +9,7 @@ from helpers.episodes import of_kind
 from helpers.programs import GOALS, run, world
 
 from thread_kit.envs.textcraft.env import TextCraft
-from thread_kit.experiments.episode_facts import find_last_state
+from thread_kit.experiments.episode_facts import list_states
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.prompts import load_instructions
 from thread_kit.requests import Status
@@ -147,7 +147,7 @@ def test_a_file_without_the_section_of_a_state_is_named_with_those_it_has(tmp_pa
 def test_reflexion_on_stateflow_has_six_trials():
     episode = run("stateflow+reflexion", lambda text: "no idea #END#")
     assert len(of_kind(episode, Restarted)) == 5
-    assert find_last_state(episode) == "Error"
+    assert list_states(episode)[-1] == "Error"
 
 
 @pytest.mark.parametrize("name", ["stateflow+reflexion", "reflexion", "thread+reflexion"])

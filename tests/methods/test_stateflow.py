@@ -10,7 +10,7 @@ from helpers.episodes import of_kind
 from helpers.programs import Lock, play
 
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.experiments.episode_facts import find_last_state
+from thread_kit.experiments.episode_facts import list_states
 from thread_kit.methods.common import NO_ACTION
 from thread_kit.methods.react import react
 from thread_kit.methods.sf_chat import respond
@@ -290,10 +290,10 @@ def test_the_same_reply_may_come_again_where_the_machine_does_not_mind():
 
 
 def test_the_trace_tells_the_last_state():
-    assert find_last_state(play_agents(LOOKING, ["> push #END#"] * 3)) == "Try"
-    assert find_last_state(play_agents(LOOKING, ["[End] #END#"] * 3)) == "Try"
-    assert find_last_state(played(OPENING, ["> push =>", "[Nowhere] =>"], turns=3)) == "Error"
-    assert find_last_state(play(react, ["[Try] #END#"], prompts=[])) is None
+    assert list_states(play_agents(LOOKING, ["> push #END#"] * 3))[-1] == "Try"
+    assert list_states(play_agents(LOOKING, ["[End] #END#"] * 3))[-1] == "Try"
+    assert list_states(played(OPENING, ["> push =>", "[Nowhere] =>"], turns=3))[-1] == "Error"
+    assert list_states(play(react, ["[Try] #END#"], prompts=[])) is None
 
 
 # Transitions

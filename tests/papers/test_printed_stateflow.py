@@ -15,7 +15,7 @@ from helpers.printed import Printed
 from helpers.programs import EXECUTOR
 
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.experiments.episode_facts import find_last_state
+from thread_kit.experiments.episode_facts import list_states
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.react import react
 from thread_kit.requests import Status
@@ -96,7 +96,7 @@ def test_the_workflow_of_section_3_3(turns, states):
     episode = session.run(progress=False)
     visited = re.findall(r"^\[(\w+)\] think", episode.threads[0].sequence.text, re.MULTILINE)
     assert visited == states
-    assert (find_last_state(episode), episode.status) == ("Verify", Status.ENDED)
+    assert (list_states(episode)[-1], episode.status) == ("Verify", Status.ENDED)
     # No agent reads the instruction of another one: the task, and what was replied and seen.
     history = f"{GRADES}\n> {turns[0][1]} =>{turns[0][2]}<="
     agents = list(episode.threads.values())[1:]

@@ -16,7 +16,7 @@ from thread_kit.envs.alfworld.machine import MACHINES
 from thread_kit.envs.intercode_bash.machine import MACHINE as BASH
 from thread_kit.envs.intercode_sql.machine import MACHINE as SQL
 from thread_kit.envs.textcraft.machine import MACHINE as TEXTCRAFT
-from thread_kit.experiments.episode_facts import find_last_state
+from thread_kit.experiments.episode_facts import list_states
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.state_outputs import Agent, execute
 from thread_kit.methods.state_transitions import go_to
@@ -131,7 +131,7 @@ def test_the_current_state_by_event(episode):
     table, events = read_table(episode), episode.events
     way = table.list_states(events)
     assert [state for _, state in way] == WAY
-    assert way[-2][1] == find_last_state(episode)
+    assert way[-2][1] == list_states(episode)[-1]
     for number, state in way[1:-1]:
         assert isinstance(events[number], Instructed)
         assert events[number].span.text.strip() == f"[{state}]"

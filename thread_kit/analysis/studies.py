@@ -19,7 +19,7 @@ from thread_kit.analysis.cut import is_cut
 from thread_kit.analysis.depths import count_depths
 from thread_kit.analysis.ending_states import count_ending_states
 from thread_kit.analysis.figures import calls_figure
-from thread_kit.analysis.intercode import note_weighed
+from thread_kit.analysis.intercode import note_stateflow, note_weighed
 from thread_kit.analysis.item_pairs import note_shared
 from thread_kit.analysis.item_tables import (
     add_costs,
@@ -75,6 +75,8 @@ def keep_usable(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
 
 def _table(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     notes = (*note_groups(item, rows), *note_weighed(rows), *note_shared(item, rows))
+    if item.paper == "stateflow":
+        notes += note_stateflow(rows)
     return Outcome(make_our_table(item, rows), None, notes)
 
 

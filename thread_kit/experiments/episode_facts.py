@@ -68,10 +68,10 @@ def claims_success(episode: Episode) -> bool | None:
     return completed(until_verdict(text) or text)
 
 
-def find_last_state(episode: Episode) -> str | None:
-    """The state in which a machine was at the end of an episode (StateFlow paper, Table 8).
+def list_states(episode: Episode) -> list[str] | None:
+    """The states that a machine went through (StateFlow paper, appendix A.2), in order.
 
-    None for other methods. Of several trials it is the last one's.
+    None for other methods. Of several trials they are the last one's.
     """
     programs = [episode.header.get("program")]
     programs += [program.get("actor") for program in programs if isinstance(program, dict)]
@@ -80,7 +80,7 @@ def find_last_state(episode: Episode) -> str | None:
     # The machine's threads have the main thread's prompt; what an agent goes on with is its own.
     main = episode.threads[0].prompt if episode.threads else ""
     for thread in reversed([t for t in episode.threads.values() if t.prompt == main]):
-        for span in reversed(thread.sequence.spans):
-            if span.provenance is Provenance.INSTRUCTION and (tag := TAG.match(span.text)):
-                return tag[1]
-    return None
+        told = [s.text for s in thread.sequence if s.provenance is Provenance.INSTRUCTION]
+        if states := [tag[1] for text in told if (tag := TAG.match(text))]:
+            return states
+    return []

@@ -30,8 +30,8 @@ from thread_kit.experiments.episode_facts import (
     claims_success,
     count_trials,
     find_k_max,
-    find_last_state,
     is_out_of_actions,
+    list_states,
 )
 from thread_kit.experiments.extend import find_earlier, hand_over_trace
 from thread_kit.experiments.method import Method, Run
@@ -225,6 +225,7 @@ class RunningJob:
         # 2. What came of it, what it cost, and what it was allowed.
         job, episode = self.job, self._run.episode if self._run else Episode()
         used, header = episode.usage, episode.header
+        states = list_states(episode)
         went_on = self._resumed is not None and self._resumed.went_on
         return {
             **self.key._asdict(),
@@ -236,7 +237,8 @@ class RunningJob:
             "detail": episode.detail,
             "error": self.error or _describe_error(self._run.error if self._run else None),
             "failures": self._run.failures if isinstance(self._run, Session) else 0,
-            "state": find_last_state(episode),
+            "state": states[-1] if states else None,
+            "states": states,
             "trials": count_trials(episode),
             "solvable": self._solvable,
             "threads": len(episode.threads),

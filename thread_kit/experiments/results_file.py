@@ -85,6 +85,7 @@ _OTHERS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(_NUMBERS.split(), (int, float)),
     **dict.fromkeys(("solvable", "claimed", "out_of_actions"), (bool,)),
     **dict.fromkeys(("budget", "others"), (dict,)),
+    "states": (list,),
 }
 """What a row of some version has: it is this, or null."""
 
