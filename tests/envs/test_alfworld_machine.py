@@ -301,9 +301,7 @@ states are those that are active for the type (Figure 8).
 """
 
 
-@pytest.mark.parametrize("kind", PRINTED)
-def test_the_machine_goes_through_the_papers_states(kind):
-    task, name, steps = PRINTED[kind]
+def go_through(kind, task, name, steps):
     plan = "Plan: I need to 1. search around for it and take it. I can check one by one."
     replies = (f"Object: {name} #END#", f"{plan} #END#", *(f"> {a} =>" for _, a, _ in steps))
     history = Room(task, {}).reset()
@@ -324,6 +322,19 @@ def test_the_machine_goes_through_the_papers_states(kind):
     read = [episode.header["prompts"][t.prompt]["name"] for t in list(episode.threads.values())[1:]]
     assert set(read) <= set(prompts)
     assert [name.rpartition(": ")[2].split()[0] for name in read] == states(episode)
+
+
+@pytest.mark.parametrize("kind", PRINTED)
+def test_the_machine_goes_through_the_papers_states(kind):
+    go_through(kind, *PRINTED[kind])
+
+
+def test_both_wordings_of_a_put_lead_on():
+    """The engine's is "You move ...", the papers' "You put ..." (`wording` of `AlfWorld`)."""
+    task, name, steps = PRINTED["heat"]
+    moved = [(state, do, seen.replace("You put", "You move")) for state, do, seen in steps]
+    assert moved != steps
+    go_through("heat", task, name, moved)
 
 
 @pytest.mark.parametrize("kind", KINDS)

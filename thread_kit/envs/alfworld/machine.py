@@ -45,7 +45,7 @@ def make_machine(kind: str, *, split: bool = False) -> Machine:
         act("Take", picked, "Find")
     else:
         act("Pick", picked, "Pick")
-    act("Pick_Error", {"^You put ": find}, "Pick_Error", instead=find)
+    act("Pick_Error", {"^You (?:put|move) ": find}, "Pick_Error", instead=find)
 
     # Process; split: GoProcess, Process
     if tool := TOOLS.get(kind):
@@ -60,7 +60,7 @@ def make_machine(kind: str, *, split: bool = False) -> Machine:
         return Machine(states, repeats=3)
     if split:
         act("GoPut", {"you see ": "Put"}, "GoPut")
-    once_more = {r"^You put the {object} \d": find} if kind == "pick2" else {}
+    once_more = {r"^You (?:put|move) the {object} \d": find} if kind == "pick2" else {}
     act("Put", once_more, f"{go}Put")
     return Machine(states, repeats=3)
 
