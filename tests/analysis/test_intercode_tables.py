@@ -104,9 +104,9 @@ def test_what_appendix_a2_counts_of_stateflow_is_counted_of_ours():
     rows = [{"reward": 1.0, **one} for one in rows]
     played = pd.DataFrame([*rows, {**rows[-1], "method": "react"}])
     bash, sql, over = note_stateflow(played)
-    assert bash.startswith("Of 2 failed tasks of StateFlow 1 have a reward over 0.5 (50.0%;")
-    assert sql.startswith("Of 2 failed tasks of StateFlow 1 have a reward over 0 (50.0%;")
-    assert over.startswith("Solved questions that went over Error: 1 of 2 easy, 1 of 1 extra (")
+    assert bash.startswith("Of 2 failed tasks of StateFlow (m) 1 have a reward over 0.5 (50.0%;")
+    assert sql.startswith("Of 2 failed tasks of StateFlow (m) 1 have a reward over 0 (50.0%;")
+    assert over.startswith("Solved questions that went over Error (m): 1 of 2 easy, 1 of 1 extra (")
     assert note_stateflow(played[played["method"] == "react"]) == ()
     assert note_stateflow(pd.DataFrame(rows[:4]).drop(columns="states")) == ()
 

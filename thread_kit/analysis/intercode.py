@@ -80,30 +80,31 @@ def note_weighed(frame: pd.DataFrame) -> tuple[str, ...]:
 def note_stateflow(frame: pd.DataFrame) -> tuple[str, ...]:
     """Lines of Markdown: what StateFlow paper, appendix A.2, counts of its own method, and ours.
 
-    Failed tasks whose reward is over 0.5 on Bash and over 0 on SQL; solved questions of SQL that
-    went over the state Error, by difficulty, where rows tell their states (those before 2026-11-28
-    do not).
+    For each model, failed tasks whose reward is over 0.5 on Bash and over 0 on SQL; solved
+    questions of SQL that went over the state Error, by difficulty, where rows tell their states
+    (those before 2026-11-28 do not).
     """
-    frame = frame[frame["method"].eq("stateflow")]
     lines = []
-    for name, above, theirs in (("bash", 0.5, "58.5%"), ("sql", 0.0, "0.5%")):
-        failed = frame[frame["environment"].eq(name) & ~frame["solved"].astype(bool)]
-        if len(failed):
-            partly = int((read_rewards(failed) > above).sum())
+    for model, rows in frame[frame["method"].eq("stateflow")].groupby("model", sort=False):
+        solved, on = rows["solved"].astype(bool), rows["environment"]
+        for name, above, theirs in (("bash", 0.5, "58.5%"), ("sql", 0.0, "0.5%")):
+            failed = rows[on.eq(name) & ~solved]
+            if len(failed):
+                partly = int((read_rewards(failed) > above).sum())
+                lines.append(
+                    f"Of {len(failed)} failed tasks of StateFlow ({model}) {partly} have a reward "
+                    f"over {above:g} ({100 * partly / len(failed):.1f}%; paper, A.2: {theirs})."
+                )
+        told = rows[on.eq("sql") & solved]
+        told = told.dropna(subset="states") if "states" in told else told.iloc[:0]
+        if len(told):
+            goes_over = told["states"].map(lambda states: "Error" in states)
+            over = goes_over.groupby(told["hardness"]).agg(["sum", "size"])
+            each = (f"{row['sum']} of {row['size']} {name}" for name, row in over.iterrows())
             lines.append(
-                f"Of {len(failed)} failed tasks of StateFlow {partly} have a reward over {above:g} "
-                f"({100 * partly / len(failed):.1f}%; paper, appendix A.2: {theirs})."
+                f"Solved questions that went over Error ({model}): {', '.join(each)} (paper, A.2: "
+                "9% of the easy, 20% of the extra hard)."
             )
-    told = frame[frame["environment"].eq("sql") & frame["solved"].astype(bool)]
-    told = told.dropna(subset="states") if "states" in told else told.iloc[:0]
-    if len(told):
-        goes_over = told["states"].map(lambda states: "Error" in states)
-        over = goes_over.groupby(told["hardness"]).agg(["sum", "size"])
-        each = (f"{row['sum']} of {row['size']} {name}" for name, row in over.iterrows())
-        lines.append(
-            f"Solved questions that went over Error: {', '.join(each)} (paper, appendix A.2: 9% of "
-            "the easy, 20% of the extra hard)."
-        )
     return tuple(lines)
 
 
