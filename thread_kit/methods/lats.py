@@ -174,8 +174,9 @@ def lats(
 def sample_action(thread: NewThread, *, begun: Sequence, temperature: float) -> Steps:
     """One action behind what a trajectory holds already, or a thought in its place.
 
-    The variables of what it returns: `action` (None where the model wrote none), `reward` and
-    `over`, of the environment. Behind its end mark, which ends nothing, it is asked once more.
+    The variables of what it returns: `action` (None where the model wrote none), `taken`, what of
+    it was done, and `reward` and `over`, of the environment. Behind its end mark, which ends
+    nothing, it is asked once more.
     """
     Y = as_instruction(begun)
     for is_last in (False, True):
@@ -193,7 +194,7 @@ def sample_action(thread: NewThread, *, begun: Sequence, temperature: float) -> 
         Y += answer_thought(thread)
     else:
         Y, observation = yield from act(thread, Y, action)
-        facts |= {"reward": observation.reward, "over": observation.is_over}
+        facts |= {"taken": (action,), "reward": observation.reward, "over": observation.is_over}
     return Finished(Y, Status.ENDED, facts, action)
 
 
@@ -213,8 +214,7 @@ def _expand(
         facts = finished.variables
         action = facts.get("action")
         if action not in shares:
-            taken = () if action is None or action.startswith(THOUGHT) else (action,)
-            actions = (*node.actions, *taken)
+            actions = (*node.actions, *facts.get("taken", ()))
             child = Node(finished.sequence, actions, node)
             child.is_over, child.reward = facts.get("over", True), facts.get("reward", 0.0)
             shares[action] = child

@@ -72,16 +72,21 @@ def _parse_logic(text: str, steps: dict[int, str]) -> Logic | None:
         text = text.upper()
     groups: list[list[Logic | str]] = [[]]  # that are open: the outermost first
     for token in TOKEN.findall(re.sub(r"(?i)\bstep (?=\d)", "STEP ", text)):
-        if token == "(":
+        if token.startswith("STEP"):
+            number = int(token.removeprefix("STEP "))
+            if number not in steps:
+                return None
+            groups[-1].append(number)
+        elif token == "(":
             groups.append([])
-        elif token != ")":
-            groups[-1].append(int(token[5:]) if token.startswith("STEP") else token)
-        elif len(groups) > 1:
+            if len(groups) > NESTED:
+                return None
+        elif token == ")":
+            if len(groups) == 1:
+                return None
             _close(groups)
         else:
-            return None
-        if len(groups) > NESTED or any(type(n) is int and n not in steps for n in groups[-1][-1:]):
-            return None
+            groups[-1].append(token)
     while len(groups) > 1:
         _close(groups)
     return _combined(groups[0])
