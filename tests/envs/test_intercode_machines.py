@@ -303,8 +303,36 @@ def test_a_reply_that_is_no_action_is_a_round_and_an_error(name):
         "Verify",
         *["Error"] * (rounds - len(opening) - 1),
     ]
-    assert episode.status is Status.OUT_OF_CALLS
-    assert episode.reward == 1
+    assert (episode.status, episode.reward) == (Status.ENDED, 1)
+    # In the script of the released code such a round is a turn, and none of the error rate.
+    assert (env.measures["turns"], env.measures["error_rate"]) == (10, 0)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_of_several_actions_in_a_reply_the_first_is_done_and_the_rest_is_gone(name):
+    opening = {"sql": "DESC book", "bash": "ls /shop"}[name]
+    several = f"think: I look.\n> {opening}\nthink: That is it.\n> submit =>"
+    env = MAKE[name]("dev", 0)
+    episode = play("stateflow", env, [several, *act("submit")])
+    assert [event.action for event in of_kind(episode, Acted)][-2:] == [opening, "submit"]
+    assert f"think: I look.\n> {opening} =>" in episode.threads[0].sequence.text
+    assert "That is it" not in list(episode.threads.values())[-1].context.text
+
+
+def test_an_action_of_several_lines_is_one():
+    query = "SELECT count(*)\nFROM book\nWHERE book_id\n>= 0"
+    episode = play("stateflow", InterCodeSql("dev", 0), act("DESC book", query, "submit"))
+    assert [event.action for event in of_kind(episode, Acted)][-2:] == [query, "submit"]
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_an_empty_round_is_a_turn_and_none_of_the_error_rate(name):
+    wrong = {"sql": "SELECT nothing", "bash": "cd /nowhere"}[name]
+    env = MAKE[name]("dev", 0)
+    play("stateflow", env, ["think: So. =>", " =>", *act(wrong, "submit")])
+    turns = 3 + (name == "sql")
+    measured = env.measures["turns"], env.measures["error_rate"]
+    assert measured == (turns, round(1 / (turns - 1), 4))
 
 
 @pytest.mark.parametrize("name", RECORDS)

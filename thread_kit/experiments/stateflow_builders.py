@@ -7,9 +7,10 @@ from dataclasses import replace
 from functools import partial
 
 from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.intercode.interaction import STATEFLOW, InterCodeEnv
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.experiments.budgets import own_limit
-from thread_kit.experiments.method import SessionMethod
+from thread_kit.experiments.method import ScriptedMethod, SessionMethod
 from thread_kit.experiments.method_builders import (
     add_reflexion,
     load_waiting_prompt,
@@ -39,7 +40,18 @@ def make_stateflow(
     """variant: "-split" for the machine of ten states. without: states that are left out."""
     program, prompts = _machine(benchmark, examples, variant, without)
     parts = ["stateflow", *([TEN] if variant else []), *(f"no_{state}" for state in without)]
-    return replace(make_method(", ".join(parts), program, *prompts), keep_cells=UNTIL_OVER)
+    method = make_method(", ".join(parts), program, *prompts)
+    return _add_script(replace(method, keep_cells=UNTIL_OVER), benchmark)
+
+
+def _add_script(method: SessionMethod, benchmark: Benchmark) -> SessionMethod:
+    """The method with the script that plays machines, where the benchmark is one of InterCode's."""
+    made = benchmark.environment
+    if not (isinstance(made, type) and issubclass(made, InterCodeEnv)):
+        return method
+    return ScriptedMethod(
+        method.name, method.prompt, method.fixed, method.keep_cells, script=STATEFLOW
+    )
 
 
 def _machine(
@@ -113,7 +125,7 @@ def make_sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> Sess
     program = partial(stateflow, machine=as_chat(machine), agents=agents, turns=turns)
     name = f"sf_chat, {TEN}" if variant else "sf_chat"
     main = Prompt(name, (), waiting_dialect(benchmark), opening and f"{opening}\n\n")
-    return make_method(name, program, main, *agents.values())
+    return _add_script(make_method(name, program, main, *agents.values()), benchmark)
 
 
 def make_alfchat(benchmark: Benchmark, examples: str, agents: int = 2) -> SessionMethod:

@@ -9,8 +9,10 @@ import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
+from thread_kit.dialect import Dialect
 from thread_kit.exchange import psi_print, read_action, unless_replaced
 from thread_kit.methods.common import NO_ACTION, go_on, with_break, write_reply
 from thread_kit.methods.stateflow import Cut, History, Machine
@@ -26,8 +28,8 @@ class Agent:
 
     prompt: None is the one that belongs to the state. is_heard: whether the other agents read it.
     reads_all: whether it reads the whole history; if not, the last line of what was asked alone.
-    acts: whether it is asked once more for an action where its reply has none, behind the reply and
-        the mark of one, as in the paper's released code for InterCode.
+    acts: as in the paper's released code for InterCode, its reply ends with its first action, and
+        where it has none, it is asked for one, behind the reply and the mark of one.
     """
 
     prompt: Prompt | None = None
@@ -72,11 +74,23 @@ class Agent:
             reply = f"\n{go_on(f'{mark} ', reply, history.thread.dialect)}"
         elif self.acts and reply.rpartition("\n")[2] == mark:  # alone, behind a thought
             reply = reply.removesuffix(mark).rstrip()
+        if self.acts:
+            reply = until_first_action(reply, history.thread.dialect)
         yield Define({})
         span = Span(Provenance.RETURNED, reply, history.thread.tokenize(reply))
         history.add(span, is_heard=self.is_heard)
         yield Show(history.Y)
         return reply
+
+
+def until_first_action(reply: str, dialect: Dialect) -> str:
+    """A reply to the end of its first action; what follows, another one or a thought, is gone."""
+    lines = reply.split("\n")
+    mark, thought = f"{dialect.actions[0].rstrip()} ", "think:"
+    acts = (dialect.is_action(line) and not line.startswith(mark + thought) for line in lines)
+    first = next((n for n, is_action in enumerate(acts) if is_action), len(lines))
+    more = takewhile(lambda line: not line.startswith((mark, thought)), lines[first + 1 :])
+    return "\n".join([*lines[: first + 1], *more])
 
 
 def list_agents(machine: Machine) -> tuple[str, ...]:
@@ -105,9 +119,11 @@ class Execute:
 
     nearest: whatever the last line is, the environment takes it for the valid action that is most
     like it (StateFlow paper, section 4.2).
+    is_round: a reply without an action is one of the environment's rounds, too (InterCode).
     """
 
     nearest: bool = False
+    is_round: bool = field(default=False, metadata=UNNAMED)
 
     def __call__(self, history: History) -> Generator[Request, Any, None]:
         thread, dialect = history.thread, history.thread.dialect
@@ -117,6 +133,8 @@ class Execute:
         action = read_action(reply, dialect)
         if action is None and self.nearest:
             action = reply.rpartition("\n")[2].strip() or None
+        if action is None and self.is_round:
+            action = ""
         if action is None:
             history.observe("", None)
             history.add(thread.instruction(dialect.closed(NO_ACTION)))
@@ -127,6 +145,7 @@ class Execute:
 
 
 execute = Execute()
+execute_round = Execute(is_round=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,17 +28,22 @@ class Script(NamedTuple):
     shows_reward: after each command the observation has its reward, the first full one ends the
         task, and the reward of the episode is the best.
     counts_submission: the one at the end is a command of the error rate, too.
+    counts_empty: so is a reply without a command, which failed; if not, it is a turn alone.
     characters, rows: where a text, or a table, that a model observes is cut.
     """
 
     shows_reward: bool = False
     counts_submission: bool = True
+    counts_empty: bool = True
     characters: int = 350
     rows: int = 25
 
 
 REACT = Script()
 """`eval_react.py`, for all methods without a script of their own."""
+
+STATEFLOW = Script(counts_empty=False)
+"""`eval_stateflow_sql.py` and `eval_stateflow_bash.py` of the StateFlow paper's code."""
 
 PLAN_AND_SOLVE = Script(counts_submission=False, characters=1_000)
 """`eval_plan_solve.py`."""
@@ -93,7 +98,7 @@ class InterCodeEnv(Env):
         return [self.chosen.gold, SUBMIT]
 
     def _begin(self) -> None:
-        self._taken = self._errors = 0
+        self._taken = self._empty = self._errors = 0
         self._reward = 0.0
         self._submitted = self._is_over = False
 
@@ -122,7 +127,7 @@ class InterCodeEnv(Env):
             self._submitted, text = True, "Submitted."
         elif not action:
             text, failed = "Error: this is no command.", True
-            self._errors += 1
+            self._empty += 1
         else:
             text, failed = self.execute(action)
             self._errors += failed
@@ -167,6 +172,7 @@ class InterCodeEnv(Env):
     def measures(self) -> dict[str, Any]:
         """See Env, of the last trial: `turns`; `error_rate`, the share of commands that failed."""
         # Each episode is submitted once, by the model or at its end (docs/fidelity/intercode.md).
-        commands = self._taken - (self._submitted and not self.script.shows_reward)
-        rate = self._errors / max(commands + self.script.counts_submission, 1)
+        commands = self._taken - self._empty - (self._submitted and not self.script.shows_reward)
+        empty = self._empty * self.script.counts_empty
+        rate = (self._errors + empty) / max(commands + empty + self.script.counts_submission, 1)
         return {"turns": self._taken, "error_rate": round(rate, 4)}

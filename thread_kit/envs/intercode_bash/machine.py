@@ -10,7 +10,7 @@ that gives no action is asked for one (`Agent.acts`); none at all goes to Error.
 
 from __future__ import annotations
 
-from thread_kit.methods.state_outputs import Agent, execute
+from thread_kit.methods.state_outputs import Agent, execute_round
 from thread_kit.methods.state_transitions import StringMatching, go_to
 from thread_kit.methods.stateflow import Machine, State
 
@@ -19,8 +19,8 @@ AFTER_COMMAND = StringMatching({"^Error": "Error"}, "Error", actions={"": "Verif
 MACHINE = Machine(
     {
         "Init": State((), go_to("Solve")),
-        "Solve": State((Agent(acts=True), execute), AFTER_COMMAND),
-        "Error": State((Agent(acts=True), execute), AFTER_COMMAND, instead="Verify"),
-        "Verify": State((Agent(acts=True), execute), AFTER_COMMAND, instead="Solve"),
+        "Solve": State((Agent(acts=True), execute_round), AFTER_COMMAND),
+        "Error": State((Agent(acts=True), execute_round), AFTER_COMMAND, instead="Verify"),
+        "Verify": State((Agent(acts=True), execute_round), AFTER_COMMAND, instead="Solve"),
     }
 )

@@ -12,7 +12,7 @@ paper's released code.
 
 from __future__ import annotations
 
-from thread_kit.methods.state_outputs import Agent, ToolCall, execute
+from thread_kit.methods.state_outputs import Agent, ToolCall, execute_round
 from thread_kit.methods.state_transitions import StringMatching, go_to
 from thread_kit.methods.stateflow import Machine, State
 
@@ -24,9 +24,9 @@ AFTER_COMMAND = StringMatching(
 MACHINE = Machine(
     {
         "Init": State((ToolCall("SHOW TABLES"),), go_to("Observe")),
-        "Observe": State((Agent(acts=True), execute), AFTER_DESC, instead="Solve"),
-        "Solve": State((Agent(acts=True), execute), AFTER_COMMAND),
-        "Error": State((Agent(acts=True), execute), AFTER_COMMAND, instead="Verify"),
-        "Verify": State((Agent(acts=True), execute), AFTER_COMMAND, instead="Solve"),
+        "Observe": State((Agent(acts=True), execute_round), AFTER_DESC, instead="Solve"),
+        "Solve": State((Agent(acts=True), execute_round), AFTER_COMMAND),
+        "Error": State((Agent(acts=True), execute_round), AFTER_COMMAND, instead="Verify"),
+        "Verify": State((Agent(acts=True), execute_round), AFTER_COMMAND, instead="Solve"),
     }
 )
