@@ -271,6 +271,8 @@ def test_xi_takes_any_line_that_is_an_action(before, line, variables, dialect):
         ("> SELECT 1\n<=\n[(1,)]\n =>", "SELECT 1"),
         ("> SELECT 1 WHERE a <= 5 =>", "SELECT 1 WHERE a <= 5"),
         ("> <= =>", ""),
+        ("think: I look.\n>\nDESC ship =>", "DESC ship"),
+        (">\nSELECT 1\nWHERE age\n>= 5 =>", "SELECT 1\nWHERE age\n>= 5"),
     ],
 )
 def test_a_command_may_have_several_lines(text, action):

@@ -150,13 +150,14 @@ class Dialect:
         """The lines of the action with which a text ends, the one with the mark first; or none.
 
         Of several lines only a mark at the beginning, with a space behind it, begins another one:
-        ">= 5" goes on.
+        ">= 5" goes on. Where there is none, a mark on a line of its own does, for those below it.
         """
         first = len(lines) - 1
         if self.several_lines:
             heads = tuple(f"{mark.rstrip()} " for mark in self.actions)
             marked = (n for n in reversed(range(len(lines))) if lines[n].startswith(heads))
-            first = next(marked, first)
+            alone = (n for n in range(first) if lines[n].strip() in self.actions)
+            first = next(itertools.chain(marked, alone), first)
         return lines[first:] if lines and self.is_action(lines[first]) else []
 
 

@@ -11,7 +11,7 @@ import pytest
 from helpers.episodes import of_kind
 from helpers.printed import Printed
 from helpers.proofs import drop_shown_in_kind
-from helpers.shown_games import SHOWN
+from helpers.shown_games import SHOWN, ShownGame
 
 from thread_kit.dialect import REFERENCE
 from thread_kit.engines.scripted import ScriptedEngine
@@ -302,7 +302,7 @@ def test_both_examples_of_a_react_prompt_are_won_games(kind):
     prompt = load_prompt(f"react/alfworld-{kind}")
     assert len(prompt.examples) == 2
     for name, example in zip(SHOWN[kind], prompt.examples, strict=True):
-        env = AlfWorld("generated", name)
+        env = ShownGame(name)
         episode = play("react", kind, env, speak_examples([prompt]))
         assert env.won
         text = episode.threads[0].sequence.text
@@ -379,9 +379,10 @@ ROLES = ["atomic", "executor"]
 def test_every_atomic_skill_is_true_in_its_game():
     atomic, hybrid = (load_prompt(f"adapt/alfworld-{role}").examples for role in ROLES)
     assert hybrid[: len(atomic)] == atomic
-    shown = [add_verdicts(load_prompt(f"react/alfworld-{kind}")) for kind in ("heat", "look")]
-    whole = [prompt.examples[0] for prompt in shown]
-    assert list(hybrid[len(atomic) :]) == whole
+    won = [add_verdicts(load_prompt(f"react/alfworld-{kind}")) for kind in ("heat", "look")]
+    whole = [(one.context.partition("\n")[0], one.response) for one in (p.examples[0] for p in won)]
+    own = [(one.context.partition("\n")[0], one.response) for one in hybrid[len(atomic) :]]
+    assert own == whole
     rooms = rooms_by_text()
     for example in atomic:
         room, _, task = example.context.partition("\nYour task is to: ")

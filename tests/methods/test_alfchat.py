@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 from helpers.episodes import of_kind
 from helpers.programs import play
+from helpers.shown_games import ShownGame
 
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.envs.alfworld.env import AlfWorld
 from thread_kit.envs.env import Env, Step
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.alfchat import HINTS, alfchat
@@ -131,7 +131,7 @@ def test_its_examples_are_reacts_and_win_their_games(agents):
     def speak(text):
         return examples(text.replace(f"{hint}\n", "", 1) if hint else text)
 
-    env = AlfWorld("generated", "heat-108")
+    env = ShownGame("heat-108")
     episode = method(ScriptedEngine(speak), env, seed=0, path=None).run(progress=False)
     assert env.won
     assert episode.reward == 1

@@ -86,10 +86,11 @@ class Agent:
 def until_first_action(reply: str, dialect: Dialect) -> str:
     """A reply to the end of its first action; what follows, another one or a thought, is gone."""
     lines = reply.split("\n")
-    mark, thought = f"{dialect.actions[0].rstrip()} ", "think:"
-    acts = (dialect.is_action(line) and not line.startswith(mark + thought) for line in lines)
+    mark, thought = dialect.actions[0], "think:"
+    acts = (dialect.is_action(line) and not line.startswith(f"{mark} {thought}") for line in lines)
     first = next((n for n, is_action in enumerate(acts) if is_action), len(lines))
-    more = takewhile(lambda line: not line.startswith((mark, thought)), lines[first + 1 :])
+    following = (f"{mark} ", thought)
+    more = takewhile(lambda line: not f"{line} ".startswith(following), lines[first + 1 :])
     return "\n".join([*lines[: first + 1], *more])
 
 
