@@ -161,6 +161,9 @@ def test_a_mark_on_a_line_of_its_own_belongs_to_the_line_above():
     assert phi_last_line(Y, {"n": 2}, AGENT) == "which is =>"
     assert phi_last_line(sequence("Name it.\n=>"), {}, QA) == "Name it. =>"
     assert phi_last_line(sequence("=>"), {}, AGENT) == " =>"
+    for dialect in (AGENT, QA):
+        assert find_action(sequence("> open shed\n=>"), dialect) == "open shed"
+        assert find_action(sequence("> open shed\nNo action.\n=>"), dialect) is None
 
 
 def test_a_line_that_ends_with_its_first_comma_is_kept():

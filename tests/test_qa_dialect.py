@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from helpers.episodes import of_kind
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -299,3 +300,23 @@ def test_only_code_is_recorded_as_executed():
     episode = run("Hello\nx = 1\n#END#")
     events = [event for event in episode.events if isinstance(event, ExecutedLine)]
     assert [event.line for event in events] == ["x = 1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("a, b = 1, 2\nx = (\n    b\n    > a\n)\nprint(x)", "True"),
+        ("x = 1 \\\n    > 0\nprint(x)", "True"),
+        ('s = """a\n\nb"""\nprint(len(s))', "4"),
+        ('s = """\n> said\nb"""\nprint(len(s))', "9"),
+        ("for i in [1, 2]:\r\n    y = i\r\n\r\nprint(y)\r\n", "2"),
+        ("for i in [1, 2]:\n\n    y = i\n\nprint(y)", "2"),
+    ],
+)
+def test_a_statement_of_several_lines_is_whole_whatever_they_look_like(text, printed):
+    """A line that begins with > is no action, and a blank one not nothing, within a statement."""
+    engine = ScriptedEngine([f"{text}\n#END#"])
+    episode = Session(engine, context="q", dialect=QA).run(progress=False)
+    lines = of_kind(episode, ExecutedLine)
+    assert [line.printed for line in lines if line.printed] == [printed]
+    assert not any(line.error for line in lines)

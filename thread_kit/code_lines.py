@@ -117,7 +117,9 @@ def _blocks(lines: tuple[str, ...]) -> tuple[str, ...]:
     whole: list[str] = []
     start = 0
     while start < len(lines):
-        length = _count_lines(lines, start)
+        length = _count_lines(lines, start) if lines[start].strip() else 1
+        while length > 1 and not lines[start + length - 1].strip():
+            length -= 1  # a blank line is a part of what it stands in, and of nothing above it
         block = "\n".join(lines[start : start + length])
         is_line = length == 1 and (parsed(block) or not parsed(block, block=True))
         whole.append(block if is_line else block + "\n")

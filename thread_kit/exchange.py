@@ -177,11 +177,13 @@ def psi_full_sequence(child: Finished) -> str:
 def find_action(sequence: Sequence, dialect: Dialect) -> str | None:
     """The action with which a sequence ends, as it is written; None where it ends with none.
 
-    A line that begins with somebody else's text is never an action.
+    A line that begins with somebody else's text is never an action. A mark on a line of its own
+    belongs to the line above.
     """
-    if dialect.several_lines:
-        return read_action(sequence.own_end, dialect)
-    return read_action(sequence.last_line, dialect) if sequence.last_line_is_own else None
+    own = sequence.own_end
+    if not dialect.several_lines:
+        own = dialect.bare(own).rstrip("\n").rpartition("\n")[2]
+    return read_action(own, dialect)
 
 
 def read_action(text: str, dialect: Dialect) -> str | None:

@@ -176,9 +176,16 @@ def own_code(Y: Sequence, stop: Stop, dialect: Dialect) -> list[str]:
     over = stop in (Stop.END, Stop.END_OF_STREAM)
     in_runs = dialect.code or dialect.several_lines
     runs = Y.own_runs(complete=over) if in_runs else [Y.own_lines(complete=over)]
+    code: list[str] = []
     for run in runs:
-        lines = [line.removesuffix(dialect.end) for line in run]
+        lines = [line.removesuffix(dialect.end).removesuffix("\r") for line in run]
         if dialect.several_lines:
             lines = list(itertools.takewhile(lambda line: not dialect.is_action(line), lines))
-        run[:] = [line for line in lines if line.strip() and not dialect.is_action(line)]
-    return [line for run in runs for line in (blocks(run) if dialect.code else run)]
+        # A statement of several lines is whole, whatever one of them looks like.
+        whole = blocks(lines) if dialect.code else lines
+        code += [line for line in whole if line.strip() and not _is_action_line(line, dialect)]
+    return code
+
+
+def _is_action_line(line: str, dialect: Dialect) -> bool:
+    return dialect.is_action(line) and "\n" not in line

@@ -359,6 +359,8 @@ def test_what_is_no_action_can_be_taken_for_the_nearest_one(alfworld_process):
         "On the diningtable 1, you see a mug 1.",
         "You pick up the mug 1 from the diningtable 1.",
     ]
+    assert env.step("go to the fridge").info["done"] == "go to fridge 1"
+    assert "done" not in env.step("look").info
     assert env.again().nearest
 
 

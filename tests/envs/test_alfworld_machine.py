@@ -171,7 +171,9 @@ def test_what_is_no_action_is_taken_for_the_valid_one_most_like_it(reply, done, 
     env = AlfWorld("generated", "pick-100")
     replies = ("Object: pen =>", "The bed. =>", "> go to drawer 1 =>", reply, *GIVES_UP)
     episode = play("stateflow", "pick", env, replies)
-    assert of_kind(episode, Acted)[1].observation.startswith(done)
+    acted = of_kind(episode, Acted)[1]
+    assert acted.observation.startswith(done)
+    assert (acted.info.get("done", acted.action) == "go to bed 1") is (" bed" in reply)
     assert "nearest" not in env.task
 
 

@@ -36,7 +36,7 @@ from thread_kit.errors.review import (
     write_review,
 )
 from thread_kit.errors.review_widget import Reviewer, label_event
-from thread_kit.errors.rules import AlfWorldRules, ErrorRules
+from thread_kit.errors.rules import AlfWorldRules, ErrorRules, QuestionRules
 from thread_kit.experiments.results import Results
 from thread_kit.methods.react import react
 from thread_kit.paths import resource
@@ -44,7 +44,7 @@ from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Span
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode, TraceError
-from thread_kit.trace.events import Acted, Instructed, Restarted
+from thread_kit.trace.events import Acted, ExecutedLine, Instructed, Restarted
 
 GET_LOGS = ["> get 2 oak logs =>", "> craft 4 oak planks using 1 oak logs =>"]
 
@@ -85,6 +85,11 @@ def crafting(*actions: str, goal: str = "note block", last: str = NO, **options)
             ErrorType.INADEQUATE_PLAN,
             4,
         ),
+        (["craft 1 bucket using iron ingot"], ErrorType.INVALID_ACTION, 0),
+        # The game takes these as it takes their usual spelling, once there is enough.
+        (["craft bucket using 3 iron ingot"], ErrorType.INADEQUATE_PLAN, 0),
+        (["craft 1 note block using 8 oak planks,1 redstone"], ErrorType.INADEQUATE_PLAN, 0),
+        (["craft 1 bucket using 3 iron ingot, 7 bone"], ErrorType.INVALID_ACTION, 0),
         # Trying to get what cannot be got is how one finds out, and no error.
         (["get 8 planks", "inventory"], ErrorType.INADEQUATE_PLAN, None),
     ],
@@ -280,6 +285,36 @@ def test_an_action_that_is_refused_is_invalid_although_it_is_the_last_one():
 def test_in_a_household_what_was_not_seen_is_misread_and_the_rest_is_invalid(actions, expected):
     replies = [f"> {action} =>" for action in actions] + [NO]
     assert find_first_error(play(react, replies, env=House(), prompts=[])).type is expected
+
+
+@pytest.mark.parametrize(
+    ("printed", "figure", "was_printed"),
+    [
+        ("3.53", 3.5312, True),
+        ("3.5", 3.5312, True),
+        ("4", 3.5312, False),  # a whole number was counted, and not rounded
+        ("1.5e-05", 0.04, False),
+        ("1.5e-05", 1.46e-5, True),
+        ("2.5e+02", 250, True),
+        ("2.5e+02", 2.5, False),
+        ("2e2", 203, True),
+    ],
+)
+def test_a_number_counts_as_printed_however_it_is_rounded_or_spelled(printed, figure, was_printed):
+    rules = QuestionRules("Which?")
+    rules.check_event(ExecutedLine(0, "print(x)", printed, None, {}))
+    info = {"figures": [figure], "needs": [], "asked": [], "answer": "Ohio"}
+    error, _ = rules.check_event(Acted(0, "Ohio", "", 0.0, True, False, info))
+    assert error is (ErrorType.MISREAD_RESULTS if was_printed else ErrorType.WRONG_ANALYSIS)
+
+
+def test_of_the_nearest_action_what_was_done_counts():
+    rules = AlfWorldRules("Your task is to: put an apple in fridge.")
+    said = "Take apple 12 from the countertop."
+    info = {"done": TAKE[0]}
+    acted = [Acted(0, *SEEN, 0.0, False, False, {}), Acted(0, said, TAKE[1], 0, False, False, info)]
+    found = [rules.check_event(one) for one in [*acted, Acted(0, *ON, 0.0, False, False, {})]]
+    assert found == [None, None, None]
 
 
 def household(*acted: tuple[str, str], again: int = -1):

@@ -572,6 +572,14 @@ def test_where_there_are_no_variables_none_can_be_set():
         fork(session, index(session.episode, Spawned, 1), ENDS, variables={"tool": "saw"})
 
 
+@pytest.mark.parametrize("name", ["not a name", "class", 3, "_n", "x" * 101])
+def test_what_no_variable_can_be_called_is_refused(name):
+    session = Session(ScriptedEngine(REPLIES), Shed(), prompt=PROMPT)
+    session.run(progress=False)
+    with pytest.raises(ValueError, match="a variable cannot be called"):
+        fork(session, index(session.episode, Spawned, 1), ENDS, variables={"tool": "saw", name: 1})
+
+
 def test_cells_that_a_session_kept_are_freed_however_the_switch_stands_at_the_end():
     released = []
 

@@ -74,7 +74,10 @@ COMMAND = re.compile(r"craft \d+ .+? using \d+ [^,]+(, \d+ [^,]+)*")
 class TextCraftRules(ErrorRules):
     """TextCraft: a refused command is invalid, or lacks what was never got, or could not be got."""
 
-    REFUSED = ("Could not execute", "Could not extract recipe", "Could not find a valid recipe")
+    REFUSED = (
+        *("Could not execute", "Could not extract recipe", "Could not find a valid recipe"),
+        "Wrong item format",
+    )
 
     def __init__(self, context: str) -> None:
         super().__init__(context)
@@ -95,8 +98,10 @@ class TextCraftRules(ErrorRules):
         return None
 
     def _short_of(self, acted: Acted) -> tuple[ErrorType, str]:
+        # As the game reads it: one is made where no number is said, and commas need no space.
+        action = re.sub(r",\s*", ", ", re.sub(r"^craft (?!\d)", "craft 1 ", acted.action.strip()))
         try:
-            recipe = Recipe.parse(acted.action)
+            recipe = Recipe.parse(action)
         except ValueError:
             return ErrorType.INVALID_ACTION, acted.observation
         if not any(_uses(recipe, known) for known in self._recipes):
@@ -113,7 +118,9 @@ class TextCraftRules(ErrorRules):
 def _uses(action: Recipe, command: Recipe) -> bool:
     """Whether an action is a command, with members in the place of kinds."""
     used = action.inputs
-    return action.output == command.output and all(
+    if action.output != command.output or len(used) != len(command.inputs):
+        return False
+    return all(
         any(n == count and (item == asked or is_member(item, asked)) for count, item in used)
         for n, asked in command.inputs
     )
@@ -159,18 +166,19 @@ class AlfWorldRules(ErrorRules):
 
     def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
         observation = acted.observation.strip()
-        self._done += (acted.action,)
+        action = acted.info.get("done", acted.action)  # the nearest one may have been taken
+        self._done += (action,)
         if observation == "Nothing happens.":
             self._in_vain.add(self._done)
-            return self._refused(acted.action)
-        if visited := re.fullmatch(r"(?:go to|open) (.+)", acted.action):
+            return self._refused(action)
+        if visited := re.fullmatch(r"(?:go to|open) (.+)", action):
             passed = self._found if visited[1] != self._place else ""
             self._found = "" if self._held else self._find_thing(visited[1], observation)
             self._seen[visited[1]], self._place = observation, visited[1]
             if passed:
                 return ErrorType.MISREAD_OBSERVATION, f"{passed} was seen, and is passed by"
         else:
-            self._move(acted.action)
+            self._move(action)
         return None
 
     def _move(self, action: str) -> None:
@@ -208,7 +216,7 @@ class InterCodeRules(ErrorRules):
         return (ErrorType.INVALID_ACTION, acted.observation) if acted.info.get("failed") else None
 
 
-NUMBER = re.compile(r"-?\d+(?:\.(\d+))?(?:e-?\d+)?")
+NUMBER = re.compile(r"-?\d+(?:\.(\d+))?(?:e([-+]?\d{1,2}))?")
 
 
 class QuestionRules(ErrorRules):
@@ -223,14 +231,14 @@ class QuestionRules(ErrorRules):
 
     def __init__(self, context: str) -> None:
         super().__init__(context)
-        self._printed: list[tuple[float, int]] = []  # numbers, and their decimals
+        self._printed: list[tuple[float, float]] = []  # numbers, and by how much they are rounded
 
     def check_event(self, event: Event) -> tuple[ErrorType, str] | None:
         if isinstance(event, ExecutedLine):
             if event.error and event.error.startswith("LookupError"):
                 return ErrorType.WRONG_INFORMATION, event.error
             for number in NUMBER.finditer(event.printed or ""):
-                self._printed.append((float(number[0]), len(number[1] or "")))
+                self._printed.append((float(number[0]), _rounding(*number.groups())))
         return super().check_event(event)
 
     def check_action(self, acted: Acted) -> tuple[ErrorType, str] | None:
@@ -247,7 +255,11 @@ class QuestionRules(ErrorRules):
         return ErrorType.MISREAD_RESULTS, f"{info['answer']!r}, from {figures}"
 
     def _has_printed(self, figure: float) -> bool:
-        return any(  # a whole number was counted, and not rounded
-            abs(number - figure) <= (0.5 * 10.0**-decimals if decimals else 0) + 1e-9
-            for number, decimals in self._printed
-        )
+        return any(abs(number - figure) <= by + 1e-9 for number, by in self._printed)
+
+
+def _rounding(decimals: str | None, exponent: str | None) -> float:
+    """By how much a number may have been rounded; a whole one was counted, and not rounded."""
+    if decimals is None and exponent is None:
+        return 0
+    return 0.5 * 10.0 ** (int(exponent or 0) - len(decimals or ""))

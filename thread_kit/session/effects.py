@@ -214,6 +214,8 @@ class Effects:
         valid = env.find_nearest(action) if nearest else action
         observation, reward, terminated, truncated, info = self._do(env, valid)
         self._seen[self._actions] = observation
+        if valid != action:
+            info = {**info, "done": valid}
         yield Acted(thread.id, action, observation, reward, terminated, truncated, info)
         thread.reply = observation
 

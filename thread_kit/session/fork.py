@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from thread_kit import exchange
+from thread_kit.code_lines import is_variable_name
 from thread_kit.dialect import Dialect, Stop, find_stop
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.replay import OF_CALLS, CallStart, Place, spread
@@ -337,6 +338,12 @@ def _edits(
             raise ValueError(
                 "these threads have no variables (scope 'none'); change a text instead"
             )
+        for name in variables:
+            if not (isinstance(name, str) and is_variable_name(name)) or name.startswith("_"):
+                raise ValueError(
+                    f"a variable cannot be called {name!r:.80}; give a name as Python has them, "
+                    "without a _ in front"
+                )
         edits.append(Edited(thread, "variables", 0, "", "", dict(variables)))
     return edits
 

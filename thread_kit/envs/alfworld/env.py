@@ -223,7 +223,8 @@ class AlfWorld(Env):
         """Execute an action: `go to desk 1`, `open drawer 2`, `take mug 1 from desk 1` ...
 
         reward: 1.0 for the action that wins the game, else 0.0.
-        info: the actions so far, and whether the game is won.
+        info: the actions so far, and whether the game is won; what was `done`, where that is the
+        nearest action and not the one that was asked for.
         After the end an action has no effect. Starts the game if need be. Raises GameError or
         TimeoutError if the engine is gone, and for no text that a model can write.
         """
@@ -232,7 +233,7 @@ class AlfWorld(Env):
         if self._process is None:
             self.reset()
         assert self._process is not None
-        action = action.strip()
+        asked = action = action.strip()
         if self.nearest:
             action = self.find_nearest(action)
         reply = self._process.ask(do="step", action=action)
@@ -243,9 +244,9 @@ class AlfWorld(Env):
         if self._won or self._truncated:
             self._process.close()  # many episodes may be kept, their processes need not be
             self._admissible = ()
-        return self._make_step(
-            trim_arrival(reply["observation"].strip(), self.wording), float(self._won)
-        )
+        observation = trim_arrival(reply["observation"].strip(), self.wording)
+        step = self._make_step(observation, float(self._won))
+        return step if action == asked else step._replace(info={**step.info, "done": action})
 
     def oracle(self) -> list[str] | None:
         """Actions that win the game from its start, in its wording, by a planner that sees it all.
