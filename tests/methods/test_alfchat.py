@@ -118,6 +118,15 @@ def test_the_talk_ends_with_the_rounds_or_when_the_assistant_says_so():
     assert chat(["=>"] * 9).usage.calls == 4  # an empty line is nothing that could be taken
 
 
+def test_an_end_mark_ends_no_talk():
+    """In AutoGen's code "TERMINATE" alone does; ReAct's examples end with the mark."""
+    said = ["think: It is on. Task completed! =>", "#END#", "> use lamp 1 =>"]
+    episode = chat(said)
+    assert (episode.usage.calls, episode.reward) == (3, 1)
+    assert "#END#\n> use lamp 1 =>" in episode.threads[0].sequence.text
+    assert chat(["#END#"] * 9).usage.calls == 4
+
+
 @pytest.mark.alfworld
 @pytest.mark.usefixtures("alfworld_process")
 @pytest.mark.parametrize("agents", [2, 3])

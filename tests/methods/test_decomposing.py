@@ -11,8 +11,7 @@ from helpers.programs import EXECUTOR, GOALS, NO, YES, play, run, titles
 
 from thread_kit.dialect import AGENT, Stop
 from thread_kit.experiments.method_registry import load_method
-from thread_kit.methods.common import NO_ACTION
-from thread_kit.methods.decomp import decomp
+from thread_kit.methods.decomp import NO_CALL, decomp
 from thread_kit.methods.tdag import NO_SUBTASK, tdag
 from thread_kit.prompt_check import speak_examples
 from thread_kit.prompts import Example, Prompt
@@ -69,7 +68,7 @@ def test_the_set_of_handlers_is_fixed():
     assert len(episode.threads) == 1
     text = episode.threads[0].sequence.text
     assert "No handler push; there are: turn, pull." in text
-    assert NO_ACTION in text
+    assert NO_CALL in text
 
 
 def test_a_handler_that_calls_itself_for_ever_is_stopped_by_depth():
@@ -240,4 +239,4 @@ def test_what_a_handler_returned_is_no_request_of_the_decomposer():
         request = steps.send(None)
     request = say(" so it is =>")
     assert isinstance(request, Generate)
-    assert NO_ACTION in request.sequence.text
+    assert NO_CALL in request.sequence.text

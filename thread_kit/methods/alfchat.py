@@ -15,7 +15,14 @@ call of the model for each action.
 from __future__ import annotations
 
 from thread_kit.exchange import read_action
-from thread_kit.methods.common import act, own_text, refuse, until_verdict, verdict, with_break
+from thread_kit.methods.common import (
+    act,
+    completed,
+    refuse,
+    until_verdict,
+    verdict,
+    with_break,
+)
 from thread_kit.requests import (
     Finished,
     Generate,
@@ -48,13 +55,17 @@ def alfchat(thread: NewThread, *, hint: str = "", rounds: int = 50) -> Steps:
         # Y = Y + assistant(q + c + Y)
         generated: Generated = yield Generate(Y)
         Y += generated.span
-        written = dialect.bare(generated.span.text.removesuffix(dialect.end))
-        if until_verdict(written) or generated.ended:
-            words = until_verdict(written) or own_text(Sequence((generated.span,)), dialect)
-            return Finished(Y, generated.ended or Status.ENDED, {}, words)
+        if generated.ended and not generated.ended.is_end:
+            return Finished(Y, generated.ended, {})
+        words = until_verdict(dialect.bare(generated.span.text.removesuffix(dialect.end)))
+        if words and not completed(words):  # as "TERMINATE" there
+            return Finished(Y, Status.ENDED, {}, words)
         # Y = Y + executor(the valid action that is most like it)
         line, repeats = dialect.bare(Y.last_line).strip(), False
-        if not line:
+        if generated.ended:  # by its end mark, which ends nothing
+            Y += thread.instruction("\n")
+            invalid += 1
+        elif not line:
             Y += refuse(thread, generated)
             invalid += 1
         else:

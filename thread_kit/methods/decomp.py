@@ -22,12 +22,13 @@ import re
 from collections.abc import Mapping
 
 from thread_kit.exchange import find_action
-from thread_kit.methods.common import Code, act, listen, own_text, refuse, subtask
+from thread_kit.methods.common import Code, act, listen, own_text, subtask
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
 CALL = re.compile(r"\[(\w+)\]\s*(.+)")
+NO_CALL = 'This is no call of a handler, "[handler] sub-task =>", and no action, "> action =>".'
 
 
 def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int = 60) -> Steps:
@@ -62,5 +63,5 @@ def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int
             Y, observation = yield from act(thread, Y, action)
             last_answer = observation.strip()
         else:
-            Y += refuse(thread, generated)
+            Y += thread.instruction(dialect.closed(NO_CALL))
     return Finished(Y, Status.OUT_OF_CALLS, {})
