@@ -505,3 +505,19 @@ def test_the_plans_name_places_of_the_room_and_the_one_where_the_object_is(kind)
         assert named[0] == first
         taken = [re.fullmatch(rf"take {obj} \d+ from (.+)", action) for action, _ in steps]
         assert {match[1] for match in taken if match} <= set(named)
+
+
+def test_a_plan_names_as_many_kinds_of_places_as_the_papers():
+    """StateFlow paper, Table 11: five to seven of the kinds that the room has, once four."""
+    papers = {"pick": (5, 6), "clean": (5, 6), "heat": (7, 6), "cool": (6, 5), "look": (5, 4)}
+    papers["pick2"] = (6, 7)
+    for kind, counts in papers.items():
+        plans = re.findall(
+            r"Likely places of an? (\w+): (.+?)\. I", sections()[f"Plan {kind}"].text
+        )
+        for (thing, places), count, (room, steps) in zip(plans, counts, won()[kind], strict=True):
+            named = dict(re.findall(r"(\w+) ([\d-]+)", places))
+            assert len(named) == count, (kind, thing)
+            assert all(f"a {place} {numbers[-1]}" in room for place, numbers in named.items())
+            taken = next(action for action, _ in steps if action.startswith(f"take {thing}"))
+            assert taken.rpartition(" from ")[2].split()[0] in named

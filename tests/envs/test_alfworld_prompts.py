@@ -23,7 +23,7 @@ from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.common import add_verdicts
 from thread_kit.prompt_check import check_prompt, speak_examples
-from thread_kit.prompts import Prompt, PromptError, load_prompt
+from thread_kit.prompts import Prompt, PromptError, load_instructions, load_prompt
 from thread_kit.requests import Status
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Acted
@@ -707,3 +707,19 @@ def test_d_max_has_a_name(depth, examples):
     method = load_method(f"adapt-d{depth}", examples)
     assert method.fixed["program"].keywords["max_depth"] == depth
     assert method.prompt == load_method("adapt", examples).prompt
+
+
+WORDINGS = {
+    "clean": ("put a clean", "clean some"),
+    "heat": ("put a hot", "heat some"),
+    "cool": ("put a cool", "cool some"),
+    "look": ("look at", "examine the"),
+}
+
+
+@pytest.mark.parametrize("kind", WORDINGS)
+def test_both_wordings_of_a_task_are_shown(kind):
+    """As in the released examples of ReAct and THREAD, and in StateFlow's Table 11."""
+    plans = load_instructions("stateflow/alfworld")[f"Plan {kind}"].text
+    for text in (load_prompt(f"react/alfworld-{kind}").text, thread_prompt(kind).text, plans):
+        assert all(f"Your task is to: {words}" in text for words in WORDINGS[kind])

@@ -283,3 +283,18 @@ def test_adapts_planner_reads_the_page_that_the_last_success_has_left():
     assert "\nFailed so far: SimpleMatch[arch], Search[arch], SimpleMatch[mesh]\n" in third
     assert "Instruction: SimpleMatch[mesh]." in third
     assert 0 < episode.reward < 1
+
+
+@pytest.mark.parametrize("name", ["adapt/webshop-planner", "plan_and_execute/webshop"])
+def test_each_match_of_a_plan_has_all_that_is_wanted(name):
+    """ADaPT paper, appendix G: no query of a second plan comes from nowhere."""
+    prompt = WEBSHOP.load_prompt(name)
+    for example in prompt.examples:
+        asked = re.findall(r"^Step \d+: (\w+)\[(.+)\]$", example.response, re.MULTILINE)
+        known = set(re.findall(r"\w+", example.context))
+        for module, what in asked:
+            words = set(re.findall(r"\w+", what)) - {"in", "with", "below", "dollars", "prod_id"}
+            assert words <= known, (module, words - known)
+            assert module == "Search" or {"teal", "6", "arch", "mesh", "110"} <= words
+    for module in ("Search", "SimpleMatch", "DetailMatch", "Buy"):  # released code
+        assert f"- {module}[" in prompt.closing

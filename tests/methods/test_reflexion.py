@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
+import pytest
 from helpers.episodes import of_kind
 from helpers.programs import NO, YES, Lock, play, run
 
@@ -158,3 +159,13 @@ def test_the_lessons_of_the_prompt_belong_to_trials_that_failed_like_this():
 def test_a_named_method_has_the_variables_that_its_actor_needs():
     assert run("thread+reflexion", lambda text: "#END#").header["scope"] == "exported"
     assert run("reflexion", lambda text: "#END#").header["scope"] == "none"
+
+
+@pytest.mark.parametrize(
+    "name", ["alfworld", "webshop", "textcraft", "sql", "bash", "datacommons", "icu"]
+)
+def test_who_looks_back_is_told_what_for(name):
+    """As in Reflexion's code; and no trial that it is shown calls itself completed."""
+    prompt = load_prompt(f"reflexion/{name}")
+    assert "trial that has failed" in prompt.closing
+    assert "Task completed!" not in prompt.text

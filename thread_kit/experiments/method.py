@@ -98,7 +98,10 @@ class SessionMethod:
 
 @dataclass(frozen=True)
 class ScriptedMethod(SessionMethod):
-    """A method with a script of its own in InterCode; another environment has none."""
+    """A method with a script of its own in InterCode; elsewhere there is none.
+
+    Raises ValueError for a task that is none of InterCode's, where the script shows rewards.
+    """
 
     script: Script = REACT
 
@@ -107,6 +110,8 @@ class ScriptedMethod(SessionMethod):
     ) -> Session:
         if hasattr(env, "script"):
             env.script = self.script
+        elif self.script.shows_reward:
+            raise ValueError(f"{self.name} is a method of InterCode's tasks, not of {env.name}'s")
         return super().__call__(engine, env, seed=seed, path=path, **options)
 
 
