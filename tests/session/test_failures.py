@@ -155,9 +155,20 @@ REWARD = "ValueError: step of the environment gave the reward"
             ("Done.", 100.0, False, False, {}),
             f"{REWARD} 100",
         ),
-        (("Done.", "much", False, False, {}), "ValueError: could not convert"),
+        (
+            ("Done.", "much", False, False, {}),
+            "TypeError: step gave the reward 'much'; return a number",
+        ),
+        (
+            ("Done.", None, False, False, {}),
+            "TypeError: step gave the reward None; return a number",
+        ),
         (("Done.", 0.0), "TypeError: step gave ('Done.', 0.0); return tk.Step("),
-        (("Done.", 0.0, False, False, 7), "TypeError: 'int' object is not iterable"),
+        (
+            ("Done.", 0.0, False, False, 7),
+            "TypeError: step gave the info 7; return a dict, {} for none",
+        ),
+        (("Done.", 0.0, False, False, None), "TypeError: step gave the info None; return a dict"),
         ("text", "TypeError: step gave 'text'; return tk.Step(observation, reward, "),
         (None, f"TypeError: step gave None; return tk.Step({', '.join(Step._fields)})"),
     ],

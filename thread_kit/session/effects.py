@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -195,7 +195,12 @@ class Effects:
             raise TypeError(f"step gave {step!r:.80}; return tk.Step({fields})")
         observation, reward, terminated, truncated, info = step
         must_be_text("step", observation)
-        reward = reward if type(reward) in (int, float) else float(reward)
+        if not isinstance(info, Mapping):
+            raise TypeError(f"step gave the info {info!r:.80}; return a dict, {{}} for none")
+        try:
+            reward = reward if type(reward) in (int, float) else float(reward)
+        except (TypeError, ValueError):
+            raise TypeError(f"step gave the reward {reward!r:.80}; return a number") from None
         if reward != 1 and math.isclose(reward, 1):  # ten times a tenth, say
             reward = 1.0
         if not 0 <= reward <= 1:
