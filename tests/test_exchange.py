@@ -275,6 +275,7 @@ def test_xi_takes_any_line_that_is_an_action(before, line, variables, dialect):
         ("> SELECT 1 WHERE a <= 5 =>", "SELECT 1 WHERE a <= 5"),
         ("> <= =>", ""),
         ("think: I look.\n>\nDESC ship =>", "DESC ship"),
+        (">\nDESC a\n>\nDESC b =>", "DESC b"),
         (">\nSELECT 1\nWHERE age\n>= 5 =>", "SELECT 1\nWHERE age\n>= 5"),
     ],
 )
@@ -282,7 +283,7 @@ def test_a_command_may_have_several_lines(text, action):
     assert find_action(sequence(text), COMMANDS) == action
     assert find_action(sequence("> ls =>", text[:0]), COMMANDS) == "ls"
     for dialect in (AGENT, QA):  # elsewhere an action is a line
-        last = text.rpartition("\n")[2]
+        last = dialect.bare(text).rstrip().rpartition("\n")[2]
         assert (find_action(sequence(text), dialect) is None) is not dialect.is_action(last)
 
 

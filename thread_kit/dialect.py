@@ -155,9 +155,9 @@ class Dialect:
         first = len(lines) - 1
         if self.several_lines:
             heads = tuple(f"{mark.rstrip()} " for mark in self.actions)
-            marked = (n for n in reversed(range(len(lines))) if lines[n].startswith(heads))
-            alone = (n for n in range(first) if lines[n].strip() in self.actions)
-            first = next(itertools.chain(marked, alone), first)
+            marked = [n for n, line in enumerate(lines) if line.startswith(heads)]
+            alone = [n for n, line in enumerate(lines) if line.strip() in self.actions]
+            first = max(marked or alone, default=first)
         return lines[first:] if lines and self.is_action(lines[first]) else []
 
 

@@ -182,7 +182,7 @@ def find_action(sequence: Sequence, dialect: Dialect) -> str | None:
     """
     own = sequence.own_end
     if not dialect.several_lines:
-        own = dialect.bare(own).rstrip("\n").rpartition("\n")[2]
+        own = dialect.bare(own).rstrip().rpartition("\n")[2]
     return read_action(own, dialect)
 
 

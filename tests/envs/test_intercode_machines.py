@@ -327,6 +327,20 @@ def test_a_mark_on_a_line_of_its_own_begins_an_action(end):
     assert [event.action for event in of_kind(episode, Acted)][-2:] == ["DESC book", "submit"]
 
 
+@pytest.mark.parametrize("thought", ["> think: I look.", ">think: I look.", "> > Think: I look."])
+def test_a_thought_behind_the_mark_of_an_action_is_none(thought):
+    said = ["I look. =>", f"{thought}\n> DESC book\n# > submit =>", *act("submit")]
+    episode = play("stateflow", InterCodeSql("dev", 0), said)
+    assert [event.action for event in of_kind(episode, Acted)][-2:] == ["DESC book", "submit"]
+
+
+def test_reflexion_on_a_machine_is_counted_by_the_same_script():
+    from thread_kit.envs.intercode.interaction import STATEFLOW
+
+    for name in ("stateflow", "stateflow, no_verify", "sf_chat", "stateflow+reflexion"):
+        assert load_method(name, "sql").script is STATEFLOW
+
+
 def test_an_action_of_several_lines_is_one():
     query = "SELECT count(*)\nFROM book\nWHERE book_id\n>= 0"
     episode = play("stateflow", InterCodeSql("dev", 0), act("DESC book", query, "submit"))

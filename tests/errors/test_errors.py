@@ -89,6 +89,7 @@ def crafting(*actions: str, goal: str = "note block", last: str = NO, **options)
         # The game takes these as it takes their usual spelling, once there is enough.
         (["craft bucket using 3 iron ingot"], ErrorType.INADEQUATE_PLAN, 0),
         (["craft 1 note block using 8 oak planks,1 redstone"], ErrorType.INADEQUATE_PLAN, 0),
+        (["craft 1 note block using 8 oak_planks ,1 redstone"], ErrorType.INADEQUATE_PLAN, 0),
         (["craft 1 bucket using 3 iron ingot, 7 bone"], ErrorType.INVALID_ACTION, 0),
         # Trying to get what cannot be got is how one finds out, and no error.
         (["get 8 planks", "inventory"], ErrorType.INADEQUATE_PLAN, None),
@@ -298,6 +299,9 @@ def test_in_a_household_what_was_not_seen_is_misread_and_the_rest_is_invalid(act
         ("2.5e+02", 250, True),
         ("2.5e+02", 2.5, False),
         ("2e2", 203, True),
+        ("1e100", 5e9, False),
+        ("1.5e-123", 3, False),
+        ("1e99999", 5, False),
     ],
 )
 def test_a_number_counts_as_printed_however_it_is_rounded_or_spelled(printed, figure, was_printed):

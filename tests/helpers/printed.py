@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from thread_kit.envs.env import Env, Step
+from thread_kit.envs.intercode.interaction import REACT
 
 
 class Printed(Env):
@@ -14,6 +15,7 @@ class Printed(Env):
     """
 
     name = "printed"
+    script = REACT  # as an environment of InterCode has one
 
     def __init__(
         self, context: str, answers: Iterable[tuple[str, str]], *, wins: bool = False

@@ -123,8 +123,9 @@ def test_an_end_mark_ends_no_talk():
     said = ["think: It is on. Task completed! =>", "#END#", "> use lamp 1 =>"]
     episode = chat(said)
     assert (episode.usage.calls, episode.reward) == (3, 1)
-    assert "#END#\n> use lamp 1 =>" in episode.threads[0].sequence.text
     assert chat(["#END#"] * 9).usage.calls == 4
+    assert chat(["> use lamp 1 #END#"]).reward == 1  # what the message asks for is done
+    assert chat(["> use lamp 1\n =>"]).reward == 1
 
 
 @pytest.mark.alfworld

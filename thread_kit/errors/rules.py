@@ -75,7 +75,9 @@ class TextCraftRules(ErrorRules):
     """TextCraft: a refused command is invalid, or lacks what was never got, or could not be got."""
 
     REFUSED = (
-        *("Could not execute", "Could not extract recipe", "Could not find a valid recipe"),
+        "Could not execute",
+        "Could not extract recipe",
+        "Could not find a valid recipe",
         "Wrong item format",
     )
 
@@ -98,8 +100,9 @@ class TextCraftRules(ErrorRules):
         return None
 
     def _short_of(self, acted: Acted) -> tuple[ErrorType, str]:
-        # As the game reads it: one is made where no number is said, and commas need no space.
-        action = re.sub(r",\s*", ", ", re.sub(r"^craft (?!\d)", "craft 1 ", acted.action.strip()))
+        # As the game reads it: one is made where no number is said, commas need no space.
+        action = re.sub(r"^craft (?!\d)", "craft 1 ", acted.action.strip().replace("_", " "))
+        action = re.sub(r"\s*,\s*", ", ", action)
         try:
             recipe = Recipe.parse(action)
         except ValueError:
@@ -216,7 +219,7 @@ class InterCodeRules(ErrorRules):
         return (ErrorType.INVALID_ACTION, acted.observation) if acted.info.get("failed") else None
 
 
-NUMBER = re.compile(r"-?\d+(?:\.(\d+))?(?:e([-+]?\d{1,2}))?")
+NUMBER = re.compile(r"-?\d+(?:\.(\d+))?(?:e([-+]?\d+))?")
 
 
 class QuestionRules(ErrorRules):
@@ -262,4 +265,5 @@ def _rounding(decimals: str | None, exponent: str | None) -> float:
     """By how much a number may have been rounded; a whole one was counted, and not rounded."""
     if decimals is None and exponent is None:
         return 0
-    return 0.5 * 10.0 ** (int(exponent or 0) - len(decimals or ""))
+    power = min(int((exponent or "0")[:5]), 300)  # of floats
+    return 0.5 * 10.0 ** (power - len(decimals or ""))

@@ -98,20 +98,16 @@ class SessionMethod:
 
 @dataclass(frozen=True)
 class ScriptedMethod(SessionMethod):
-    """A method with a script of its own in InterCode; elsewhere there is none.
-
-    Raises ValueError for a task that is none of InterCode's, where the script shows rewards.
-    """
+    """A method with a script of its own in InterCode; raises ValueError on other tasks."""
 
     script: Script = REACT
 
     def __call__(
         self, engine: Engine, env: Env, *, seed: int, path: Path | None, **options: Any
     ) -> Session:
-        if hasattr(env, "script"):
-            env.script = self.script
-        elif self.script.shows_reward:
+        if not hasattr(env, "script"):
             raise ValueError(f"{self.name} is a method of InterCode's tasks, not of {env.name}'s")
+        env.script = self.script
         return super().__call__(engine, env, seed=seed, path=path, **options)
 
 

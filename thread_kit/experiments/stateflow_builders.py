@@ -46,12 +46,10 @@ def make_stateflow(
 
 def _add_script(method: SessionMethod, benchmark: Benchmark) -> SessionMethod:
     """The method with the script that plays machines, where the benchmark is one of InterCode's."""
-    made = benchmark.environment
-    if not (isinstance(made, type) and issubclass(made, InterCodeEnv)):
+    environment = benchmark.environment
+    if not (isinstance(environment, type) and issubclass(environment, InterCodeEnv)):
         return method
-    return ScriptedMethod(
-        method.name, method.prompt, method.fixed, method.keep_cells, script=STATEFLOW
-    )
+    return ScriptedMethod(**vars(method), script=STATEFLOW)
 
 
 def _machine(
@@ -113,7 +111,8 @@ def make_stateflow_reflexion(benchmark: Benchmark, examples: str) -> SessionMeth
     """StateFlow as the actor of Reflexion (StateFlow paper, Figure 6)."""
     name = "stateflow+reflexion"
     actor, prompts = _machine(benchmark, examples, method=name)
-    return replace(add_reflexion(name, actor, prompts, benchmark), keep_cells=UNTIL_OVER)
+    method = add_reflexion(name, actor, prompts, benchmark)
+    return _add_script(replace(method, keep_cells=UNTIL_OVER), benchmark)
 
 
 def make_sf_chat(benchmark: Benchmark, examples: str, variant: str = "") -> SessionMethod:

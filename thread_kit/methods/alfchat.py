@@ -57,18 +57,18 @@ def alfchat(thread: NewThread, *, hint: str = "", rounds: int = 50) -> Steps:
         Y += generated.span
         if generated.ended and not generated.ended.is_end:
             return Finished(Y, generated.ended, {})
-        words = until_verdict(dialect.bare(generated.span.text.removesuffix(dialect.end)))
+        message = dialect.bare(generated.span.text.removesuffix(dialect.end)).strip()
+        words = until_verdict(message)
         if words and not completed(words):  # as "TERMINATE" there
             return Finished(Y, Status.ENDED, {}, words)
         # Y = Y + executor(the valid action that is most like it)
-        line, repeats = dialect.bare(Y.last_line).strip(), False
-        if generated.ended:  # by its end mark, which ends nothing
-            Y += thread.instruction("\n")
-            invalid += 1
-        elif not line:
+        line, repeats = message.rpartition("\n")[2], False
+        if not line:
             Y += refuse(thread, generated)
             invalid += 1
         else:
+            if generated.ended:  # by its end mark, which ends nothing
+                Y += thread.instruction(f" {dialect.listen}")
             marked = read_action(line, dialect)
             action = line if marked is None else marked
             Y, observation = yield from act(thread, Y, action, nearest=True)

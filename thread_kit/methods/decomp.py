@@ -22,13 +22,13 @@ import re
 from collections.abc import Mapping
 
 from thread_kit.exchange import find_action
-from thread_kit.methods.common import Code, act, listen, own_text, subtask
+from thread_kit.methods.common import NO_ACTION, Code, act, listen, own_text, subtask
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
 CALL = re.compile(r"\[(\w+)\]\s*(.+)")
-NO_CALL = 'This is no call of a handler, "[handler] sub-task =>", and no action, "> action =>".'
+NO_CALL = f'{NO_ACTION} A handler is called by a line "[handler] sub-task =>".'
 
 
 def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int = 60) -> Steps:

@@ -83,13 +83,16 @@ class Agent:
         return reply
 
 
+MARKED_THOUGHT = re.compile(r"[\s#>]*think\b", re.IGNORECASE)
+"""A model that is asked for an action may think once more, behind the mark of one."""
+
+
 def until_first_action(reply: str, dialect: Dialect) -> str:
     """A reply to the end of its first action; what follows, another one or a thought, is gone."""
     lines = reply.split("\n")
-    mark, thought = dialect.actions[0], "think:"
-    acts = (dialect.is_action(line) and not line.startswith(f"{mark} {thought}") for line in lines)
+    acts = (dialect.is_action(line) and not MARKED_THOUGHT.match(line) for line in lines)
     first = next((n for n, is_action in enumerate(acts) if is_action), len(lines))
-    following = (f"{mark} ", thought)
+    following = (*(f"{mark} " for mark in dialect.actions), "think:")
     more = takewhile(lambda line: not f"{line} ".startswith(following), lines[first + 1 :])
     return "\n".join([*lines[: first + 1], *more])
 
