@@ -379,10 +379,10 @@ ROLES = ["atomic", "executor"]
 def test_every_atomic_skill_is_true_in_its_game():
     atomic, hybrid = (load_prompt(f"adapt/alfworld-{role}").examples for role in ROLES)
     assert hybrid[: len(atomic)] == atomic
-    won = [add_verdicts(load_prompt(f"react/alfworld-{kind}")) for kind in ("heat", "look")]
-    whole = [(one.context.partition("\n")[0], one.response) for one in (p.examples[0] for p in won)]
-    own = [(one.context.partition("\n")[0], one.response) for one in hybrid[len(atomic) :]]
-    assert own == whole
+    for kind, own in zip(("heat", "look"), hybrid[len(atomic) :], strict=True):
+        assert own.context == AlfWorld("generated", SHOWN[kind][0]).reset()
+        whole = add_verdicts(load_prompt(f"react/alfworld-{kind}")).examples[0]
+        assert own.response == whole.response  # ReAct's asks in the other words (`ShownGame`)
     rooms = rooms_by_text()
     for example in atomic:
         room, _, task = example.context.partition("\nYour task is to: ")

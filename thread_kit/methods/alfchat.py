@@ -15,14 +15,7 @@ call of the model for each action.
 from __future__ import annotations
 
 from thread_kit.exchange import read_action
-from thread_kit.methods.common import (
-    act,
-    completed,
-    refuse,
-    until_verdict,
-    verdict,
-    with_break,
-)
+from thread_kit.methods.common import act, completed, refuse, until_verdict, verdict, with_break
 from thread_kit.requests import (
     Finished,
     Generate,
