@@ -3,16 +3,18 @@
     python notebooks/freeze.py [NOTEBOOK ...]
 
 Every plotly figure gets a picture (SVG) beside it: a forge, a printed page and nbconvert show no
-other. Progress bars are taken out, which would stand at 0% for ever, where nbval does not compare.
-Run this when outputs are stored. With the same Chromium and fonts a figure gets the same picture
-again, to the byte. Without names: all notebooks in this folder and below. Needs the extra `test`
-(playwright) and a Chromium; whoever opens the notebooks needs neither.
+other. Widgets are taken out, in whose place JupyterLab would say that it has no model of them; what
+is stored beside them stays. So are progress bars, which would stand at 0% for ever, where nbval
+does not compare. Run this when outputs are stored. With the same Chromium and fonts a figure gets
+the same picture again, to the byte. Without names: all notebooks in this folder and below. Needs
+the extra `test` (playwright) and a Chromium; whoever opens the notebooks needs neither.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,16 +65,21 @@ def plotly_outputs(notebook: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 yield output["data"]
 
 
-def drop_bars(notebook: dict[str, Any]) -> None:
-    """Take progress bars out of the cells that nbval does not compare."""
+def drop_widgets(notebook: dict[str, Any]) -> None:
+    """Take widgets out, and progress bars whole from the cells that nbval does not compare."""
     for cell in notebook["cells"]:
+        outputs = cell.get("outputs", [])
         if "nbval-ignore-output" in cell["metadata"].get("tags", ()):
-            cell["outputs"] = [output for output in cell["outputs"] if not _is_bar(output)]
+            outputs = [output for output in outputs if not _is_bar(output)]
+        for output in outputs:
+            output.get("data", {}).pop(WIDGET, None)
+        if "outputs" in cell:
+            cell["outputs"] = [output for output in outputs if output.get("data", True)]
 
 
 def _is_bar(output: dict[str, Any]) -> bool:
     forms = output.get("data", {})
-    return WIDGET in forms and "%|" in "".join(forms.get("text/plain", ""))
+    return WIDGET in forms and bool(re.search(r"%\||\[\d\d:", "".join(forms.get("text/plain", ""))))
 
 
 def main(paths: list[Path]) -> None:
@@ -84,7 +91,7 @@ def main(paths: list[Path]) -> None:
         )
         for path in paths:
             notebook = json.loads(path.read_text(encoding="utf-8"))
-            drop_bars(notebook)
+            drop_widgets(notebook)
             count = draw_figures(notebook, browser)
             text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True)
             path.write_text(text + "\n", encoding="utf-8")

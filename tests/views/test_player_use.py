@@ -165,7 +165,9 @@ def test_a_saved_notebook_that_nobody_runs_shows_the_episode(browser, lab):
     shown = page.get_by_text("Text by where it comes from")
     expect(shown).to_be_visible()
     expect(page.get_by_text("So, I need the axe. =>").first).to_be_visible()
-    expect(page.get_by_text("Error displaying widget")).to_have_count(0)
+    lost = page.get_by_text("Error displaying widget")
+    lost.wait_for(state="attached")
+    assert lost.is_hidden()
     expect(page.get_by_text("Player(")).to_have_count(0)
     page.close()
 

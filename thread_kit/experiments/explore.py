@@ -47,7 +47,7 @@ from thread_kit.trace.episode import Episode, TraceError, name_of
 from thread_kit.views.export_html import save_page
 from thread_kit.views.formatting import sanitize
 from thread_kit.views.player.keys import BOX, KeyGuard
-from thread_kit.views.player.widget import Player
+from thread_kit.views.player.widget import Player, hide_lost_view
 from thread_kit.views.tree_image import save_picture
 
 KINDS = {"page": "html", "trace": "jsonl", "picture": "svg"}
@@ -264,7 +264,8 @@ class Explorer(widgets.VBox):
     def _ipython_display_(self) -> None:
         """The panel, and beside it a sentence for where no kernel runs, which the panel hides."""
         display(self._repr_mimebundle_(), raw=True)
-        text = f'<p class="tk-explore-static">{STATIC}</p>'
+        hidden = hide_lost_view("tk-explore-static")
+        text = f'{hidden}<p class="tk-explore-static">{STATIC}</p>'
         display({"text/html": text, "text/plain": STATIC}, raw=True)
 
 

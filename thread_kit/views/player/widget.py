@@ -335,7 +335,7 @@ class Player(anywidget.AnyWidget):
                 for number, fork in enumerate(self.forks, 1):
                     at = fork.header["fork"]["event"]
                     body += f"<p><b>Fork {number}, from event {at} on</b></p>{episode_html(fork)}"
-        return f'<div class="{self._static}">{body}</div>'
+        return f'<div class="{self._static}">{hide_lost_view(self._static)}{body}</div>'
 
     def _ipython_display_(self) -> None:
         """The widget, and beside it the static form, which is written again when it is over."""
@@ -353,6 +353,15 @@ class Player(anywidget.AnyWidget):
     def _write_static(self) -> None:
         if self._is_shown:
             update_display(self._static_bundle(), raw=True, display_id=self._static)
+
+
+def hide_lost_view(static: str) -> str:
+    """A style that hides an output without elements before the element of class `static`.
+
+    Such is what JupyterLab shows of a widget whose kernel is gone: a sentence, as text.
+    """
+    lost = ".jp-OutputArea-output.lm-Panel:not(:has(*))"
+    return f"<style>.jp-OutputArea-child:has(+ * .{static})>{lost}{{display:none}}</style>"
 
 
 def _answer_beside_cells(widget: anywidget.AnyWidget) -> None:
