@@ -9,23 +9,33 @@ from contextlib import contextmanager
 from types import FrameType
 
 
+class _Stop:
+    """What SIGINT does within `stop_on_interrupt`: it waits where interrupts are held."""
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self.stop = stop
+        self.held: list[FrameType | None] | None = None
+        self.before = signal.signal(signal.SIGINT, self)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self.held is None:
+            signal.signal(signal.SIGINT, self.before)
+            self.stop()
+        else:
+            self.held.append(frame)
+
+
 @contextmanager
 def stop_on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
     """Within, an interrupt (Ctrl-C) calls `stop`; a second one interrupts as usual."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, before)
-        stop()
-
-    signal.signal(signal.SIGINT, interrupt)
+    handler = _Stop(stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler.before)
 
 
 @contextmanager
@@ -34,16 +44,23 @@ def hold_interrupts() -> Iterator[Callable[[], bool]]:
 
     Whether one has come can be asked. Elsewhere than in the main thread Python brings no interrupt.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if in_main else None
+    if not callable(before):
         yield lambda: False
         return
     held: list[FrameType | None] = []
-    signal.signal(signal.SIGINT, lambda number, frame: held.append(frame))
+    if isinstance(before, _Stop):  # which spares two changes of the handler at each token
+        outer, before.held = before.held, held
+    else:
+        signal.signal(signal.SIGINT, lambda number, frame: held.append(frame))
     try:
         yield lambda: bool(held)
     finally:
-        signal.signal(signal.SIGINT, before)
+        if isinstance(before, _Stop):
+            before.held = outer
+        else:
+            signal.signal(signal.SIGINT, before)
         for frame in held:  # each, since the second can mean something else than the first
             handler = signal.getsignal(signal.SIGINT)
             if callable(handler):

@@ -669,9 +669,9 @@ def test_a_prompt_that_is_evicted_while_it_is_evaluated_is_evaluated_again():
 
 
 def test_prompts_side_by_side_that_do_not_fit_together_are_read_one_after_the_other():
-    engine = load(context=256, batch=64)
+    engine = load(context=128, batch=32)
     words = engine.tokenize(POEM * 2, first=True)
-    prompts = [[words[(n + i * 7) % len(words)] for n in range(250)] for i in range(4)]
+    prompts = [[words[(n + i * 7) % len(words)] for n in range(125)] for i in range(4)]
     alive, rounds, evaluated = [engine.prefill(prompt) for prompt in prompts], 0, 0
     while alive:
         rounds += 1

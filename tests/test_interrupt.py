@@ -1,0 +1,32 @@
+"""Interrupts: the first stops, the second interrupts, and both wait where something is written."""
+
+from __future__ import annotations
+
+from signal import SIGINT, getsignal, raise_signal
+
+import pytest
+
+from thread_kit.interrupt import hold_interrupts, stop_on_interrupt
+
+
+def test_interrupts_wait_for_the_outermost_hold_and_each_is_what_it_would_have_been():
+    before, said = getsignal(SIGINT), []
+    with pytest.raises(KeyboardInterrupt), stop_on_interrupt(lambda: said.append("stop")):
+        with hold_interrupts() as outer:
+            raise_signal(SIGINT)
+            with hold_interrupts() as inner:
+                assert (outer(), inner()) == (True, False)
+                raise_signal(SIGINT)
+                assert inner()
+            said.append("held")
+        said.append("never")
+    assert said == ["held", "stop"]
+    assert getsignal(SIGINT) is before
+
+
+def test_without_a_stop_an_interrupt_comes_at_the_end_of_the_hold():
+    said = []
+    with pytest.raises(KeyboardInterrupt), hold_interrupts() as has_come:
+        raise_signal(SIGINT)
+        said.append(has_come())
+    assert said == [True]
