@@ -11,22 +11,33 @@ from thread_kit.interrupt import hold_interrupts, stop_on_interrupt
 
 def test_interrupts_wait_for_the_outermost_hold_and_each_is_what_it_would_have_been():
     before, said = getsignal(SIGINT), []
-    with pytest.raises(KeyboardInterrupt), stop_on_interrupt(lambda: said.append("stop")):
-        with hold_interrupts() as outer:
-            raise_signal(SIGINT)
-            with hold_interrupts() as inner:
-                assert (outer(), inner()) == (True, False)
+
+    def work():
+        with stop_on_interrupt(lambda: said.append("stop")):
+            with hold_interrupts() as outer:
                 raise_signal(SIGINT)
-                assert inner()
-            said.append("held")
-        said.append("never")
-    assert said == ["held", "stop"]
+                with hold_interrupts() as inner:
+                    said.append((outer(), inner()))
+                    raise_signal(SIGINT)
+                    said.append(inner())
+                said.append("held")
+            said.append("never")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert said == [(True, False), True, "held", "stop"]
     assert getsignal(SIGINT) is before
 
 
 def test_without_a_stop_an_interrupt_comes_at_the_end_of_the_hold():
     said = []
-    with pytest.raises(KeyboardInterrupt), hold_interrupts() as has_come:
-        raise_signal(SIGINT)
-        said.append(has_come())
+
+    def work():
+        with hold_interrupts() as has_come:
+            raise_signal(SIGINT)
+            said.append(has_come())
+        said.append("never")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
     assert said == [True]

@@ -14,7 +14,7 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Step
 from thread_kit.exchange import phi_last_line
 from thread_kit.experiments.method import SessionMethod
-from thread_kit.requests import Finished, Generate, Status
+from thread_kit.requests import Await, Finished, Generate, Show, SpawnAsync, Status
 from thread_kit.sandbox.monty import MontySandbox
 from thread_kit.sequence import Sequence
 from thread_kit.session.session import Session
@@ -250,6 +250,30 @@ def test_a_program_that_asks_for_what_is_no_request_is_told_so():
 
     episode = run(program=odd, scope="none").episode
     assert episode.detail == "TypeError: a program asked for 5, which is no request"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "TypeError: a program returned None, and no Finished"),
+        (Finished(Sequence(), Status.GENERATING, {}), "TypeError: a program returned Finished("),
+    ],
+)
+def test_a_program_that_returns_no_end_is_told_so(value, said):
+    def odd(new):
+        yield Show(Sequence())
+        return value
+
+    assert run(program=odd, scope="none").episode.detail.startswith(said)
+
+
+def test_a_program_that_waits_for_nobody_is_told_so():
+    def odd(new):
+        yield SpawnAsync("I need it. =>", "t1")
+        yield Await("t2")
+
+    episode = run("#END#", program=odd, scope="none").episode
+    assert episode.detail == "ValueError: a program waits for 't2', and its futures are: t1"
 
 
 def test_a_program_that_fails_ends_its_thread():

@@ -189,7 +189,13 @@ class Scheduler:
             try:
                 request = thread.steps.send(reply)
             except StopIteration as stop:
-                yield from self._end(thread, stop.value)
+                finished = stop.value
+                if not isinstance(finished, Finished) or finished.status.is_live:
+                    raise TypeError(
+                        f"a program returned {finished!r:.80}, and no Finished with a status of "
+                        "threads that are over"
+                    ) from None
+                yield from self._end(thread, finished)
                 return
             except Exception as error:
                 self._fail(thread, error)
@@ -307,7 +313,10 @@ class Scheduler:
         return self._prompt if parent.prompt is self._main_prompt else parent.prompt
 
     def _await(self, thread: LiveThread, name: str) -> Iterator[Event]:
-        child = thread.futures.pop(name)
+        child = thread.futures.pop(name, None)
+        if child is None:
+            names = ", ".join(thread.futures) or "none"
+            raise ValueError(f"a program waits for {name!r:.80}, and its futures are: {names}")
         thread.taken = name, child
         if child in self._finished:
             thread.reply = self._read(thread, child, self._finished[child])
