@@ -193,7 +193,19 @@ def test_phi_takes_any_sequence_and_ends_with_the_listen_mark(before, text, vari
 def test_phi_of_the_full_sequence_holds_what_came_back_as_well():
     Y = sequence("obj = 'mug'\nFirst, find the {obj}. =>", "Done.<=\n", "Next, wash the {obj}. =>")
     assert phi_full_sequence(Y, {"obj": "mug"}, AGENT) == (
-        "obj = 'mug'\nFirst, find the mug. =>Done.<=\nNext, wash the mug. =>"
+        "obj = 'mug'\nFirst, find the {obj}. =>Done.<=\nNext, wash the mug. =>"
+    )
+
+
+def test_phi_of_the_full_sequence_says_nothing_that_never_was():
+    """A variable that is bound anew changes no line above."""
+    Y = sequence(
+        "place = 'desk 1'\nNext, I check {place}. =>", "No mug.<=\n",
+        "place = 'bed 1'\nNext, I check {place}. =>",
+    )  # fmt: skip
+    assert phi_full_sequence(Y, {"place": "bed 1"}, AGENT) == (
+        "place = 'desk 1'\nNext, I check {place}. =>No mug.<=\n"
+        "place = 'bed 1'\nNext, I check bed 1. =>"
     )
 
 

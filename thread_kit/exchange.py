@@ -137,8 +137,13 @@ def phi_own_line(sequence: Sequence, variables: Variables, dialect: Dialect) -> 
 
 
 def phi_full_sequence(sequence: Sequence, variables: Variables, dialect: Dialect) -> str:
-    """Ablation 2 of THREAD paper, E.2: the child sees the parent's whole sequence, instantiated."""
-    return f"{instantiate(dialect.bare(sequence.text).rstrip(), variables)} {dialect.listen}"
+    """Ablation 2 of THREAD paper, E.2: the child sees the parent's whole sequence.
+
+    The last line is instantiated, as of the other phi. All above it stays as it was written: a
+    variable that was bound anew since then would make it say what never was.
+    """
+    above, br, line = dialect.bare(sequence.text.rstrip()).rstrip().rpartition("\n")
+    return f"{above}{br}{instantiate(line, variables)} {dialect.listen}"
 
 
 def psi_print(child: Finished) -> str:

@@ -228,6 +228,7 @@ class Finished:
     instead: a text that a person has put in the place of what psi would take; None if nobody did.
     error: of the first line of code that failed. lost: names that have no value of the thread's
         own, or an older one, because the line failed that should have bound them.
+    is_program: its text is a program, so that its answer is in what that printed and nowhere else.
     """
 
     sequence: Sequence
@@ -238,6 +239,7 @@ class Finished:
     instead: str | None = None
     error: str | None = None
     lost: Collection[str] = ()
+    is_program: bool = False
 
 
 Request = Generate | Execute | Act | Spawn | SpawnAsync | Await | Define | Show | Restart | Restore

@@ -82,6 +82,21 @@ def test_grading_is_the_benchmarks(given, answer, right):
     assert is_right(given, answer) is right
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("So.\nFinal Answer: Ohio\n", "Final Answer: Ohio"),
+        ("Final Answer: Iowa\n  Final Answer: Ohio", "Final Answer: Ohio"),
+        ("Final Answer:\n\n Ohio \nAnd so on.", "Final Answer: Ohio"),
+        ("Final Answer:", "Final Answer: "),
+        ("The final answer: Ohio", None),
+        ("My Final Answer: Ohio", None),
+    ],
+)
+def test_an_answer_is_behind_its_mark_on_its_line_or_the_next(env, text, answer):
+    assert env.answer(text) == answer
+
+
 @given(st.text(), st.text(min_size=1))
 def test_any_answer_can_be_graded_and_what_is_right_the_benchmarks_take(answer, expected):
     if is_right(answer, expected):

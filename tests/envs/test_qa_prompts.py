@@ -6,11 +6,12 @@ import re
 from dataclasses import replace
 
 import pytest
-from helpers.question_prompts import THREADS, make_questions, make_rules
+from helpers.question_prompts import THREADS, make_questions, make_rules, write_program_prompt
 
 from thread_kit.dialect import QA, QA_ASYNC
 from thread_kit.envs.qa.kinds import read_question
 from thread_kit.exchange import phi_full_sequence
+from thread_kit.paths import resource
 from thread_kit.prompt_check import check_prompt
 from thread_kit.prompts import Prompt, load_prompt, parse_prompt
 
@@ -70,10 +71,19 @@ def test_what_a_prompt_shows_is_what_happens_and_its_answers_are_right(
     assert check_prompt(prompt, first, speak=speak, **session) == []
     asked = [example for example in prompt.examples if example.context in envs]
     assert len(asked) >= 2
-    if not path.startswith("nlep/"):  # there the answer is printed, and not in the text
+    if not path.startswith("nlep"):  # there the answer is printed, and not in the text
         for example in asked:
             env = envs[example.context].again()
             assert env.step(env.answer(example.response)).reward == 1.0
+
+
+@pytest.mark.parametrize("benchmark", BOTH)
+@pytest.mark.parametrize("looks", [False, True])
+def test_the_programs_are_what_the_rules_write(questions, benchmark, looks):
+    """And so NLEP+ReAct's end as the released ones do: in code that compares and prints."""
+    path = f"{'nlep-react' if looks else 'nlep'}/{benchmark}"
+    written = write_program_prompt(list(questions[benchmark].values()), looks)
+    assert (resource("prompts") / f"{path}.txt").read_text("utf-8") == written
 
 
 @pytest.mark.parametrize("benchmark", BOTH)
@@ -96,7 +106,7 @@ def test_all_methods_conclude_in_a_sentence_before_they_answer(questions, benchm
             continue
         env = questions[benchmark][example.context]
         kind, fields = read_question(env.question.text, [make_rules(env).kind])
-        answer = "{answer}" if method == "nlep" else env.question.answer
+        answer = "{answer}" if method.startswith("nlep") else env.question.answer
         line = example.response.split("\n")[-3]
         assert kind.conclusion.format(answer=answer, **fields) in line
 

@@ -1,9 +1,9 @@
 """The few-shot prompts of DataCommons QA and ICU QA, played by rule in the real environment.
 
-`python tests/helpers/question_prompts.py` writes prompts/*/{datacommons,icu}*.txt; a test compares
-them. All methods answer the same questions, one of each kind: of the training split of DataCommons
-QA, beyond those that a suite lists, and about variables of the training split of ICU QA, of
-patients who never were.
+`python tests/helpers/question_prompts.py` writes prompts/*/{datacommons,icu}*.txt, but for the
+instruction behind Reflexion's examples; a test compares those of programs. All methods answer the
+same questions, one of each kind: of the training split of DataCommons QA, beyond those that a suite
+lists, and about variables of the training split of ICU QA, of patients who never were.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ def write_read(env: QuestionEnv, name: str, ID: str) -> str:
     return f"table = pd.DataFrame({rows}).astype({{'date': int}})\n"
 
 
-def write_program(env: QuestionEnv, looks: bool) -> list[str | None]:
-    """A program's segments: NLEP, or with looks NLEP+ReAct, whose end depends on the figures."""
+def write_program(env: QuestionEnv, looks: bool) -> list[str]:
+    """A program's segments: NLEP, or with looks NLEP+ReAct."""
     kind, fields, names, variable, first, last = describe_question(env)
     places, time = env.name == "datacommons", "date" if env.name == "datacommons" else "hour"
     whom = "places" if places else "patients"
@@ -168,7 +168,7 @@ def write_program(env: QuestionEnv, looks: bool) -> list[str | None]:
     show = "# > print({}) =>".format
     measure = kind.measure.format(later=fields.get("later"))
     what = re.sub(r"value expected.*", "expected value", measure)
-    segments: list[str | None] = []
+    segments: list[str] = []
     text = f"variable = {variable!r}\n{whom} = {names!r}\nfirst, last = {first}, {last}\n"
     # 1. The look-ups.
     if places and looks:
@@ -189,8 +189,8 @@ def write_program(env: QuestionEnv, looks: bool) -> list[str | None]:
         body = write_read(env, "place", "place_ID") + "tables.append(table)\n"
         text += "tables = []\n" + loop + indent(body)
         text += "both = tables[0].merge(tables[1], on='date')\n"
-        text += "r = stats.pearsonr(both['value_x'], both['value_y']).statistic\n"
-        text += "figures = [round(float(r), 6)]\n"
+        r = "stats.pearsonr(both['value_x'], both['value_y']).statistic"
+        text += f"figures = [round(float({r}), 6)]\n"
     else:
         before, figure = measure_code(measure, f"table['{time}']")
         body = write_read(env, one, "place_ID") + "values = table['value']\n" + before
@@ -205,7 +205,7 @@ def write_program(env: QuestionEnv, looks: bool) -> list[str | None]:
     # 3. The conclusion.
     if looks:
         segments.append(text + show("figures"))
-        return [*segments, None]
+        text = "\n"
     end = kind.conclusion.format(answer="{answer}", **fields)
     if kind.asks_when:
         text += "answer = round(figures[0], 2)\n"
@@ -214,7 +214,7 @@ def write_program(env: QuestionEnv, looks: bool) -> list[str | None]:
         figures = 1 if kind.measure == "correlation" else len(env.question.needs)
         reference = "figures[1]" if figures > 1 else "0"
         text += f"answer = {yes} if figures[0] {kind.sign} {reference} else {no}\n"
-    return [text + f"print(f'So {end}.')\nprint(f'Final Answer: {{answer}}')\n#END#"]
+    return [*segments, text + f"print(f'So {end}.')\nprint(f'Final Answer: {{answer}}')\n#END#"]
 
 
 def indent(text: str) -> str:
@@ -232,12 +232,7 @@ def play_program(env: QuestionEnv, *, looks: bool) -> Episode:
     segments = write_program(env, looks)
 
     def speak(seen: str) -> str:
-        written = seen[seen.rindex("#START#\n") :]
-        segment = segments[written.count("=>")]
-        if segment is None:
-            figures = re.findall(r"=>\[([-\d., e]+)\]<=", written)[-1]
-            return write_end(env, [float(figure) for figure in figures.split(",")])
-        return segment
+        return segments[seen[seen.rindex("#START#\n") :].count("=>")]
 
     program = react if looks else nlep
     return Session(ScriptedEngine(speak), env.again(), dialect=QA, program=program).run(
@@ -390,21 +385,21 @@ TRIALS: dict[str, tuple[tuple[int, list[str], str], ...]] = {
                 "int(row['date']) <= last]\n"
                 "    figures.append(round(float(pd.DataFrame(rows)['value'].max()), 6))\n"
                 "# > print(figures) =>",
-                "\n14809.02 is above 13666.29, so it is Nevada.\nFinal Answer: Nevada\n#END#",
+                "\nanswer = places[0] if figures[0] > figures[1] else places[1]\n"
+                "print(f'So the maximum of the income per person was lower in {answer}.')\n"
+                "print(f'Final Answer: {answer}')\n#END#",
             ],
-            "Both figures were right, but I answered with the place of the larger one, and the "
-            "question asks where the maximum was lower. Next time I read that word again before I "
-            "answer: 13666.29 is the smaller number, and it is that of Kansas.\n#END#",
+            "Both figures were right, but I compared them with > and so answered with the place of "
+            "the larger one, where the question asks where the maximum was lower. Next time I read "
+            "that word again before I compare, and write figures[0] < figures[1]: 13666.29 is the "
+            "smaller number, and it is that of Kansas.\n#END#",
         ),
         (
             477,
             [
                 "variable = 'the rate of polio cases'\nplaces = ['North Dakota', 'Utah']\n"
-                "first, last = 1941, 1944\nI take the values of these years.\nfigures = []\n"
-                "for place in places:\n"
-                "    rows = observations(place, variable)\n"
-                "    figures.append(len(rows))\n"
-                "# > print(figures) =>",
+                "first, last = 1941, 1944\nFirst, I take the values of these years.\n"
+                "# > print(observations(places[0], variable)[:2]) =>",
                 "\nThere are no values.\n#END#",
             ],
             "I asked observations for names, and it knows only IDs, so I got no values and gave no "
@@ -423,11 +418,14 @@ TRIALS: dict[str, tuple[tuple[int, list[str], str], ...]] = {
                 "    rows = [row['value'] for row in measurements(patient, variable)]\n"
                 "    figures.append(min(rows))\n"
                 "# > print(figures) =>",
-                "\n64.0 is above 44.0, so it is patient 10015.\nFinal Answer: 10015\n#END#",
+                "\nanswer = patients[0] if figures[0] > figures[1] else patients[1]\n"
+                "print(f'So the minimum of the heart rate was lower for patient {answer}.')\n"
+                "print(f'Final Answer: {answer}')\n#END#",
             ],
-            "Both figures were right, but I answered with the patient of the larger one, and the "
-            "question asks for whom the minimum was lower. Next time I read that word again before "
-            "I answer: 44.0 is the smaller number, and it is that of patient 10009.\n#END#",
+            "Both figures were right, but I compared them with > and so answered with the patient "
+            "of the larger one, where the question asks for whom the minimum was lower. Next time "
+            "I read that word again before I compare, and write figures[0] < figures[1]: 44.0 is "
+            "the smaller number, and it is that of patient 10009.\n#END#",
         ),
         (
             33,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from functools import partial
+from itertools import pairwise
 
 import pytest
 from helpers.episodes import of_kind
@@ -139,7 +140,7 @@ def test_a_plan_that_runs_to_its_end_without_solving_the_task_is_revised():
     [
         ("x = (", "SyntaxError"),
         ("missing + 1", "NameError"),
-        ("x = '" + "a" * 4_000 + "'", "longer than 4,000 characters"),
+        ("x = '" + "a" * 20_000 + "'", "longer than 20,000 characters"),
         ("while True: pass", "TimeoutError"),
     ],
 )
@@ -153,6 +154,36 @@ def test_a_plan_that_acts_for_ever_ends_with_its_actions():
     episode = plan_and_run([plan("while True:\n    act('push')")], iterations=7)
     assert acts(episode) == ["push"] * 7
     assert episode.status is Status.OUT_OF_CALLS
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["act('push')", "places", "[p for p in ['push']]", "f'{act(1)}'", "'push'.upper()", "_answers"],
+)
+def test_an_answer_that_is_no_literal_is_an_error_of_its_step(answer):
+    """As of Python's own literal_eval, which evaluates no name and calls nothing."""
+    plans = [plan("places = ['a']\nx = literal_eval(ask('Which?'))"), plan("act('open')")]
+    episode = plan_and_run(plans, [f"{answer}#END#", "1#END#"], executions=2)
+    assert acts(episode) == ["open"]
+    assert "ValueError: malformed node or string" in episode.threads[2].context.text
+
+
+def test_an_answer_that_is_a_literal_is_its_value():
+    literal = "{'a': [1, -2.5, True, None], \"it's\": ('x\\'y',), 'act(1)': 0x1F}"
+    body = f"x = literal_eval(ask('Which?'))\nact(str(x == {literal}))"
+    assert acts(plan_and_run([plan(body)], [f" {literal}#END#"], executions=1)) == ["True"]
+
+
+def test_a_listen_mark_in_a_comment_of_a_plan_means_nothing():
+    first = "# [Step 1] Before, > push =>", " it was, so I open.\nact('push')\nassert 0\n#END#"
+    second = "# [Step 1] Before, > push =>", "Nothing<= came.\nact('open')\n#END#"
+    episode = plan_and_run([*first, *second], ["1#END#"], executions=2)
+    assert acts(episode) == ["push", "open"]
+
+
+def test_a_long_plan_without_marks_of_steps_is_run_whole():
+    code = "act('push')\n" + "x = 1  # and so on\n" * 300 + "act('open')\n#END#"
+    assert acts(plan_and_run([code], executions=1)) == ["push", "open"]
 
 
 def test_what_a_step_did_before_it_broke_off_is_not_done_twice():
@@ -265,7 +296,9 @@ def test_its_examples_win_their_games_and_mend_what_they_show(kind, number):
     prompt = load_prompt(f"adaplanner/alfworld-{kind}")
     good = prompt.examples[number].response
     env = AlfWorld("generated", SHOWN[kind][number])
-    takes = [act.split(" from ") for act in env.oracle() if act.startswith("take")]
+    way = env.oracle()
+    takes = [act.split(" from ") for act in way if act.startswith("take")]
+    lamp = [a.removeprefix("go to ") for a, b in pairwise(way) if b.startswith("use")]
     plans = [good] if number == 0 else [forget_the_way(good), good]
     method = load_method("adaplanner", f"alfworld-{kind}")
     asked = []
@@ -277,6 +310,8 @@ def test_its_examples_win_their_games_and_mend_what_they_show(kind, number):
             return plans.pop(0)
         if question.endswith(DIFFER):
             return f"{max(parse_steps(good))}#END#"
+        if question.startswith("Sort") and "desklamp" in question.partition(":")[0]:
+            return f"{lamp}#END#"
         if question.startswith("Sort"):
             return f"{[place for _, place in takes]}#END#"
         thing = re.search(r"number of the (\w+)\?", question)[1]

@@ -104,6 +104,8 @@ def test_a_program_is_run_when_it_is_whole_and_sees_nothing_of_what_it_does(ques
         ("print('Final Answer: Arizona')\nx = 1 / 0", 2, None),
         ("x = 1 / 0\nprint('Final Answer: Arizona')", 1, None),
         ("print('Final Answer: Arizona')\nThen look.", 0, None),
+        ("I know this one.\nFinal Answer: Arizona", 0, None),
+        ("x = 1 / 0\nprint('no')\nFinal Answer: Arizona", 0, None),
     ],
 )
 def test_a_program_ends_at_its_first_error_and_does_not_start_if_it_is_no_python(

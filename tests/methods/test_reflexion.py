@@ -71,6 +71,18 @@ def test_whoever_looks_back_is_told_of_a_trial_that_calls_itself_completed():
         assert episode.threads[1].sequence.text.endswith(claim)  # what it has written stays
 
 
+@pytest.mark.parametrize(
+    ("behind", "end"),
+    [(" It is open.\n#END#", "\n#END#"), ("\nIt opens.#END#", "#END#"), ("\n> push =>", "")],
+)
+def test_what_stands_behind_a_verdict_was_never_done(behind, end):
+    claim = f"think: Done. Task completed!{behind}"
+    episode = played(["> push =>", claim, "Open it.#END#", NO], trials=2)
+    (seen,) = contexts(episode, lessons=True)
+    trial = seen.partition("\n\nResponse:")[0]
+    assert trial.endswith(f"> push =>Nothing happens.<=\nthink: Done. Task failed!{end}")
+
+
 def test_whoever_looks_back_reads_what_was_learnt_before():
     """Reflexion's code: "Plans from past attempts" stand before the new one."""
     replies = [NO, "Pushing is no use.#END#", NO, "Open it.#END#", NO]

@@ -1,6 +1,6 @@
 """What somebody does who has read the notebooks and docs/class.md, and nothing else.
 
-Ten tasks in a real JupyterLab. Every control is found by the words that these texts have for it:
+Eleven tasks in a real JupyterLab. Every control is found by the words that these texts have for it:
 one that is renamed here or there fails.
 """
 

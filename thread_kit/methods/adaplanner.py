@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from thread_kit.code_lines import LINE_CHARACTERS, is_python, is_variable_name
@@ -62,9 +63,26 @@ def act(action):
 def ask(question):
     return _await('ask', question)
 def literal_eval(text):
-    return eval(text)
+    at = 0
+    while at < len(text):
+        start = at
+        at += 1
+        if text[start] in '\\'"':
+            while at < len(text) and text[at] != text[start]:
+                at += 2 if text[at] == '\\\\' else 1
+            at += 1
+        elif text[start].isalnum() or text[start] == '_':
+            while at < len(text) and (text[at].isalnum() or text[at] in '_\\'"'):
+                at += 1
+            word = text[start:at]
+            if not word[0].isdigit() and word not in ('True', 'False', 'None'):
+                raise ValueError('malformed node or string: ' + repr(text))
+    return eval(text.strip())
 """
-"""What a plan can call. `wanted`: the action, or the question, that it waits for."""
+"""What a plan can call. `wanted`: the action, or the question, that it waits for.
+
+`literal_eval` evaluates no name, and so calls nothing: what a model answers is data.
+"""
 
 STEP = re.compile(r"^# \[Step (\d{1,3})\]", re.MULTILINE)
 AROUND = re.compile(
@@ -74,6 +92,12 @@ DIFFER = "From which step on do these two plans differ? Answer with its number a
 UNSOLVED = "All steps are done, and the task is not solved."
 READY = "_at[0] = 0; wanted = None"
 """How a step begins: with none of its answers taken."""
+
+CALLS = 20
+"""Of the model for one plan, at most: a listen mark in a comment stops one, and means nothing."""
+
+PLAN_CHARACTERS = 20_000
+"""Of a step, at most; a plan of 1,400 tokens, as many as the method has, comes to some 5,000."""
 
 REPORTED = 3
 """So many of the last actions are told with an error."""
@@ -158,8 +182,12 @@ def adaplanner(
     and questions of an episode, at most.
     """
     # P = planner(T); start = 1
-    generated: Generated = yield Generate(Sequence())
-    running = Running(thread, questions, iterations, Sequence((generated.span,)))
+    running = Running(thread, questions, iterations)
+    for _ in range(CALLS):
+        generated: Generated = yield Generate(running.Y)
+        running.Y += generated.span
+        if generated.ended:
+            break
     status = generated.ended or Status.ENDED
     if not (status.is_end or status is Status.TRUNCATED):  # what there is of a plan can be run
         return Finished(running.Y, status, {}, verdict(False))
@@ -188,7 +216,7 @@ def adaplanner(
         # P' = planner(T + the assertion that failed)
         context = with_error(thread.context, error or UNSOLVED, running.last)
         running.Y, revised, child = yield from ask(
-            thread, running.Y, "revise", context, program=write_reply
+            thread, running.Y, "revise", context, program=partial(write_reply, calls=CALLS)
         )
         if child.status is Status.TRUNCATED:
             revised = own_text(child.sequence, thread.dialect)
@@ -222,12 +250,11 @@ def with_error(context: str, error: str, last: list[str]) -> str:
 def run_step(running: Running, code: str) -> Generator[Request, Any, str | None]:
     """Run one step of a plan, with an answer to each action and question; its error, if any."""
     code = code.strip().encode("utf-8", "replace").decode()
-    store = f"_code = {code!r}"
     if not code:
         return None
-    if len(store) > LINE_CHARACTERS:
-        return f"it is longer than {LINE_CHARACTERS:,} characters"
-    before: Executed = yield Execute((store, f"_answers.clear(); {READY}"))
+    if len(code) > PLAN_CHARACTERS:
+        return f"it is longer than {PLAN_CHARACTERS:,} characters"
+    before: Executed = yield Execute((*_bind("_code", code), f"_answers.clear(); {READY}"))
     if before.error:
         return before.error
     while True:
@@ -262,4 +289,4 @@ def _bind(name: str, value: Any) -> list[str]:
         return [line]
     parts = [text[start : start + part] for start in range(0, len(text), part)]
     added = [f"_text += {part!r}" for part in parts]
-    return ["_text = ''", *added, f"{name} = literal_eval(_text)"]
+    return ["_text = ''", *added, f"{name} = eval(_text)"]

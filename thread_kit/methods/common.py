@@ -221,15 +221,20 @@ def with_list(heading: str, items: Iterable[str], context: str) -> str:
     return "\n".join([heading, *lines, context]) if lines else context
 
 
-def write_reply(thread: NewThread, *, begun: str = "") -> Steps:
-    """A program of one call of the model: what it writes is what the thread returns.
+def write_reply(thread: NewThread, *, begun: str = "", calls: int = 1) -> Steps:
+    """A program that returns what the model writes.
 
-    begun: what stands there already, and is not returned.
+    begun: what stands there already, and is not returned. calls: of the model, at most; a listen
+    mark stops one, and means nothing where there is another.
     """
     Y = Sequence((thread.instruction(begun),)) if begun else NOTHING
-    generated: Generated = yield Generate(Y)
-    Y += generated.span
-    status = generated.ended or Status.ENDED  # a listen mark ends a reply as well
+    status = None
+    for _ in range(calls):
+        generated: Generated = yield Generate(Y)
+        Y += generated.span
+        if status := generated.ended:
+            break
+    status = status or Status.ENDED
     return Finished(Y, status, {}, own_text(Y, thread.dialect))
 
 

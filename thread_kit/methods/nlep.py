@@ -45,7 +45,7 @@ def nlep(thread: NewThread, *, calls: int = 20) -> Steps:
         if generated.ended:
             # return what Y prints
             printed = yield from run_program(own_code(Y, generated.stop, thread.dialect))
-            return Finished(Y, generated.ended, {}, printed)
+            return Finished(Y, generated.ended, {}, printed, is_program=True)
     return Finished(Y, Status.OUT_OF_CALLS, {})
 
 

@@ -19,13 +19,21 @@ from __future__ import annotations
 import re
 
 from thread_kit.dialect import Dialect
-from thread_kit.methods.common import FAILED, ask, completed, verdict, with_list, write_reply
+from thread_kit.methods.common import (
+    FAILED,
+    ask,
+    completed,
+    until_verdict,
+    verdict,
+    with_list,
+    write_reply,
+)
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, NewThread, Program, Restart, Status, Steps
 from thread_kit.sequence import Sequence
 
-_CLAIM = re.compile(r"task completed\W*$", re.IGNORECASE)
-"""`COMPLETED` at the end of a text, as models spell it."""
+_CLAIM = re.compile(r"\btask (?:completed|failed)\W*$", re.IGNORECASE)
+"""What an actor says of itself at the end of a text, as models spell it."""
 
 HEADING = "What earlier trials of this task have taught:"
 
@@ -57,7 +65,7 @@ def reflexion(
         # memory = memory + [reflect(T + memory, Y)]
         trial_text = f"{context}\n{_tell_failure(child.sequence.text, thread.dialect)}".rstrip()
         Y, lesson, looked_back = yield from ask(
-            thread, Y, "lesson", trial_text, program=write_reply, prompt=reflect
+            thread, Y, "lesson", trial_text, program=write_lesson, prompt=reflect
         )
         if looked_back.status.is_end:  # one that was cut is none
             lessons.append(lesson)
@@ -66,11 +74,20 @@ def reflexion(
     return Finished(Y, Status.ENDED, {}, answer if thread.dialect.code else words)
 
 
+def write_lesson(thread: NewThread) -> Steps:
+    """What whoever looks back writes: a lesson may tell of an action with its mark."""
+    return write_reply(thread, calls=20)
+
+
 def _tell_failure(trial: str, dialect: Dialect) -> str:
     """A trial that the evaluator found wanting, whatever its actor says of itself at its end."""
     words = dialect.bare(trial.rstrip().removesuffix(dialect.end).rstrip())
-    claim = _CLAIM.search(words)
-    return f"{words[: claim.start()]}{FAILED}{trial[len(words) :]}" if claim else trial
+    head, seen, last = words.rpartition(dialect.close)
+    judged = until_verdict(last)  # what stands behind a verdict was never done
+    last = last[: last.index(judged) + len(judged)] if judged else last
+    claim = _CLAIM.search(last)
+    ending = trial[len(words) :] if trial.rstrip().endswith(dialect.end) else ""
+    return f"{head}{seen}{last[: claim.start()]}{FAILED}{ending}" if claim else trial
 
 
 def with_lessons(context: str, lessons: list[str], memory: int = 3) -> str:

@@ -141,7 +141,9 @@ class Effects:
         """Hand in the answer of the main thread, where the environment waits for one."""
         if not finished.status.is_end or self._env is None or self._done:
             return
-        texts = finished.printed or "", self._without_end(finished.sequence.text)
+        texts = [finished.printed or ""]
+        if not finished.is_program:
+            texts.append(self._without_end(finished.sequence.text))
         answers = [answer for text in texts if (answer := self._env.answer(text)) is not None]
         if answers:
             yield from self._step(thread, self._env, answers[0])

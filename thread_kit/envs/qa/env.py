@@ -18,7 +18,7 @@ from thread_kit.envs.qa.grading import is_right
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 
 ANSWER_START = "Final Answer:"
-_ANSWER = re.compile(rf"^{ANSWER_START}[ \t]*(.*)", re.MULTILINE)
+_ANSWER = re.compile(rf"^[ \t]*{ANSWER_START}\s*(.*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class QuestionEnv(Env):
         return f"Question: {self.question.text}"
 
     def answer(self, text: str) -> str | None:
-        """See Env: the last line with a final answer."""
+        """See Env: the last final answer, on its line or on the next one with text."""
         answers = _ANSWER.findall(text)
         return f"{ANSWER_START} {answers[-1].strip()}" if answers else None
 
