@@ -583,11 +583,15 @@ def test_a_reviewer_sees_the_failed_episodes_one_after_the_other(tmp_path):
 def test_a_verdict_is_kept_where_there_is_no_folder_yet_and_a_failure_to_keep_it_is_shown(tmp_path):
     reviewer = Reviewer("anna", EPISODES, path=tmp_path / "runs" / "r.jsonl")
     reviewer.event.index = 0
+    reviewer.type.value = ErrorType.INVALID_ACTION
     reviewer.save.click()
     assert len(read_reviews(reviewer.path)) == 1
     (tmp_path / "file").touch()
     reviewer.path = tmp_path / "file" / "r.jsonl"
     reviewer.event.index = 0
+    with pytest.raises(ValueError, match="choose the type of the error"):
+        reviewer.record()  # that of the episode before is none of this one's
+    reviewer.type.value = ErrorType.INVALID_ACTION
     reviewer.save.click()
     shown = reviewer.children[-1].children[1].value
     assert 'role="alert"' in shown
@@ -688,6 +692,7 @@ def test_figure_5_counts_actions_and_misreadings_by_their_place_in_a_row():
         "actions": [2, 1],
         "misread": [0, 1],
     }
+    assert misreading_figure(table[:0]).layout.annotations[0].text == "no actions"
     figure = misreading_figure(table)
     assert [(line.name, list(line.y)) for line in figure.data] == [
         ("react, all", [2, 1]),

@@ -99,6 +99,24 @@ def test_switches_need_two_methods():
         CompareWidget(ScriptedEngine([]), Lock(), {"thread": TAUGHT["thread"](TEXTCRAFT)})
 
 
+def test_where_one_method_cannot_begin_neither_does():
+    def refused(*arguments, **options):
+        raise ValueError("no such prompt")
+
+    begun = []
+
+    def begin(*arguments, **options):
+        begun.append(load_method("thread", "textcraft", taught=True)(*arguments, **options))
+        return begun[-1]
+
+    engine = ScriptedEngine(["#END#"] * 9)
+    both = CompareWidget(engine, TextCraft("dev", 47), {"thread": begin, "other": refused})
+    both.button.click()
+    assert "no such prompt" in both.children[1].value
+    assert both.children[-1].children == ()
+    assert not begun[0].episode.events
+
+
 def test_trees_stand_in_columns_and_as_text_below_one_another():
     episodes = {
         f"<{said}>": Session(ScriptedEngine([said]), Lock(), program=react, scope="none").run(

@@ -245,18 +245,18 @@ def test_two_episodes_stand_beside_each_other_and_are_saved(panel, tmp_path):
 
 
 def test_episodes_of_one_name_are_told_apart_and_none_is_saved_over_another(panel, tmp_path):
-    for day in ("monday", "tuesday"):
+    for day in ("monday", "tuesday", "friday"):
         session = Session(ScriptedEngine([f"print('{day}')\n#END#"]), context=day)
         (tmp_path / day).mkdir()
         session.run(progress=False).save(tmp_path / day / "ep.jsonl")
-    for day in ("monday", "tuesday", "monday"):
+    for day in ("monday", "tuesday", "friday", "monday", "tuesday"):
         panel.saved.value, panel.saved_file.value = FILE, str(tmp_path / day / "ep.jsonl")
         panel.open_button.click()
         name, _ = panel.left.value
         assert day in panel._shown[name].episode.threads[0].context.text
         panel.save_buttons["trace"].click()
     saved = sorted((tmp_path / "runs").glob("*ep*.jsonl"))
-    assert len({Episode.load(path).threads[0].context.text for path in saved}) == len(saved) == 2
+    assert len({Episode.load(path).threads[0].context.text for path in saved}) == len(saved) == 3
     other = Session(ScriptedEngine(["#END#"]), context="wednesday").run(progress=False)
     assert find_free(saved[0], Episode.load(saved[0])) == saved[0]
     assert find_free(saved[0], other).name == f"{saved[0].stem}-2.jsonl"
@@ -377,6 +377,23 @@ def ask_fork(player) -> None:
     player._on_message(player, {"do": "fork", "track": 0, "at": 1, "changes": {}}, [])
 
 
+def test_an_episode_that_has_gone_on_is_shown_as_it_is_now(panel, tmp_path):
+    episode = Session(ScriptedEngine(["go on =>", "#END#", "#END#"]), context="go").run(
+        progress=False
+    )
+    path = episode.save(tmp_path / "running.jsonl")
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    counts = []
+    for written in (lines[:4], lines, lines):
+        path.write_text("".join(written), "utf-8")
+        panel.saved.value, panel.saved_file.value = FILE, str(path)
+        panel.open_button.click()
+        (player,) = panel._shown.values()
+        counts.append((len(player.episode.events), id(player)))
+    assert [count for count, _ in counts] == [3, len(episode.events), len(episode.events)]
+    assert counts[1] == counts[2]
+
+
 def test_the_episodes_of_the_gallery_can_be_opened_by_their_titles(panel):
     shown = dict(panel.saved.options)
     for shipped in list_episodes():
@@ -407,6 +424,21 @@ def test_what_lies_in_a_folder_neither_stalls_the_list_nor_acts_in_it(tmp_path):
 
 
 # What goes wrong
+
+
+def test_another_task_leaves_the_budgets_that_a_person_has_set(panel):
+    form = panel.form
+    form.budgets["calls"].value, form.budgets["seconds"].value = "9", "60"
+    form.number.value = 3
+    assert [form.budgets[unit].value for unit in ("calls", "seconds")] == ["9", "60"]
+    form.method.value = "react"
+    assert form.budgets["calls"].value != "9"
+
+
+def test_a_seed_that_is_no_whole_number_is_one_sentence(panel):
+    panel.form.seed.value = "1.7"
+    panel.run_button.click()
+    assert read_note(panel) == "seed is a whole number, and not 1.7"
 
 
 @pytest.mark.parametrize(

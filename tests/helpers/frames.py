@@ -22,6 +22,10 @@ def fold(state: dict[str, Any], frame: dict[str, Any]) -> None:
             place = place[key]
         if verb == "push":
             place[path[-1]] += value
+        elif verb == "put":
+            place[path[-1]] = [
+                list(pair) for pair in {**dict(place[path[-1]]), **dict(value)}.items()
+            ]
         elif verb == "each":
             for one in place.values():
                 one[path[-1]] = value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -17,6 +18,7 @@ from helpers.frames import fold, strip_details, view_as_json
 from helpers.random_episodes import play
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ipywidgets import Widget
 
 import thread_kit as tk
 from thread_kit.engines.scripted import ScriptedEngine
@@ -24,7 +26,7 @@ from thread_kit.methods.adapt import adapt
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import GeneratedSpan, Spawned, Token
+from thread_kit.trace.events import GeneratedSpan, Returned, Spawned, Token
 from thread_kit.views.export_html import render_page, save_page
 from thread_kit.views.html import episode_html
 from thread_kit.views.player.frames import FrameRecorder
@@ -64,6 +66,40 @@ def test_frames_show_each_token_once_and_are_no_larger_than_a_few_times_the_epis
     text = "".join(frame["token"] for frame in recorder.frames if "token" in frame)
     assert text == "".join(e.span.text for e in episode.events if isinstance(e, GeneratedSpan))
     assert len(json.dumps(recorder.frames)) < 12 * len(json.dumps(view_as_json(episode)))
+
+
+def test_variables_are_in_frames_once_each_and_not_again_with_each_line():
+    sizes = []
+    for lines in (50, 200):
+        text = "".join(f"x{n} = {'y' * 200!r}\nprint(x{n})\n" for n in range(lines))
+        engine = ScriptedEngine([f"{text}#END#"])
+        episode = Session(engine, context="go", new_tokens=10**6).run(progress=False)
+        recorder = FrameRecorder(episode)
+        assert strip_details(fold_all(recorder)) == view_as_json(episode)
+        sizes.append(len(json.dumps([one for one in recorder.frames if "event" in one])))
+    assert sizes[1] < 5 * sizes[0]
+
+
+def test_what_a_child_that_broke_off_or_failed_gives_back_is_described_as_that():
+    cut = Session(ScriptedEngine(["go on =>", "#END#"]), context="go", depth=0)
+    failed = Session(ScriptedEngine(["go on =>", "y = 1 / 0\n#END#", "#END#"]), context="go")
+    said = []
+    for running in (cut, failed):
+        episode = running.run(progress=False)
+        said += [text for text in tk.list_events(episode) if "stands in thread 0" in text]
+    at = next(n for n, e in enumerate(failed.episode.events) if isinstance(e, Returned))
+    edited = failed.fork(at, engine=ScriptedEngine(["#END#"]), returned="yes").run(progress=False)
+    said += [text for text in tk.list_events(edited) if "stands in thread 0" in text]
+    for text, start in zip(
+        said,
+        (
+            "Thread 1 did not end by itself",
+            "A line of thread 1 failed",
+            "What a person has written",
+        ),
+        strict=True,
+    ):
+        assert start in text
 
 
 def test_each_event_is_described_and_so_is_what_phi_and_psi_did():
@@ -268,6 +304,22 @@ def test_a_view_that_missed_something_gets_everything():
     assert sent == ["snapshot"]
 
 
+def test_no_message_overtakes_what_a_view_has_asked_for():
+    """It would be one too early for that view, which would ask again, and so on."""
+    player = Player(session())
+    player.wait(60)
+    lock, could = player._throttle.lock, []
+
+    def send(name: str) -> None:
+        other = threading.Thread(target=lambda: could.append(lock.acquire(blocking=False)))
+        other.start()
+        other.join()
+
+    player.send_state = send  # type: ignore[method-assign]
+    player._on_message(player, {"shown": 0}, [])
+    assert could == [False]
+
+
 def test_the_page_forks_with_a_change_and_shows_the_fork_beside_the_original():
     running = tk.Session(
         ScriptedEngine(["a = 1\nSo, I need {a}. =>", "print('x')\n#END#", "#END#", "Ah.\n#END#"]),
@@ -360,6 +412,13 @@ def test_a_page_holds_the_whole_episode_and_no_text_can_leave_its_element():
         f.get("token", "") for f in recording["tracks"][0]["frames"]
     )
     assert "http" not in text.replace("http://www.w3.org/", "")
+
+
+def test_a_page_leaves_no_widget_behind():
+    episode = session().run(progress=False)
+    before = set(Widget.get_manager_state()["state"])
+    render_page(episode)
+    assert set(Widget.get_manager_state()["state"]) == before
 
 
 def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):

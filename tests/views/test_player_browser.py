@@ -16,7 +16,7 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.methods.react import react
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
-from thread_kit.trace.events import Token, Waiting
+from thread_kit.trace.events import GeneratedSpan, Token, Waiting
 from thread_kit.views.player.frames import FrameRecorder
 from thread_kit.views.player.widget import watch
 
@@ -280,6 +280,65 @@ def test_the_page_folds_frames_as_python_does(browser):
     )
     page.close()
     assert strip_details(after) == view_as_json(episode)
+
+
+def test_a_fork_within_a_call_counts_the_tokens_that_were_written_before_it_was_watched(browser):
+    running = Session(ScriptedEngine(["int('hello')\nprint('yes')\n#END#"]), context="start")
+    written = [next(running) for _ in range(9)]
+    recorder = FrameRecorder(running.episode)
+    for event in running:
+        recorder.add(event)
+    (call,) = (e for e in running.episode.events if isinstance(e, GeneratedSpan))
+    tokens = [n for n, frame in enumerate(recorder.frames) if "token" in frame]
+    missed = sum(isinstance(event, Token) for event in written)
+    assert 0 < missed == len(call.span) - len(tokens)
+    page = browser.new_page()
+    places = call_module(
+        page,
+        """({ Recording }, about, frames, tokens) => {
+            const recording = new Recording(about, frames);
+            return tokens.map((n) => recording.fork(n + 1).token);
+        }""",
+        *(recorder.about, recorder.frames, tokens),
+    )
+    page.close()
+    assert places == list(range(missed + 1, len(call.span) + 1))
+
+
+def test_a_page_that_missed_a_message_asks_once(browser):
+    player = watch(Session(ScriptedEngine(["#END#"]), context="go"))
+    player.wait(60)
+    page = browser.new_page()
+    show_player(page, player.snapshot_json())
+    for n in (7, 8, 9):
+        page.evaluate(
+            f"window.hear({{ n: player.n + {n}, tracks: {{}} }})".replace("player.n", "99")
+        )
+    asked = [sent for sent in page.evaluate("window.sent") if "shown" in sent]
+    page.close()
+    assert len(asked) == 2  # when it was opened, and of what it has missed
+
+
+def test_pictures_and_the_fields_of_a_token_are_there_by_keyboard_too(browser):
+    png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAAB"
+    png += "JRU5ErkJggg=="
+    state = recorded("a" * 30 + " =>", "#END#", "#END#")
+    (track,) = state["tracks"]
+    last = track["frames"][-1]
+    last["changes"].append(["push", ["threads", "0", "pictures"], [["/scratch/a.png", png]]])
+    page = browser.new_page()
+    show_player(page, json.dumps(state))
+    page.locator(".tk-row").first.click()
+    expect(page.get_by_role("img", name="the picture /scratch/a.png")).to_be_visible()
+    page.get_by_label("timeline").fill("5")
+    page.locator(".tk-player").focus()
+    page.keyboard.press("f")
+    form = page.get_by_role("form", name="fork")
+    expect(form.get_by_label("Write this next")).to_be_visible()
+    form.get_by_role("button", name="Fork", exact=True).press("Enter")
+    (fork,) = [sent for sent in page.evaluate("window.sent") if sent.get("do") == "fork"]
+    page.close()
+    assert list(fork["changes"]) == ["token"]
 
 
 def own_phi(Y, variables, dialect):

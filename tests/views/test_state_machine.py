@@ -198,7 +198,13 @@ def test_the_picture_shows_what_is_left_out_and_how_often_a_state_was_entered():
     assert find_marks(svg, "tk-now") == ["Solve Solve", "Solve"]
 
 
-@pytest.mark.parametrize("machine", [SQL, BASH, TEXTCRAFT, *MACHINES.values()])
+NAMES = "FirstError Search SyntaxError RuntimeError Explore_environment Verify_the_answer End"
+LONG = Machine(
+    {name: State((), go_to(after)) for name, after in pairwise(NAMES.split())}, start="FirstError"
+)
+
+
+@pytest.mark.parametrize("machine", [SQL, BASH, TEXTCRAFT, *MACHINES.values(), LONG])
 def test_no_two_states_are_drawn_over_one_another(machine):
     boxes = [
         tuple(float(rect.get(name)) for name in ("x", "y", "width", "height"))

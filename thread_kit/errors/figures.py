@@ -88,6 +88,8 @@ def misreading_figure(table: pd.DataFrame) -> go.Figure:
             )
     dress(figure, "Actions, and those that misread feedback, by actions in a row")
     figure.update_layout(height=440, showlegend=True)
+    if table.empty:  # of questions, say
+        return figure.add_annotation(text="no actions", showarrow=False)
     figure.update_xaxes(title="actions of one thread in a row", tickformat="d")
     figure.update_yaxes(title="count", **log_axis(table["actions"]))
     return figure

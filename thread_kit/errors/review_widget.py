@@ -65,6 +65,7 @@ class Reviewer(widgets.VBox):
         self.event = widgets.Select(description="first error", rows=8, layout=_WIDE)
         self.type = widgets.ToggleButtons(
             options=[(str(error_type), error_type) for error_type in ErrorType],
+            value=None,
             tooltips=[DESCRIPTIONS[error_type] for error_type in ErrorType],
             description="type",
             style={"button_width": "max-content"},
@@ -99,10 +100,12 @@ class Reviewer(widgets.VBox):
     def record(self) -> Review:
         """Write the verdict that the controls show, and go to the next episode without one.
 
-        Raises ValueError where no first error is chosen.
+        Raises ValueError where no first error is chosen, or no type of it.
         """
         if self.event.value is None:
             raise ValueError("choose the first error in the list")
+        if self.type.value is None:
+            raise ValueError("choose the type of the error")
         review = Review(
             self.choice.value, self.name, self.type.value, self.event.value, self.note.value
         )
@@ -138,7 +141,7 @@ class Reviewer(widgets.VBox):
             for number, event in enumerate(episode.events)
             if (text := label_event(event)) is not None
         ]
-        self.event.value = None  # else the first one, once another episode had one chosen
+        self.event.value = self.type.value = None  # else what was chosen for another episode
         own, proposed = self.reviews.get(key), find_first_error(episode)
         about = ""
         if own:

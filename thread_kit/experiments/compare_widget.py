@@ -67,11 +67,13 @@ class CompareWidget(widgets.VBox):
     def start(self) -> None:
         """Begin both episodes, each from the start of the task; they run beside the notebook."""
         self.stop()
-        for name in dict.fromkeys([self.left.value, self.right.value]):
-            session = self._methods[name](
+        sessions = {  # all of them before one begins: another may be refused
+            name: self._methods[name](
                 self._engine, self._env.again(), seed=0, path=None, **self._options
             )
-            self._shown[name] = watch(session).start()
+            for name in dict.fromkeys([self.left.value, self.right.value])
+        }
+        self._shown = {name: watch(session).start() for name, session in sessions.items()}
         half = widgets.Layout(width="50%")
         players = self._shown.values()
         self._trees.children = [widgets.VBox([player], layout=half) for player in players]

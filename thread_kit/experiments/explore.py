@@ -183,14 +183,20 @@ class Explorer(widgets.VBox):
     def open_saved(self) -> None:
         """Show a saved episode, which can be forked where its task can be made here."""
         path = Path(read_path(self.saved, self.saved_file))
-        for name, player in self._shown.items():
+        name = first = name_of(path)
+        episode, old = Episode.load(path), None
+        for shown, player in self._shown.items():
             if player.trace.resolve() == path.resolve():
-                self._choose(name)
-                return
-        name = name_of(path)
-        if name in self._shown:  # suites in several folders call equal episodes alike
-            name = f"{path.resolve().parent.name}-{name}"
-        self._show(name, ExploredPlayer(Episode.load(path), self, path))
+                name, old = shown, player
+        if old and (old.is_live or old.forks or len(old.episode.events) == len(episode.events)):
+            self._choose(name)
+            return
+        number = 2
+        while name in self._shown and not old:  # suites call equal episodes alike
+            name, number = f"{first}-{number}", number + 1
+        self._show(name, ExploredPlayer(episode, self, path))
+        if old:
+            old.close()
 
     def save(self, kind: str) -> None:
         """Write what is shown (at the left) as a "page", a "trace" or a "picture"."""

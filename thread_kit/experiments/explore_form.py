@@ -102,6 +102,7 @@ class SetupForm(widgets.VBox):
         )
         self.temperature, self.seed = make_number("temperature", "0"), make_number("seed", "0")
         self.budgets = {unit: make_number(label) for unit, label in UNITS.items()}
+        self._budgets_of: tuple[str, ...] = ()  # the benchmark, method and prompt that they are of
         self.code_button = widgets.ToggleButton(
             description="Python code", tooltip="show the code that does the same"
         )
@@ -191,12 +192,16 @@ class SetupForm(widgets.VBox):
         budget = budget_of(method.name, self.benchmark.value)
         values = {unit: default_of(unit) for unit in ("calls", "new_tokens", "depth")}
         values |= {unit: limit.value for unit, limit in budget.items()} | dict(method.fixed)
+        chosen = self.benchmark.value, method.name, self.prompt.value
         with quiet(*self.budgets.values()):
             for unit, field in self.budgets.items():
+                if chosen == self._budgets_of:  # another task: what a person has set stays
+                    break
                 field.value = "" if values.get(unit) is None else str(values[unit])
                 field.tooltip = budget[unit].source if unit in budget else "this kit"
                 if unit != "actions":
                     field.disabled = unit in method.fixed
+        self._budgets_of = chosen
         for kind, choice in (("phi", self.phi), ("psi", self.psi)):
             choice.disabled = bool({kind, "program"} & set(method.fixed))
         self.planner.disabled = not has_planner(method, self._benchmark)
@@ -280,6 +285,9 @@ class SetupForm(widgets.VBox):
         actions = limits.pop("actions", None)
         numbers = {"temperature": self.temperature, "seed": self.seed}
         options = {name: read_number(field) or 0 for name, field in numbers.items()}
+        for name, number in {"seed": options["seed"], "actions": actions}.items():
+            if isinstance(number, float):
+                raise ValueError(f"{name} is a whole number, and not {number}")
         functions = {"phi": self.phi, "psi": self.psi}
         plans = not self.planner.disabled and self.planner.value != SAME
         return Setup(

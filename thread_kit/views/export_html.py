@@ -28,7 +28,15 @@ def render_page(source: Episode | Player, *, title: str = "", above: str = "") -
     title: of the file; empty is the episode in a few words. above: HTML that stands over the
     player, which the caller has escaped.
     """
-    player = source if isinstance(source, Player) else Player(source)
+    if not isinstance(source, Player):
+        player = Player(source)
+        try:
+            return render_page(player, title=title, above=above)
+        finally:
+            # Else the kernel keeps it, and sends it to each page that is opened.
+            player.layout.close()
+            player.close()
+    player = source
     # No text can end the element that it is in.
     recording = player.snapshot_json(offline=True).replace("<", "\\u003c")
     return (

@@ -213,7 +213,7 @@ def _table(
 def _prompt(view: EpisodeView, name: str, prompt: PromptView) -> str:
     readers = [str(thread.id) for thread in view.threads.values() if thread.prompt == name]
     who = "every thread" if len(readers) == len(view.threads) else f"threads {', '.join(readers)}"
-    summary = f"{prompt.label}, read first by {who}"
+    summary = f"{prompt.label}, read first by {who if readers else 'no thread yet'}"
     piece = Piece(Provenance.PROMPT, prompt.text, prompt.tokens, str(Provenance.PROMPT))
     return f"<details>{_summary(summary)}{_piece(piece)}</details>"
 

@@ -15,7 +15,7 @@ from thread_kit.views.machine_table import OVER, MachineTable
 from thread_kit.views.palette import LIVE, NEUTRAL
 
 COLUMN, HEIGHT, ROW = 148, 38, 118  # pixels: between states, of a state, between the rows
-TOP, MARGIN = 86, 0
+TOP, MARGIN, GAP = 86, 0, 16
 
 STYLE = f"""
 .tk-states text {{ font: 14px system-ui, sans-serif; text-anchor: middle; }}
@@ -41,7 +41,7 @@ Point = tuple[float, float]
 def draw_svg(table: MachineTable, way: Sequence[str] = ()) -> str:
     """The picture as SVG; states and edges have their names as data, for who marks them."""
     places = _place(table)
-    width = max(x for x, _ in places.values()) + COLUMN / 2 + MARGIN
+    width = max(x + max(COLUMN, _width(name)) / 2 for name, (x, _) in places.items()) + MARGIN
     height = max(y for _, y in places.values()) + HEIGHT / 2 + 40
     steps = set(pairwise(way))
     last = tuple(way[-2:])
@@ -63,13 +63,15 @@ def draw_svg(table: MachineTable, way: Sequence[str] = ()) -> str:
 def _place(table: MachineTable) -> dict[str, Point]:
     """The centre of each state. Errors stand below, between their neighbours of the table."""
     places: dict[str, Point] = {}
-    x = MARGIN + COLUMN / 2
+    right = below = float(MARGIN)  # where each row ends by now
     for name in (*table.states, *table.final):
+        width = max(COLUMN, _width(name) + GAP)
         if "error" in name.lower():
-            places[name] = (x - COLUMN / 2, TOP + ROW)
+            places[name] = (max(right, below + width / 2), TOP + ROW)
+            below = places[name][0] + width / 2
         else:
-            places[name] = (x, TOP)
-            x += COLUMN
+            places[name] = (right + width / 2, TOP)
+            right += width
     return places
 
 

@@ -155,7 +155,8 @@ def _mark(thread: ThreadView) -> dict[str, Any]:
 def _nodes(view: EpisodeView, nodes: list[Node]) -> go.Scatter:
     """A mark a thread: its area is what it generated, its edge and its label say how it ended."""
     threads = [view.threads[node.id] for node in nodes]
-    largest = 36 / max(1, len({node.x for node in nodes}) / 24)
+    wide, deep = (len({getattr(node, axis) for node in nodes}) for axis in ("x", "level"))
+    largest = 36 / max(1, wide / 24, deep / 25)
     most = max((thread.usage.generated for thread in threads), default=0) or 1
     return go.Scatter(
         x=[node.x for node in nodes],
@@ -230,7 +231,9 @@ def dress(figure: go.Figure, title: str, subtitle: str = "") -> None:
     figure.update_layout(
         title={
             "text": title,
-            "subtitle": {"text": escape(textwrap.shorten(subtitle, 72, placeholder=" …"))},
+            "subtitle": {
+                "text": escape(textwrap.shorten(subtitle, 72, placeholder=" …"), quote=False)
+            },
             "font": {"size": 15},
             "x": 0.01,
         },

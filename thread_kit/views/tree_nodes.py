@@ -64,7 +64,7 @@ def draw_nodes(episode: Episode) -> Figure:
     # 2. The page: the drawing, the threads with their actions, the legend.
     rows = [view.threads[thread.id] for thread in episode.subtree()]
     lines = sum(1 + len(list_actions(thread)) for thread in rows)
-    figure, axes = make_page(width, bottom + LINE * (lines + 5) + MARGIN)
+    figure, axes = make_page(width, bottom + LINE * (lines + 6) + MARGIN)
     most = max(thread.usage.generated for thread in rows) or 1
     radii = {thread.id: radius(thread.usage.generated / most) for thread in rows}
     _draw_edges(axes, view, places, radii, across=across)
@@ -72,7 +72,7 @@ def draw_nodes(episode: Episode) -> Figure:
         _draw_node(axes, thread, places[thread.id], radii[thread.id])
     y = _list_threads(axes, rows, width, bottom)
     _draw_legend(axes, rows, most, y)
-    write(axes, MARGIN, y + 3 * LINE, f"{view.status} · {view.totals}")
+    write(axes, MARGIN, y + 4 * LINE, f"{view.status} · {view.totals}")
     return figure
 
 
@@ -173,7 +173,7 @@ def _list_threads(axes: Axes, rows: list[ThreadView], width: float, y: float) ->
 
 
 def _draw_legend(axes: Axes, rows: list[ThreadView], most: int, y: float) -> None:
-    """What the colours, sizes and arrows of this drawing mean, on two lines."""
+    """What the colours, sizes and arrows of this drawing mean, on three lines."""
     x, line = MARGIN, y + LINE
     shown = {colour_of(thread.status) for thread in rows}
     for colour, label in STATUSES.items():
@@ -188,7 +188,8 @@ def _draw_legend(axes: Axes, rows: list[ThreadView], most: int, y: float) -> Non
             )
             write(axes, x + 0.18, line, label)
             x += 0.45 + 0.075 * len(label)
-    write(axes, x, line, f"area: tokens generated (the largest {most:,})  ·  >2: actions")
+    line += LINE
+    write(axes, MARGIN, line, f"area: tokens generated (the largest {most:,})  ·  >2: actions")
     line += LINE
     for x, colour, label in (
         (MARGIN, PHI, "phi: what a child is given"),

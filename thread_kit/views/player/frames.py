@@ -9,14 +9,15 @@ itself, and frames in a file play without Python. Two kinds of frames:
     {"event": 7, "kind": "spawned", "thread": 2, "description": "...", "changes": [...]}
 
 A change is [verb, path, value]: `set` puts the value there, `push` appends the values to the list
-there, and `each` puts it under the last name of the path into all that the rest of it holds. A
+there, `put` gives pairs there the values for their names, or appends them, and `each` puts it under
+the last name of the path into all that the rest of it holds. A
 recorded episode has no tokens of its own; they are made from what its calls wrote.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from itertools import zip_longest
 from typing import Any
@@ -59,6 +60,7 @@ from thread_kit.views.view_model import (
 from thread_kit.views.xray import Xray
 
 Frame = dict[str, Any]
+Variables = Iterable[tuple[str, str]]
 Change = list[Any]  # [verb, path, value]
 
 
@@ -80,6 +82,7 @@ class FrameRecorder:
         self._written: set[int] = set()  # threads whose call has shown its tokens
         self._observed: dict[int, int] = {}
         self._pictures: dict[int, tuple[tuple[str, str], ...]] = {}
+        self._variables: dict[int | None, Variables] = {}  # as the frames have left them
         self._next = 0  # number of the event that comes next
         self.episode = Episode(episode.header)
         for event in list(episode.events):
@@ -184,11 +187,7 @@ class FrameRecorder:
                 yield ["push", [*path, "edits"], [asdict(view_edit(event))]]
         # 2. Variables: of all threads where they share them.
         if isinstance(event, ExecutedLine | Returned | Resolved | Edited):
-            variables = view_variables(self.episode.threads[event.thread])
-            if self.episode.header.get("scope") == "shared":
-                yield ["each", ["threads", "variables"], variables]
-            else:
-                yield ["set", [*path, "variables"], variables]
+            yield from self._changed_variables(event.thread, [*path, "variables"])
         # 3. Status and costs of the thread, and of the parent of one that was spawned.
         for touched in (thread, getattr(event, "parent", None)):
             if touched in self._heads:
@@ -201,8 +200,26 @@ class FrameRecorder:
         if self.episode.pictures and thread is not None:
             pictures = view_pictures(self.episode, thread)
             if pictures != self._pictures.get(thread, ()):
+                known = self._pictures.get(thread, ())
                 self._pictures[thread] = pictures
-                yield ["set", [*path, "pictures"], pictures]
+                if pictures[: len(known)] == known:
+                    yield ["push", [*path, "pictures"], pictures[len(known) :]]
+                else:
+                    yield ["set", [*path, "pictures"], pictures]
+
+    def _changed_variables(self, number: int, path: list[str]) -> Iterator[Change]:
+        """The variables of a thread, or of all, whose values the frames have not got yet."""
+        variables = view_variables(self.episode.threads[number])
+        is_shared = self.episode.header.get("scope") == "shared"
+        before = self._variables.get(None if is_shared else number, ())
+        self._variables[None if is_shared else number] = variables
+        changed = [pair for pair in variables if pair not in set(before)]
+        if is_shared and variables != before:
+            yield ["each", ["threads", "variables"], variables]
+        elif tuple((dict(before) | dict(changed)).items()) != tuple(variables):
+            yield ["set", path, variables]
+        elif changed:
+            yield ["put", path, changed]
 
     def _spawned(
         self, event: Spawned, path: list[str], at: int, taken: dict[str, Any] | None
@@ -211,6 +228,7 @@ class FrameRecorder:
         self._heads[thread.id] = _head(thread)
         self._depth = max(self._depth, thread.depth)
         view = view_thread(self.episode, thread.id)
+        self._variables[thread.id] = view.variables
         request = sanitize(self.episode.dialect.asked(thread.context.text))
         context = _piece(view.context, thread.context, at, asked=request, taken=taken)
         yield ["set", path, {**asdict(view), "context": context, "writing": ""}]

@@ -22,6 +22,7 @@ class Store {
 
   load() {
     const { n, tracks, ...more } = JSON.parse(this.model.get("snapshot"));
+    this.isWaiting = false;
     if (n <= this.n) return;
     this.n = n;
     Object.assign(this, more);
@@ -32,7 +33,10 @@ class Store {
 
   receive({ n, tracks }) {
     if (n <= this.n) return;
-    if (n > this.n + 1) return this.send({ shown: this.n }); // missed one: ask for all
+    if (n > this.n + 1) {
+      if (!this.isWaiting) this.isWaiting = this.send({ shown: this.n }); // missed one: ask for all
+      return;
+    }
     this.n = n;
     for (const [number, change] of Object.entries(tracks)) {
       const track = this.tracks[number];

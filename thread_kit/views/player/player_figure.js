@@ -10,7 +10,7 @@ class Figure {
       button(label, () => view.showFigure(name), { "data-figure": name, title: "w" }),
     );
     this.tools = make("span", {});
-    this.text = make("div", { class: "tk-caption" });
+    this.text = make("div", { class: "tk-caption", role: "status" });
     this.text.hidden = true;
     this.stage = make("div", { class: "tk-stages" });
     this.element = make(

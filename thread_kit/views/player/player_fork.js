@@ -12,8 +12,26 @@ class Forking extends Form {
     const place = recording.fork(at);
     if (!place) return this.view.report(whyNot(recording.frames[at - 1]));
     const thread = recording.frames[at - 1].thread;
-    const what = `after this ${"token" in place ? "token" : "event"}`;
-    this.build(this.view.selected, what, place.at, { token: place.token }, [], thread);
+    const fields = place.span ? this.tokenFields(place.span, place.token, recording.about.marks) : [];
+    const what = `after this ${place.span ? "token" : "event"}`;
+    this.build(this.view.selected, what, place.at, { token: place.token }, fields, thread);
+    this.element.querySelector("[type=submit]").focus();
+  }
+
+  // What can be written, or kept from being written, at a token of a call.
+  tokenFields(span, token, marks) {
+    const fields = [];
+    this.field(fields, "text", "Write this next", "", { rows: 2 });
+    const likely = span.logprobs?.[token]?.[2] ?? [];
+    const offers = likely.map(([text, share]) =>
+      button(`${JSON.stringify(text)} ${percent(share)}`, () => this.write(text)),
+    );
+    if (offers.length) fields.push(make("div", { class: "tk-likely" }, "Likeliest here: ", ...offers));
+    fields.push(
+      button(`Spawn here (${marks.listen})`, () => this.spawnHere(marks.listen)),
+      this.check("forbid_spawn", "Do not let it spawn before the line ends"),
+    );
+    return fields;
   }
 
   ask(side, thread, choice) {
@@ -27,17 +45,7 @@ class Forking extends Form {
       const before = characters.slice(Math.max(0, length - 40), length).join("");
       what = `in thread ${thread.id}, behind “…${before}”`;
       fixed = { token: choice.token };
-      this.field(fields, "text", "Write this next", "", { rows: 2 });
-      const likely = choice.span.logprobs?.[choice.token]?.[2] ?? [];
-      const offers = likely.map(([text, share]) =>
-        button(`${JSON.stringify(text)} ${percent(share)}`, () => this.write(text)),
-      );
-      if (offers.length)
-        fields.push(make("div", { class: "tk-likely" }, "Likeliest here: ", ...offers));
-      fields.push(
-        button(`Spawn here (${marks.listen})`, () => this.spawnHere(marks.listen)),
-        this.check("forbid_spawn", "Do not let it spawn before the line ends"),
-      );
+      fields.push(...this.tokenFields(choice.span, choice.token, marks));
     } else if (choice.kind === "variables") {
       at = recording.nextOf(this.view.at(side), thread.id);
       what = `in thread ${thread.id}, the variable ${choice.name}`;
@@ -121,7 +129,7 @@ class Forking extends Form {
     if (changes.token === undefined) delete changes.token;
     if (variable) changes.variables = { [variable]: form.value };
     for (const name of ["text", "context", "observation", "returned"])
-      if (form[name] !== undefined) changes[name] = form[name];
+      if (form[name] || (form[name] === "" && name !== "text")) changes[name] = form[name];
     if (form.forbid_spawn) changes.forbid_spawn = true;
     for (const name of ["phi", "psi", "abstract", "engine"])
       if (form[name] !== undefined && form[name] !== this.before[name]) changes[name] = form[name];

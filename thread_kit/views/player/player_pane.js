@@ -61,6 +61,7 @@ class Pane {
       ...this.table("futures", thread.futures),
       ...this.variables(thread),
       ...this.table("lines that printed or failed", ran),
+      ...thread.pictures.map(picture),
       ...this.table("actions", done),
     );
     this.work = undefined;
@@ -245,6 +246,14 @@ class Pane {
     return element;
   }
 }
+
+const picture = ([path, png]) =>
+  make(
+    "figure",
+    { class: "tk-picture" },
+    make("img", { alt: `the picture ${path}`, src: `data:image/png;base64,${png}` }),
+    make("figcaption", {}, path),
+  );
 
 // Whether a text is in the clipboard now. Where a page may not use it (one of another machine that is
 // not served securely has none), there is the older way to it.

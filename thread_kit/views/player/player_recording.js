@@ -17,6 +17,13 @@ export function fold(state, frame, owned = new Set()) {
   if ("token" in frame) inner(["threads", frame.thread]).writing += frame.token;
   for (const [verb, path, value] of frame.changes ?? []) {
     if (verb === "push") inner(path).push(...value);
+    else if (verb === "put") {
+      const pairs = inner(path);
+      for (const pair of value) {
+        const at = pairs.findIndex(([name]) => name === pair[0]);
+        pairs[at < 0 ? pairs.length : at] = pair;
+      }
+    }
     else if (verb === "each") {
       const all = inner(path.slice(0, -1));
       for (const id in all) (all[id] = own(all[id]))[path.at(-1)] = value;
@@ -85,10 +92,11 @@ export class Recording {
     const isCall = (other) => other.kind === "generatedspan" && other.thread === frame.thread;
     const call = this.frames.slice(n).find(isCall);
     if (!call) return null;
-    let token = 0;
-    for (let k = n; k > 0 && !isCall(this.frames[k - 1]); k--)
-      if ("token" in this.frames[k - 1] && this.frames[k - 1].thread === frame.thread) token++;
-    return { at: call.event, token };
+    // Counted from the call's end: what was written before this recording began has no frames.
+    const [, , [span]] = call.changes.find(([verb, path]) => verb === "push" && path.at(-1) === "sequence");
+    const left = this.frames.slice(n, this.frames.indexOf(call));
+    const behind = left.filter((other) => "token" in other && other.thread === frame.thread).length;
+    return { at: call.event, token: (span.lengths.length || span.tokens) - behind, span };
   }
 
   // The first event behind n frames that is this thread's own, or spawns a child of it.

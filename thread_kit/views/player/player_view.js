@@ -344,6 +344,7 @@ class View {
 
   setSpeed(speed) {
     this.speed = speed;
+    if (speed === Infinity && this.isLive && this.head.playing) this.seek(this.length);
     this.update();
   }
 

@@ -231,8 +231,9 @@ class Player(anywidget.AnyWidget):
         match content:
             case {"shown": n}:  # a view was opened, or has missed a message
                 self.start()
-                if n != self._throttle.sent:
-                    self.send_state("snapshot")
+                with self._throttle.lock:  # a message that overtook it would be one too early
+                    if n != self._throttle.sent:
+                        self.send_state("snapshot")
             case {"do": verb, "track": int(number)} if 0 <= number < len(self._tracks):
                 track = self._tracks[number]
                 try:
