@@ -198,6 +198,12 @@ def test_models_lists_the_embedded_model_and_where_it_is(capsys):
     assert "adapters of smollm2-135m: react-textcraft-135m, thread-135m" in out
 
 
+def test_a_prompt_of_ones_own_is_not_left_out_of_threads_ablations_without_a_word():
+    names = ["thread", "thread-whole-sequence"]
+    with pytest.raises(ValueError, match="thread, whole sequence have their own"):
+        build_methods(names, TEXTCRAFT, "textcraft", prompt=load_prompt("textcraft"))
+
+
 def test_trials_are_those_of_the_methods_that_try_again():
     with pytest.raises(ValueError, match="--trials is for Reflexion and Try Again"):
         build_methods(["react"], TEXTCRAFT, "textcraft", trials=2)

@@ -201,6 +201,14 @@ def test_a_plan_is_carried_out_to_its_last_step():
     assert f"#END# =>{NO_ACTION}<=\nStep 2: count.\n" in episode.threads[0].sequence.text
 
 
+def test_a_plan_with_more_steps_than_are_carried_out_is_cut():
+    steps = "".join(f"Step {n}: look.\n" for n in range(1, 13))
+    plan = f"{steps}Execution order: Step 1#END#"
+    env = InterCodeSql("dev", 0, turns=20)
+    episode = spoken("plan-and-solve", env, plan, *["> SELECT 1 =>"] * 10)
+    assert (episode.status, env.measures["turns"]) == ("out of calls", 10)
+
+
 def test_the_first_step_stands_on_a_line_of_its_own_behind_a_plan_that_ended():
     plan = "Step 1: look.\nExecution order: Step 1#END#"
     right = f"> {InterCodeSql('dev', 0).oracle()[0]} =>"

@@ -91,6 +91,17 @@ def test_the_budgets_are_those_of_the_methods_paper():
     assert form.prompt.value == EXAMPLES
 
 
+def test_a_field_of_actions_that_is_empty_is_no_limit():
+    form = explore().form
+    form.benchmark.value = "sql"
+    assert form.read().make_env().max_actions == 10
+    form.budgets["actions"].value = ""
+    assert form.read().make_env().max_actions is None
+    assert "task.max_actions = None" in form.read().write_code("mine.jsonl")
+    form.benchmark.value = "textcraft"
+    assert "max_actions" not in form.read().write_code("mine.jsonl")
+
+
 def test_what_a_method_fixes_cannot_be_chosen():
     form = explore().form
     assert not form.phi.disabled

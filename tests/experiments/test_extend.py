@@ -107,6 +107,21 @@ def test_what_the_limit_of_actions_ended_goes_on_before_its_last_action(tmp_path
     assert asked < len(engine.seen)
 
 
+def test_where_the_limit_of_actions_ended_a_trial_that_was_not_the_last_it_begins_anew(tmp_path):
+    """Its row tells of the last one alone."""
+    path, over = tmp_path / "r.jsonl", "Task failed!\n#END#"
+    end = [over, "Look.\n#END#", "> submit =>", over]
+    given = {"environment": InterCodeSql, "tasks": [{"split": "train", "number": 0}]}
+    given["methods"] = [load_method("reflexion", "sql", trials=2)]
+    engine = ScriptedEngine(["> SELECT 1 =>", *end])
+    (row,) = suite(path, options={"actions": 1}, models={"m": engine}, **given).run(progress=False)
+    assert (row["trials"], find_budget(row)) == (2, "")
+    engine = ScriptedEngine(["> SELECT 1 =>", *end])
+    longer = suite(path, options={"actions": 10}, models={"m": engine}, **given)
+    (row,) = longer.run(extend=True, progress=False)
+    assert (row["trials"], row["error"], len(engine.seen)) == (2, "", 5)
+
+
 def test_without_traces_what_was_ended_begins_anew(tmp_path):
     path = tmp_path / "r.jsonl"
     few(path, traces=False).run(progress=False)

@@ -18,6 +18,10 @@ from thread_kit.analysis.paper_items import find_item
 from thread_kit.analysis.stored_rows import load_stored_rows
 from thread_kit.analysis.trace_summaries import write_summaries
 from thread_kit.cli.main import main
+from thread_kit.engines.engine import EngineError
+from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.experiments.reproduce import _list_tasks
 from thread_kit.experiments.results import Results
 
 pytestmark = pytest.mark.slow
@@ -63,6 +67,27 @@ def test_with_a_model_the_methods_of_the_paper_play_its_tasks(tmp_path):
     )
     assert (tmp_path / "textcraft.jsonl").read_bytes() == before  # played once
     assert again.markdown == page.markdown
+
+
+def test_what_broke_down_is_told_and_played_again(tmp_path):
+    class Down(ScriptedEngine):
+        def step(self):
+            raise EngineError("the server does not answer")
+
+    chosen = {"only": ["textcraft", "thread"], "tasks": 2, "folder": tmp_path, "progress": False}
+    page = tk.reproduce("thread-v2", "table-3", {"o": Down([])}, **chosen)
+    ours = page.ours.set_index(["method", "model"]).loc[("thread", "o")]
+    assert (ours["n"], ours["solved"], ours["broke down"]) == (2, 0, 2)
+    assert "2 of 605 episodes broke down" in page.markdown
+    page = tk.reproduce("thread-v2", "table-3", {"o": oracle()}, **chosen)
+    ours = page.ours.set_index(["method", "model"]).loc[("thread", "o")]
+    assert (ours["n"], ours["solved"]) == (2, 2)
+
+
+def test_fewer_goals_of_the_shop_are_among_the_papers_own():
+    item, shop = find_item("thread-v2", "table-4"), BENCHMARKS["webshop"]
+    numbers = [task["number"] for task in _list_tasks(item, shop, 20, (), "test")]
+    assert (len(numbers), max(numbers)) == (20, 95)
 
 
 def test_another_item_finds_what_was_played_for_the_first(tmp_path):
@@ -145,7 +170,7 @@ def test_what_a_page_would_not_show_is_not_played(tmp_path, item, options, messa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("thread-v2 --model x --only texcraft", "--only texcraft: no item has such"),
+        ("thread-v2 --model smollm2-135m --only texcraft", "--only texcraft: no item has such"),
         ("--plan --tasks 3", "--tasks is for what is played; --plan plays nothing"),
         ("--plan --model x", "--model is for what is played; --plan plays nothing"),
         ("adapt --nearest --at-once 8", "--nearest, --at-once is for what is played; give --model"),
@@ -170,7 +195,10 @@ def test_a_benchmark_that_is_named_is_the_only_one(monkeypatch, capsys):
         raise ValueError("enough")
 
     monkeypatch.setattr("thread_kit.experiments.reproduce.reproduce", reproduce)
-    assert main(["reproduce", "thread-v2", "--model", "x", "--only", "textcraft", "thread"]) == 0
+    assert (
+        main(["reproduce", "thread-v2", "--model", "smollm2-135m", "--only", "textcraft", "thread"])
+        == 0
+    )
     assert played
     assert all(only == ["textcraft", "thread"] for only in played)
 

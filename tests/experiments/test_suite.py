@@ -12,7 +12,7 @@ import sys
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
@@ -27,15 +27,18 @@ from tqdm import tqdm
 from thread_kit import exchange
 from thread_kit.__main__ import main
 from thread_kit.analysis.statistics import success
+from thread_kit.dialect import AGENT
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.models import EMBEDDED, find_adapter, load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.benchmark import spread_evenly
 from thread_kit.envs.env import Env, Step
+from thread_kit.envs.registry import find_benchmark
 from thread_kit.envs.textcraft.env import TextCraft
-from thread_kit.exchange import psi_print
+from thread_kit.exchange import as_observed, phi_full_sequence, psi_print
 from thread_kit.experiments.job import solvable
 from thread_kit.experiments.method import PerTaskMethod, SessionMethod
+from thread_kit.experiments.method_registry import load_method
 from thread_kit.experiments.own_code import hash_own_code, is_other_code
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.results_file import (
@@ -145,11 +148,17 @@ def test_what_is_in_the_file_is_not_played_again(tmp_path):
         {"methods": [SessionMethod("thread", fixed={**THREAD.fixed, "program": react})]},
         {"options": {"calls": 50}},
         {"options": {"temperature": 0.5}},
+        {"options": {"phi": phi_full_sequence}},
+        {"options": {"abstract": as_observed}},
+        {"options": {"dialect": replace(AGENT, after_close=" ")}},
         {"seeds": [1]},
         {"models": {"oracle": ScriptedEngine(speak, name="another")}},
         {"models": {"other": suites.oracle}},
     ],
-    ids=["prompt", "scope", "program", "calls", "temperature", "seed", "engine", "model"],
+    ids=[
+        *("prompt", "scope", "program", "calls", "temperature", "phi", "abstract", "dialect"),
+        *("seed", "engine", "model"),
+    ],
 )
 def test_what_makes_another_episode_is_played_and_kept_apart(tmp_path, changed):
     path = tmp_path / "r.jsonl"
@@ -404,6 +413,38 @@ def test_only_what_broke_down_of_this_suite_is_played_again(tmp_path):
     assert [row for row in read_results(path) if row["seed"] == 1] == others
     moody(path, tasks=KINDS[:1]).run(retry=True, progress=False)
     assert len(read_results(path)) == 6
+
+
+def test_what_was_solved_before_it_broke_down_is_not_played_again(tmp_path):
+    path = tmp_path / "r.jsonl"
+    given = {"methods": [THREAD], "tasks": tasks(40)}
+    suite(path, **given).run(progress=False)
+    text = path.read_text("utf-8").replace('"error": ""', '"error": "server down"')
+    path.write_text(text, "utf-8")
+    engine = ScriptedEngine([])
+    (row,) = suite(path, **given, models={"oracle": engine}).run(retry=True, progress=False)
+    assert (row["solved"], row["error"], engine.seen) == (True, "server down", [])
+
+
+def test_what_of_a_sampled_run_could_not_be_started_is_no_greedy_episode(tmp_path):
+    def missing(**task):
+        raise OSError("no such game")
+
+    options = {"environment": missing, "options": {"temperature": 0.7}}
+    (row,) = suite(tmp_path / "r.jsonl", methods=[THREAD], tasks=tasks(40), **options).run(
+        progress=False
+    )
+    assert (row["status"], row["temperature"]) == ("not started", 0.7)
+
+
+def test_the_turns_of_a_task_are_its_own(tmp_path):
+    task = {"split": "train", "number": 0, "turns": 3}
+    benchmark = find_benchmark("sql")
+    method = load_method("react", "sql")
+    engine = ScriptedEngine(lambda text: "> SELECT 1 =>")
+    given = {"environment": benchmark.environment, "tasks": [task], "models": {"m": engine}}
+    (row,) = suite(tmp_path / "r.jsonl", methods=[method], **given).run(progress=False)
+    assert (row["actions"], row["budget"]["actions"]) == (3, "chosen")
 
 
 def test_what_broke_down_stays_until_it_is_played_again(tmp_path):
@@ -933,7 +974,16 @@ def test_the_command_line_runs_a_suite_and_goes_on(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--tasks", "900"], "1 to 200"), (["--models", "gpt-9"], "known: smollm2-135m")],
+    [
+        (["--tasks", "900"], "1 to 200"),
+        (["--models", "gpt-9"], "known: smollm2-135m"),
+        (["--models", "helpers.suites:oracle", "gpt-9"], "known: smollm2-135m"),
+        (["--models", "smollm2-135m", "smollm2-135m"], "two of the models are called smollm2-135m"),
+        (
+            ["--server", "http://localhost:1", "--quantize", "Q8_0"],
+            "--quantize is for a model that",
+        ),
+    ],
 )
 def test_the_command_line_says_what_is_wrong(tmp_path, capsys, arguments, message):
     assert main(["suite", *arguments, "--out", str(tmp_path / "r.jsonl")]) == 2

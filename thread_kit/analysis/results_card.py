@@ -21,7 +21,7 @@ from thread_kit.analysis.statistics import success
 from thread_kit.analysis.stored_rows import load_stored_rows
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.experiments.budgets import budget_of
-from thread_kit.experiments.method_registry import has_trials
+from thread_kit.experiments.method_registry import has_trials, load_method
 from thread_kit.paths import resource
 
 LOOP = ("actions", "turns", "iterations", "trials", "d_max", "steps", "subtasks")
@@ -107,6 +107,12 @@ def make_table(frame: pd.DataFrame) -> str:
 def _describe_budget(row: Any) -> str:
     """What a method's own loop may take, of the table, and the calls that its rows had."""
     own = budget_of(row.method, row.environment)
+    if "," in row.method:  # a variant has its method's, but for what its own loop does not count
+        examples = "alfworld-pick" if row.environment == "alfworld" else row.environment
+        program = load_method(row.method, examples).fixed.get("program")
+        loop = getattr(program, "keywords", {})
+        counted = {"actions", *loop, *getattr(loop.get("actor"), "keywords", ())}
+        own = {unit: limit for unit, limit in own.items() if unit in counted}
     limits = [f"{own[unit].value} {unit}" for unit in LOOP if unit in own and own[unit].value]
     calls = [f"{row.limit} calls"] if row.limit.isdigit() else []
     return ", ".join([*limits, *calls])

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import Engine
-from thread_kit.engines.models import load_model
+from thread_kit.engines.models import MODELS, find_weights, load_model, name_model
 from thread_kit.engines.quantize import AUTO
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS, register_benchmark
@@ -270,6 +270,32 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
         quantize=None if options.quantize == "none" else options.quantize,
         **drafts,
     )
+
+
+def check_models(models: Sequence[str], options: argparse.Namespace) -> None:
+    """Raises ValueError or ModelError for what would be found out when others had played.
+
+    That is a model that is not there, and two that tables call alike.
+    """
+    if options.server and (idle := [name for name in list_loading(options) if name != "server"]):
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
+        raise ValueError(f"{flags} is for a model that is loaded here, and not for one on a server")
+    for model in () if options.server else models:
+        if is_own(model):
+            import_object(model)
+        elif model not in MODELS:
+            find_weights(model)
+    names = [name_model(model) for model in models]
+    if double := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two of the models are called {double[0]}; give one another file name")
+
+
+def list_loading(options: argparse.Namespace) -> list[str]:
+    """The options of `add_loading` that have another value than usual."""
+    usual = argparse.ArgumentParser()
+    add_loading(usual)
+    loading = vars(usual.parse_args([])) | {"draft": None}
+    return [name for name, value in loading.items() if getattr(options, name, None) != value]
 
 
 def is_own(model: str) -> bool:

@@ -14,8 +14,10 @@ from thread_kit.cli.arguments import (
     add_loading,
     add_places,
     add_rules,
+    check_models,
     import_object,
     is_own,
+    list_loading,
     load_engine,
     open_place,
 )
@@ -88,6 +90,7 @@ def run(options: argparse.Namespace) -> None:
 
     folder = options.results or OWN
     _refuse_what_plays(options)
+    check_models(options.model or [], options)
     if options.check:
         _check(options)
         return
@@ -125,10 +128,7 @@ def _refuse_what_plays(options: argparse.Namespace) -> None:
     names = ["only", "tasks", "split", "temperature", "planner_model", "executor", *rules]
     given = [name for name in dict.fromkeys(names) if getattr(options, name)]
     given += ["at_once"] if options.at_once != 1 else []
-    usual = argparse.ArgumentParser()
-    add_loading(usual)
-    loading = vars(usual.parse_args([])) | {"draft": None}
-    given += [name for name, value in loading.items() if getattr(options, name, None) != value]
+    given += list_loading(options)
     if options.plan and (idle := [*(["model"] if options.model else []), *given]):
         raise ValueError(f"{_flags(idle)} is for what is played; --plan plays nothing")
     if given and not options.model:

@@ -14,6 +14,7 @@ from thread_kit.cli.arguments import (
     add_places,
     add_planner_model,
     add_rules,
+    check_models,
     choose_teaching,
     load_models,
     open_place,
@@ -78,6 +79,7 @@ def run(options: argparse.Namespace) -> None:
     from thread_kit.experiments.suite import Suite
 
     # What is to be played.
+    check_models(options.models, options)
     benchmark, split = read_benchmark(options)
     out = options.out or Path("runs", f"suite-{benchmark.name}.jsonl")
     rules = read_rules(options, benchmark)

@@ -304,6 +304,7 @@ class SetupForm(widgets.VBox):
             },
             {"seed": int(options["seed"]), "temperature": options["temperature"], **limits},
             None if actions is None else int(actions),
+            not self.budgets["actions"].disabled,
             read_path(self.planner, self.planner_file) if plans else None,
         )
 

@@ -117,7 +117,7 @@ class RunningJob:
         earlier = find_earlier(self.job.earlier, self._limits, self._key)
         if earlier:
             self._extends = {"extends": earlier["settings"]}
-        if earlier and not find_budget(earlier):  # it is what it would be with larger budgets
+        if earlier and not self._was_cut(earlier):  # it is what it would be with larger budgets
             self._row = {**earlier, "settings": self.key.settings, **self._extends}
             self._row |= {"limits": self._limits, "budget": self._sources()}
         if self.is_done or self._row:
@@ -140,7 +140,7 @@ class RunningJob:
         self._env = job.environment(**job.task)
         own = self._env.max_actions if isinstance(self._env, CountsActions) else None
         budget = budget_of(job.method.name, self._env.name, job.paper)
-        if "max_actions" in job.task:  # chosen for this task
+        if own_actions(job.task) is not None:  # chosen for this task
             budget.pop("actions", None)
         options = apply_budget(budget, self._env, job.options)
         options |= {"past": past} if past else {}
@@ -155,6 +155,17 @@ class RunningJob:
             self._limits = {**self._limits, "actions": self._env.max_actions}
         return run
 
+    def _was_cut(self, earlier: Mapping[str, Any]) -> bool:
+        """Whether a budget has ended the episode of an earlier row, or a trial of it but the last.
+
+        (Of these, and of ADaPT's executors, a row does not tell; another number of actions could.)
+        """
+        if find_budget(earlier):
+            return True
+        before = (earlier.get("limits") or {}).get("actions")
+        several = max(earlier.get("trials") or 1, earlier.get("k_max") or 1) > 1
+        return several and before != self._limits.get("actions")
+
     def _key(self, limits: Mapping[str, Any]) -> EpisodeKey:
         """The key with these limits, the settings being what they are otherwise."""
         header = self._run.episode.header if self._run else {}
@@ -164,8 +175,8 @@ class RunningJob:
         name = self._run.episode.header.get("environment") if self._run else None
         budget = budget_of(self.job.method.name, name or "", self.job.paper)
         limits = with_own_actions(self._limits, name or "")
-        if "max_actions" in self.job.task:
-            limits["actions"] = self.job.task["max_actions"]
+        if (actions := own_actions(self.job.task)) is not None:
+            limits["actions"] = actions
         return sources_of(limits, budget)
 
     def __iter__(self) -> Iterator[Event]:
@@ -256,7 +267,7 @@ class RunningJob:
             "trace": f"{self._trace.parent.name}/{self._trace.name}" if self._trace else None,
             "limits": self._limits or None,
             "budget": self._sources(),
-            "temperature": header.get("sampling", {}).get("temperature"),
+            "temperature": header.get("sampling", job.options).get("temperature"),
             "engine": header.get("model"),
             **(self._env.measures if self._env else {}),
             "others": _other_models(header) or None,
@@ -265,6 +276,11 @@ class RunningJob:
             **self._extends,
             **({"code": job.code} if job.code else {}),
         }
+
+
+def own_actions(task: Mapping[str, Any]) -> int | None:
+    """The number of actions that a task's arguments choose; InterCode calls them turns."""
+    return task.get("max_actions", task.get("turns"))
 
 
 def _describe_episode(job: Job) -> str:
@@ -287,10 +303,16 @@ def _key(job: Job, header: Mapping[str, Any]) -> EpisodeKey:
             values["program"] = header["program"]
         if (header.get("dialect") or {}).get("several_lines"):
             values["several_lines"] = True
-        # The kit's own functions are known by the method's name.
+        # The kit's own functions are known by the method's name, unless they were chosen.
         functions = header.get("exchange") or {}
-        if own := {kind: name for kind, name in functions.items() if not hasattr(exchange, name)}:
+        if own := {
+            kind: name
+            for kind, name in functions.items()
+            if kind in job.options or not hasattr(exchange, name)
+        }:
             values["exchange"] = own
+        if "dialect" in job.options:
+            values["dialect"] = header.get("dialect")
         if others := _other_models(header):
             values["others"] = {name: _identify(model) for name, model in others.items()}
         settings = _hash(values)

@@ -92,8 +92,9 @@ def reproduce(
             rules=rules,
             folder=Path(folder),
         ):
+            # What broke down is no outcome: it is played again, the kit's own rows as well.
+            suite.run(at_once=at_once, executor=executor, retry=True, progress=progress)
             record_command(suite.path, command)
-            suite.run(at_once=at_once, executor=executor, progress=progress)
     # 2. The page of all rows that there are.
     return make_page(wanted, load_stored_rows([folder]))
 
@@ -254,8 +255,8 @@ def _list_tasks(
             if find_group({"environment": benchmark.name, **benchmark.arguments(task)}) in groups
         ]
     most = count_tasks(item, benchmark) // len(settings) if tasks is None else tasks
-    if tasks is None and benchmark.first_tasks:
-        listed = listed[:most]
+    if benchmark.first_tasks:
+        listed = listed[: count_tasks(item, benchmark) // len(settings)]
     chosen = spread_evenly(listed, min(most, len(listed)))
     own = {rule: True for rule in rules if rule in benchmark.rules}
     return [

@@ -144,7 +144,7 @@ class Suite:
         with ResultsFile(self.path) as file:
             earlier = [*file.rows] if extend else []
             rows = [*file.rows, *self._known.values()] if retry else []
-            again = {EpisodeKey.of(row) for row in rows if row["error"]}
+            again = {EpisodeKey.of(row) for row in rows if broke_down(row)}
             mine = self._play_all(file, again, earlier, at_once, executor, progress)
             self._drop_replaced(file, find_replaced(file.rows, extended=extend) - mine)
             return Results([row for row in file.rows if EpisodeKey.of(row) in mine])

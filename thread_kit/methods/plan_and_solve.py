@@ -43,4 +43,5 @@ def plan_and_solve(thread: NewThread, *, steps: int = 10) -> Steps:
         Y, cut, _ = yield from play_round(thread, Y)
         if cut:
             return Finished(Y, cut, {})
-    return Finished(Y, Status.ENDED, {})
+    is_done = len(plan.steps) <= steps
+    return Finished(Y, Status.ENDED if is_done else Status.OUT_OF_CALLS, {})
