@@ -83,7 +83,9 @@ def test_a_player_is_stored_as_what_it_shows_and_not_as_its_beginning(notebook):
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_no_widget_is_stored(notebook):
     """Without its kernel JupyterLab says that it has no model, and a bar stands at 0%."""
-    assert not [forms for forms in read_outputs(notebook) if WIDGET in forms], REMEDY
+    for forms in read_outputs(notebook):
+        assert WIDGET not in forms, REMEDY
+        assert not re.search(r"\d%\|", forms.get("text/plain", "")), REMEDY
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)

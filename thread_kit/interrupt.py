@@ -15,10 +15,13 @@ class _Stop:
     def __init__(self, stop: Callable[[], None]) -> None:
         self.stop = stop
         self.held: list[FrameType | None] | None = None
-        self.before = signal.signal(signal.SIGINT, self)
+        self.before = signal.getsignal(signal.SIGINT)
+        self.is_in_place = True
+        signal.signal(signal.SIGINT, self)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.held is None:
+            self.is_in_place = False
             signal.signal(signal.SIGINT, self.before)
             self.stop()
         else:
@@ -52,7 +55,9 @@ def hold_interrupts() -> Iterator[Callable[[], bool]]:
     held: list[FrameType | None] = []
     if isinstance(before, _Stop):  # which spares two changes of the handler at each token
         outer, before.held = before.held, held
-    else:
+        if not before.is_in_place:  # an interrupt came just before
+            before.held, before = outer, before.before
+    if not isinstance(before, _Stop):
         signal.signal(signal.SIGINT, lambda number, frame: held.append(frame))
     try:
         yield lambda: bool(held)

@@ -200,7 +200,7 @@ def test_models_lists_the_embedded_model_and_where_it_is(capsys):
 
 def test_a_prompt_of_ones_own_is_not_left_out_of_threads_ablations_without_a_word():
     names = ["thread", "thread-whole-sequence"]
-    with pytest.raises(ValueError, match="thread, whole sequence have their own"):
+    with pytest.raises(ValueError, match="thread, whole sequence would not"):
         build_methods(names, TEXTCRAFT, "textcraft", prompt=load_prompt("textcraft"))
 
 
@@ -388,6 +388,7 @@ def test_a_suite_has_another_model_for_the_planner(tmp_path, capsys, monkeypatch
     }
     load = {name: ScriptedEngine(replies, name=name) for name, replies in said.items()}
     monkeypatch.setattr("thread_kit.cli.arguments.load_model", lambda name, **_: load[name])
+    monkeypatch.setattr("thread_kit.cli.arguments.find_weights", load.__getitem__)
     out = tmp_path / "r.jsonl"
     asked = ["suite", "--split", "dev", "--tasks", "1", "--methods", "adapt-d2", "--out", str(out)]
     assert main([*asked, "--models", "executor", "--planner-model", "planner"]) == 0

@@ -89,6 +89,7 @@ def test_grading_is_the_benchmarks(given, answer, right):
         ("Final Answer: Iowa\n  Final Answer: Ohio", "Final Answer: Ohio"),
         ("Final Answer:\n\n Ohio \nAnd so on.", "Final Answer: Ohio"),
         ("Final Answer:", "Final Answer: "),
+        ("Final Answer:\nFinal Answer: 12", "Final Answer: 12"),
         ("The final answer: Ohio", None),
         ("My Final Answer: Ohio", None),
     ],

@@ -158,7 +158,11 @@ def test_a_plan_that_acts_for_ever_ends_with_its_actions():
 
 @pytest.mark.parametrize(
     "answer",
-    ["act('push')", "places", "[p for p in ['push']]", "f'{act(1)}'", "'push'.upper()", "_answers"],
+    [
+        *("act('push')", "places", "[p for p in ['push']]", "f'{act(1)}'", "'push'.upper()"),
+        *("_answers", '"""x"\'"""+act("push")+"""\'"""', "[1, # '\nact('push'), # '\n]"),
+        *("1if 0else\" ' \"+act('push')+\" ' \"", "[1] * 3", "'a", "b'x'"),
+    ],
 )
 def test_an_answer_that_is_no_literal_is_an_error_of_its_step(answer):
     """As of Python's own literal_eval, which evaluates no name and calls nothing."""
@@ -169,9 +173,10 @@ def test_an_answer_that_is_no_literal_is_an_error_of_its_step(answer):
 
 
 def test_an_answer_that_is_a_literal_is_its_value():
-    literal = "{'a': [1, -2.5, True, None], \"it's\": ('x\\'y',), 'act(1)': 0x1F}"
+    literal = "{'a': [1, -2.5e3, True, None], \"it's\": ('x\\'y',), 'act(1)': 0x1F}"
     body = f"x = literal_eval(ask('Which?'))\nact(str(x == {literal}))"
-    assert acts(plan_and_run([plan(body)], [f" {literal}#END#"], executions=1)) == ["True"]
+    for answer in (f" {literal}", f"{literal}  # likeliest first"):
+        assert acts(plan_and_run([plan(body)], [f"{answer}#END#"], executions=1)) == ["True"]
 
 
 def test_a_listen_mark_in_a_comment_of_a_plan_means_nothing():

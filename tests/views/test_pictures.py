@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
 
 import pytest
+from helpers.frames import fold, strip_details, view_as_json
 
 from thread_kit.dialect import QA
 from thread_kit.engines.scripted import ScriptedEngine
@@ -13,6 +15,7 @@ from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Pictured, from_json, to_json
 from thread_kit.views.html import episode_html
+from thread_kit.views.player.frames import FrameRecorder
 from thread_kit.views.text import thread_text
 
 REPLIES = (
@@ -51,6 +54,16 @@ def test_the_html_view_shows_it_in_the_threads_that_have_it(saved):
     html = episode_html(episode)
     assert html.count(f"data:image/png;base64,{png}") == 2
     assert "not executed" not in html
+
+
+@pytest.mark.jail
+def test_the_frames_hold_it_once_in_each_thread_that_has_it(saved):
+    episode, _ = saved
+    recorder = FrameRecorder(episode)
+    state = json.loads(json.dumps(recorder.about["start"]))
+    for frame in recorder.frames:
+        fold(state, frame)
+    assert strip_details(state) == view_as_json(episode)
 
 
 @pytest.mark.jail

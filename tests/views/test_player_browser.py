@@ -310,13 +310,17 @@ def test_a_page_that_missed_a_message_asks_once(browser):
     player.wait(60)
     page = browser.new_page()
     show_player(page, player.snapshot_json())
-    for n in (7, 8, 9):
-        page.evaluate(
-            f"window.hear({{ n: player.n + {n}, tracks: {{}} }})".replace("player.n", "99")
-        )
+    page.evaluate("() => { window.now = 0; performance.now = () => window.now; }")
+    for n, now in (
+        (107, 0),
+        (108, 10),
+        (109, 20),
+        (110, 9000),
+    ):  # the last when nobody has answered
+        page.evaluate(f"() => {{ window.now = {now}; window.hear({{ n: {n}, tracks: {{}} }}); }}")
     asked = [sent for sent in page.evaluate("window.sent") if "shown" in sent]
     page.close()
-    assert len(asked) == 2  # when it was opened, and of what it has missed
+    assert len(asked) == 3  # when it was opened, of what it has missed, and once more
 
 
 def test_pictures_and_the_fields_of_a_token_are_there_by_keyboard_too(browser):

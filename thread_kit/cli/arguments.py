@@ -280,7 +280,9 @@ def check_models(models: Sequence[str], options: argparse.Namespace) -> None:
     if options.server and (idle := [name for name in list_loading(options) if name != "server"]):
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
         raise ValueError(f"{flags} is for a model that is loaded here, and not for one on a server")
-    for model in () if options.server else models:
+    elsewhere = options.server or options.executor  # a worker may have what is not here
+    planner = [options.planner_model] if options.planner_model else []
+    for model in () if elsewhere else (*models, *planner):
         if is_own(model):
             import_object(model)
         elif model not in MODELS:

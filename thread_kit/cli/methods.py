@@ -10,7 +10,6 @@ from typing import Any
 from thread_kit.cli.arguments import import_object
 from thread_kit.engines.models import list_adapters
 from thread_kit.envs.benchmark import Benchmark
-from thread_kit.experiments.ablations import ABLATIONS
 from thread_kit.experiments.method import Method, PerTaskMethod, SessionMethod
 from thread_kit.experiments.method_builders import has_planner
 from thread_kit.experiments.method_registry import (
@@ -63,8 +62,9 @@ def build_methods(
     reads_prompt = any(name == "thread" or ":" in name for name in names)
     if prompt is not None and not adapter and not reads_prompt:
         raise ValueError(f"--prompt is THREAD's own; {', '.join(names)} have theirs")
-    if prompt is not None and not adapter and (theirs := [n for n in names if n in ABLATIONS]):
-        raise ValueError(f"--prompt is read by THREAD alone; {', '.join(theirs)} have their own")
+    variants = [n for n in names if n.startswith("thread") and n != "thread" and ":" not in n]
+    if prompt is not None and not adapter and variants:
+        raise ValueError(f"--prompt is read by the method thread; {', '.join(variants)} would not")
     methods: list[Method] = []
     has_use = planner_model is None
     for name in names:

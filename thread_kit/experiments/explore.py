@@ -184,11 +184,15 @@ class Explorer(widgets.VBox):
         """Show a saved episode, which can be forked where its task can be made here."""
         path = Path(read_path(self.saved, self.saved_file))
         name = first = name_of(path)
-        episode, old = Episode.load(path), None
+        old = None
         for shown, player in self._shown.items():
             if player.trace.resolve() == path.resolve():
                 name, old = shown, player
-        if old and (old.is_live or old.forks or len(old.episode.events) == len(episode.events)):
+        if old and (old.is_live or old.forks or not path.exists()):
+            self._choose(name)
+            return
+        episode = Episode.load(path)
+        if old and old.episode.events == episode.events:
             self._choose(name)
             return
         number = 2

@@ -194,9 +194,8 @@ class SetupForm(widgets.VBox):
         values |= {unit: limit.value for unit, limit in budget.items()} | dict(method.fixed)
         chosen = self.benchmark.value, method.name, self.prompt.value
         with quiet(*self.budgets.values()):
-            for unit, field in self.budgets.items():
-                if chosen == self._budgets_of:  # another task: what a person has set stays
-                    break
+            # For another task what a person has set stays.
+            for unit, field in self.budgets.items() if chosen != self._budgets_of else ():
                 field.value = "" if values.get(unit) is None else str(values[unit])
                 field.tooltip = budget[unit].source if unit in budget else "this kit"
                 if unit != "actions":
@@ -302,10 +301,10 @@ class SetupForm(widgets.VBox):
                 for k, choice in functions.items()
                 if choice.value and not choice.disabled
             },
-            {"seed": int(options["seed"]), "temperature": options["temperature"], **limits},
+            {**options, **limits},
             None if actions is None else int(actions),
-            not self.budgets["actions"].disabled,
             read_path(self.planner, self.planner_file) if plans else None,
+            counts_actions=not self.budgets["actions"].disabled,
         )
 
     def __repr__(self) -> str:

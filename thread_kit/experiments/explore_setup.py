@@ -31,8 +31,9 @@ class Setup(NamedTuple):
     functions: phi and psi, by their names in `thread_kit.exchange`; what is left out is the
         method's own.
     options: those of a session: budgets, temperature, seed.
-    actions: at most so many, where the environment counts them (`counts`); None is no limit there.
+    actions: at most so many, where the environment counts them; None is no limit.
     planner: the model of the method's planner; None for the same one.
+    counts_actions: whether the environment does.
     """
 
     benchmark: str
@@ -44,13 +45,13 @@ class Setup(NamedTuple):
     functions: Mapping[str, str]
     options: Mapping[str, Any]
     actions: int | None = None
-    counts: bool = False
     planner: str | None = None
+    counts_actions: bool = False
 
     def make_env(self) -> Env:
         """The task; raises what the benchmark does."""
         env = BENCHMARKS[self.benchmark].environment(**self.task)
-        if self.counts:
+        if self.counts_actions:
             env.max_actions = self.actions  # type: ignore[attr-defined]
         return env
 
@@ -96,7 +97,7 @@ class Setup(NamedTuple):
         made = _call(name if is_public else f"{record}.environment", **self.task)
         lines.append(f"task = {made}")
         own = BENCHMARKS[self.benchmark].max_actions
-        if self.counts and not (self.actions is own is None):
+        if self.counts_actions and not (self.actions is own is None):
             lines.append(f"task.max_actions = {self.actions!r}")
         if not is_public or self.prompt is not None or self.planner is not None:
             imports.append("from thread_kit.envs.registry import BENCHMARKS")

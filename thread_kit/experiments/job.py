@@ -140,7 +140,7 @@ class RunningJob:
         self._env = job.environment(**job.task)
         own = self._env.max_actions if isinstance(self._env, CountsActions) else None
         budget = budget_of(job.method.name, self._env.name, job.paper)
-        if own_actions(job.task) is not None:  # chosen for this task
+        if list_own_actions(job.task):  # chosen for this task
             budget.pop("actions", None)
         options = apply_budget(budget, self._env, job.options)
         options |= {"past": past} if past else {}
@@ -175,8 +175,8 @@ class RunningJob:
         name = self._run.episode.header.get("environment") if self._run else None
         budget = budget_of(self.job.method.name, name or "", self.job.paper)
         limits = with_own_actions(self._limits, name or "")
-        if (actions := own_actions(self.job.task)) is not None:
-            limits["actions"] = actions
+        if own := list_own_actions(self.job.task):
+            limits["actions"] = own[0]
         return sources_of(limits, budget)
 
     def __iter__(self) -> Iterator[Event]:
@@ -278,9 +278,9 @@ class RunningJob:
         }
 
 
-def own_actions(task: Mapping[str, Any]) -> int | None:
-    """The number of actions that a task's arguments choose; InterCode calls them turns."""
-    return task.get("max_actions", task.get("turns"))
+def list_own_actions(task: Mapping[str, Any]) -> list[int | None]:
+    """The number of actions, if a task's arguments choose one; InterCode calls them turns."""
+    return [task[name] for name in ("max_actions", "turns") if name in task]
 
 
 def _describe_episode(job: Job) -> str:

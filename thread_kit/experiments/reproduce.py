@@ -4,8 +4,9 @@
     tk.reproduce("thread-v2", "table-3", "qwen2.5-coder-1.5b", tasks=40)
     tk.reproduce("thread-v2", "table-2", "Meta-Llama-3-8B", server="http://gpu:8000", at_once=32)
 
-Methods have the few-shot prompts and the budgets of their papers. What has been played already is
-not played again, whichever item it was played for: a file of results has all that is played alike.
+Methods have the few-shot prompts and the budgets of their papers. What has been played already, and
+has not broken down, is not played again, whichever item it was played for: a file of results has
+all that is played alike.
 """
 
 from __future__ import annotations
@@ -92,9 +93,9 @@ def reproduce(
             rules=rules,
             folder=Path(folder),
         ):
+            record_command(suite.path, command)
             # What broke down is no outcome: it is played again, the kit's own rows as well.
             suite.run(at_once=at_once, executor=executor, retry=True, progress=progress)
-            record_command(suite.path, command)
     # 2. The page of all rows that there are.
     return make_page(wanted, load_stored_rows([folder]))
 

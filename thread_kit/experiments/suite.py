@@ -132,8 +132,9 @@ class Suite:
         retry: play again what of this suite broke down with an error. (Otherwise it counts as not
             solved.) A row stays until its new one is there.
         extend: take over what the file has of the same episodes with smaller budgets (calls,
-            tokens, seconds, actions): those that no budget ended as they are, the others go on from
-            their traces, or begin anew where there is none. The new rows take the old ones' place.
+            tokens, seconds, actions): those that no budget can have cut as they are, the others go
+            on from their traces, or begin anew where there is none. The new rows take the old
+            ones' place.
 
         An episode that breaks down is a row with its error. Raises ResultsFileError if another
         suite is writing to the file, ValueError if an executor cannot be given what it needs, and

@@ -14,7 +14,8 @@ wants an action breaks off there, and runs again from its start with the answers
 far (`run_step`): what it does is what it would do if it waited. The variables stay for the steps
 that follow, and for the plan that is revised.
 
-An episode costs a call for the plan, one for each question, and two for each revision.
+An episode costs a call for the plan, one for each question, and two for each revision; a plan, or a
+revision, in which a mark of listening stops the model, one more for each.
 """
 
 from __future__ import annotations
@@ -27,7 +28,15 @@ from typing import Any
 
 from thread_kit.code_lines import LINE_CHARACTERS, is_python, is_variable_name
 from thread_kit.exchange import INSTANTIATED_CHARACTERS
-from thread_kit.methods.common import Answer, ask, own_text, verdict, with_break, write_reply
+from thread_kit.methods.common import (
+    REPLY_CALLS,
+    Answer,
+    ask,
+    own_text,
+    verdict,
+    with_break,
+    write_reply,
+)
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
     Act,
@@ -63,20 +72,30 @@ def act(action):
 def ask(question):
     return _await('ask', question)
 def literal_eval(text):
-    at = 0
-    while at < len(text):
+    at, is_literal = 0, True
+    while at < len(text) and is_literal:
         start = at
         at += 1
-        if text[start] in '\\'"':
-            while at < len(text) and text[at] != text[start]:
+        if text[start] == '#':
+            while at < len(text) and text[at] != '\\n':
+                at += 1
+        elif text[start] in '\\'"':
+            while at < len(text) and text[at] not in (text[start], '\\n'):
                 at += 2 if text[at] == '\\\\' else 1
             at += 1
+            is_literal = at <= len(text) and text[at - 1] == text[start]
+            is_literal = is_literal and text[start:at + 1] != 3 * text[start]
         elif text[start].isalnum() or text[start] == '_':
-            while at < len(text) and (text[at].isalnum() or text[at] in '_\\'"'):
+            while at < len(text) and (text[at].isalnum() or text[at] == '_'):
                 at += 1
             word = text[start:at]
-            if not word[0].isdigit() and word not in ('True', 'False', 'None'):
-                raise ValueError('malformed node or string: ' + repr(text))
+            is_number = word[0] in '0123456789' and not word.lower().strip('0123456789abcdefjox_')
+            is_literal = is_number or word in ('True', 'False', 'None')
+            is_literal = is_literal and text[at:at + 1] not in ('\\'', '"')
+        else:
+            is_literal = text[start] in ' \\t\\n\\r,:.+-()[]{{}}'
+    if not is_literal:
+        raise ValueError('malformed node or string: ' + repr(text))
     return eval(text.strip())
 """
 """What a plan can call. `wanted`: the action, or the question, that it waits for.
@@ -92,9 +111,6 @@ DIFFER = "From which step on do these two plans differ? Answer with its number a
 UNSOLVED = "All steps are done, and the task is not solved."
 READY = "_at[0] = 0; wanted = None"
 """How a step begins: with none of its answers taken."""
-
-CALLS = 20
-"""Of the model for one plan, at most: a listen mark in a comment stops one, and means nothing."""
 
 PLAN_CHARACTERS = 20_000
 """Of a step, at most; a plan of 1,400 tokens, as many as the method has, comes to some 5,000."""
@@ -183,7 +199,7 @@ def adaplanner(
     """
     # P = planner(T); start = 1
     running = Running(thread, questions, iterations)
-    for _ in range(CALLS):
+    for _ in range(REPLY_CALLS):
         generated: Generated = yield Generate(running.Y)
         running.Y += generated.span
         if generated.ended:
@@ -216,7 +232,7 @@ def adaplanner(
         # P' = planner(T + the assertion that failed)
         context = with_error(thread.context, error or UNSOLVED, running.last)
         running.Y, revised, child = yield from ask(
-            thread, running.Y, "revise", context, program=partial(write_reply, calls=CALLS)
+            thread, running.Y, "revise", context, program=partial(write_reply, calls=REPLY_CALLS)
         )
         if child.status is Status.TRUNCATED:
             revised = own_text(child.sequence, thread.dialect)

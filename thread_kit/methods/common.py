@@ -132,6 +132,9 @@ START = Handover()
 
 
 NOTHING = Sequence()
+REPLY_CALLS = 20
+"""Of the model for one reply in which a listen mark means nothing, at most."""
+
 NO_ACTION = "This is no action; an action is a line that starts with '> '."
 
 

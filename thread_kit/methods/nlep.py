@@ -14,6 +14,7 @@ from collections.abc import Generator
 from typing import Any
 
 from thread_kit.code_lines import is_python
+from thread_kit.methods.common import REPLY_CALLS
 from thread_kit.requests import (
     Execute,
     Executed,
@@ -32,7 +33,7 @@ QUOTED_CHARACTERS = 80
 """Of a line that is no Python, in the error that names it, at most."""
 
 
-def nlep(thread: NewThread, *, calls: int = 20) -> Steps:
+def nlep(thread: NewThread, *, calls: int = REPLY_CALLS) -> Steps:
     """Write a program to its end, then run it; returns what it printed last.
 
     calls: of the model, at most: a mark of listening in a comment stops one, and means nothing.

@@ -21,6 +21,7 @@ import re
 from thread_kit.dialect import Dialect
 from thread_kit.methods.common import (
     FAILED,
+    REPLY_CALLS,
     ask,
     completed,
     until_verdict,
@@ -76,7 +77,7 @@ def reflexion(
 
 def write_lesson(thread: NewThread) -> Steps:
     """What whoever looks back writes: a lesson may tell of an action with its mark."""
-    return write_reply(thread, calls=20)
+    return write_reply(thread, calls=REPLY_CALLS)
 
 
 def _tell_failure(trial: str, dialect: Dialect) -> str:

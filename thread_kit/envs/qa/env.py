@@ -72,7 +72,8 @@ class QuestionEnv(Env):
     def answer(self, text: str) -> str | None:
         """See Env: the last final answer, on its line or on the next one with text."""
         answers = _ANSWER.findall(text)
-        return f"{ANSWER_START} {answers[-1].strip()}" if answers else None
+        # Behind an empty one may stand another.
+        return f"{ANSWER_START} {answers[-1].split(ANSWER_START)[-1].strip()}" if answers else None
 
     def judge(self, text: str) -> bool:
         """See Env: whether the answer in a text is right. Nothing is handed in."""

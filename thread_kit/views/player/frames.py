@@ -17,7 +17,7 @@ recorded episode has no tokens of its own; they are made from what its calls wro
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from itertools import zip_longest
 from typing import Any
@@ -60,7 +60,7 @@ from thread_kit.views.view_model import (
 from thread_kit.views.xray import Xray
 
 Frame = dict[str, Any]
-Variables = Iterable[tuple[str, str]]
+Pairs = tuple[tuple[str, str], ...]  # of variables: a name, and its value as it is shown
 Change = list[Any]  # [verb, path, value]
 
 
@@ -82,7 +82,8 @@ class FrameRecorder:
         self._written: set[int] = set()  # threads whose call has shown its tokens
         self._observed: dict[int, int] = {}
         self._pictures: dict[int, tuple[tuple[str, str], ...]] = {}
-        self._variables: dict[int | None, Variables] = {}  # as the frames have left them
+        # As the frames have left them; None is all threads, where they share them.
+        self._variables: dict[int | None, Pairs] = {}
         self._next = 0  # number of the event that comes next
         self.episode = Episode(episode.header)
         for event in list(episode.events):
@@ -213,7 +214,8 @@ class FrameRecorder:
         is_shared = self.episode.header.get("scope") == "shared"
         before = self._variables.get(None if is_shared else number, ())
         self._variables[None if is_shared else number] = variables
-        changed = [pair for pair in variables if pair not in set(before)]
+        known = set(before)
+        changed = [pair for pair in variables if pair not in known]
         if is_shared and variables != before:
             yield ["each", ["threads", "variables"], variables]
         elif tuple((dict(before) | dict(changed)).items()) != tuple(variables):
@@ -229,6 +231,7 @@ class FrameRecorder:
         self._depth = max(self._depth, thread.depth)
         view = view_thread(self.episode, thread.id)
         self._variables[thread.id] = view.variables
+        self._pictures[thread.id] = view.pictures
         request = sanitize(self.episode.dialect.asked(thread.context.text))
         context = _piece(view.context, thread.context, at, asked=request, taken=taken)
         yield ["set", path, {**asdict(view), "context": context, "writing": ""}]

@@ -4,6 +4,8 @@
 //   Store      the recordings of one widget: all of them first, then numbered messages of new frames
 //   View       one display of it: the Bar, the Tree, and a Pane for each thread that is open
 
+const PATIENCE = 5000; // milliseconds
+
 class Store {
   constructor(model) {
     this.model = model;
@@ -22,7 +24,7 @@ class Store {
 
   load() {
     const { n, tracks, ...more } = JSON.parse(this.model.get("snapshot"));
-    this.isWaiting = false;
+    this.askedAt = -Infinity;
     if (n <= this.n) return;
     this.n = n;
     Object.assign(this, more);
@@ -34,7 +36,9 @@ class Store {
   receive({ n, tracks }) {
     if (n <= this.n) return;
     if (n > this.n + 1) {
-      if (!this.isWaiting) this.isWaiting = this.send({ shown: this.n }); // missed one: ask for all
+      // It has missed one: it asks for all, once, and again where nobody answers.
+      if (performance.now() - this.askedAt < PATIENCE) return;
+      if (this.send({ shown: this.n })) this.askedAt = performance.now();
       return;
     }
     this.n = n;

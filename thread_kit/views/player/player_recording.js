@@ -92,11 +92,22 @@ export class Recording {
     const isCall = (other) => other.kind === "generatedspan" && other.thread === frame.thread;
     const call = this.frames.slice(n).find(isCall);
     if (!call) return null;
-    // Counted from the call's end: what was written before this recording began has no frames.
     const [, , [span]] = call.changes.find(([verb, path]) => verb === "push" && path.at(-1) === "sequence");
-    const left = this.frames.slice(n, this.frames.indexOf(call));
-    const behind = left.filter((other) => "token" in other && other.thread === frame.thread).length;
-    return { at: call.event, token: (span.lengths.length || span.tokens) - behind, span };
+    const end = this.frames.indexOf(call);
+    const begin = this.frames.slice(0, end).findLastIndex(isCall) + 1;
+    const tokens = (frames) => frames.filter((other) => "token" in other && other.thread === frame.thread);
+    const written = tokens(this.frames.slice(begin, n));
+    const left = tokens(this.frames.slice(n, end));
+    let token = written.length;
+    // Not each token has a frame: some were written before this recording began, and the last one
+    // can have been spelled anew. So it is counted in characters, from the end.
+    if (token + left.length !== span.lengths.length && span.lengths.length) {
+      const count = (texts) => texts.reduce((sum, text) => sum + Array.from(text).length, 0);
+      let room = span.lengths.reduce((a, b) => a + b, 0) - count(left.map((other) => other.token));
+      token = span.lengths.findIndex((length) => (room -= length) < 0);
+      if (token < 0) token = span.lengths.length;
+    }
+    return { at: call.event, token, span };
   }
 
   // The first event behind n frames that is this thread's own, or spawns a child of it.
