@@ -38,9 +38,14 @@ def is_broken(frame: pd.DataFrame) -> pd.Series:
     return frame["error"].fillna("").ne("") & ~frame["solved"].astype(bool)
 
 
+def count_broken(frame: pd.DataFrame) -> int:
+    """How many episodes broke down; none where rows do not tell of errors."""
+    return int(is_broken(frame).sum()) if "error" in frame else 0
+
+
 def warn_of_broken(frame: pd.DataFrame) -> None:
     """Warn where episodes broke down: what an engine did is no outcome of a method."""
-    if "error" in frame and (broken := int(is_broken(frame).sum())):
+    if broken := count_broken(frame):
         warnings.warn(
             f"{broken} of {len(frame)} episodes broke down with an error and count as not solved; "
             "play them again: Suite.run(retry=True), or suite --retry",

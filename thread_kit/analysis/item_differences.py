@@ -9,7 +9,7 @@ from functools import cache
 
 import pandas as pd
 
-from thread_kit.analysis.cut import is_broken
+from thread_kit.analysis.cut import count_broken
 from thread_kit.analysis.paper_items import MADE_HERE, PaperItem
 from thread_kit.analysis.published import find_type
 from thread_kit.analysis.records import (
@@ -60,7 +60,7 @@ def list_differences(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     played = {find_benchmark(name).published for name in rows["environment"]}
     if unplayed := [name for name in item.benchmarks if name in here - played]:
         differences.append(f"no rows of {', '.join(unplayed)}")
-    if "error" in rows and (broken := int(is_broken(rows).sum())):
+    if broken := count_broken(rows):
         differences.append(f"{broken} of {len(rows)} episodes broke down, and count as not solved")
     parts = _compare_methods, _compare_tasks, _compare_settings, _compare_models, _compare_play
     return differences + [line for compare in parts for line in compare(item, rows)]

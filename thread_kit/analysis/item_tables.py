@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from thread_kit.analysis.cut import count_cut, is_broken
+from thread_kit.analysis.cut import count_broken, count_cut
 from thread_kit.analysis.paper_items import MADE_HERE, PAIRED, PLANNERS, PaperItem
 from thread_kit.analysis.prices import add_dollars
 from thread_kit.analysis.records import (
@@ -265,7 +265,7 @@ def _count(rows: pd.DataFrame) -> dict[str, Any]:
     # Episodes of one task are no independent ones, as Wilson's interval would have them.
     repeated = rows.duplicated(["environment", "task"]).any()
     low, high = (float("nan"), float("nan")) if repeated else wilson(solved, n)
-    broken = int(is_broken(rows).sum()) if "error" in rows else 0
+    broken = count_broken(rows)
     counts = {**count_cut(rows), **({"broke down": broken} if broken else {})}
     return {"n": n, "solved": solved, **counts, "low": 100 * low, "high": 100 * high}
 
