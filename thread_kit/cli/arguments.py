@@ -6,7 +6,7 @@ import argparse
 import os
 import pkgutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NoReturn
@@ -278,8 +278,9 @@ def check_models(models: Sequence[str], options: argparse.Namespace) -> None:
     That is a model that is not there, and two that tables call alike.
     """
     if options.server and (idle := [name for name in list_loading(options) if name != "server"]):
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
-        raise ValueError(f"{flags} is for a model that is loaded here, and not for one on a server")
+        raise ValueError(
+            f"{name_flags(idle)} is for a model that is loaded here, and not for one on a server"
+        )
     elsewhere = options.server or options.executor  # a worker may have what is not here
     planner = [options.planner_model] if options.planner_model else []
     for model in () if elsewhere else (*models, *planner):
@@ -290,6 +291,11 @@ def check_models(models: Sequence[str], options: argparse.Namespace) -> None:
     names = [name_model(model) for model in models]
     if double := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"two of the models are called {double[0]}; give one another file name")
+
+
+def name_flags(names: Iterable[str]) -> str:
+    """Options as they are written on a command line."""
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def list_loading(options: argparse.Namespace) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from thread_kit.cli.arguments import (
     is_own,
     list_loading,
     load_engine,
+    name_flags,
     open_place,
 )
 from thread_kit.engines.models import ModelError, name_model
@@ -130,11 +131,11 @@ def _refuse_what_plays(options: argparse.Namespace) -> None:
     given += ["at_once"] if options.at_once != 1 else []
     given += list_loading(options)
     if options.plan and (idle := [*(["model"] if options.model else []), *given]):
-        raise ValueError(f"{_flags(idle)} is for what is played; --plan plays nothing")
+        raise ValueError(f"{name_flags(idle)} is for what is played; --plan plays nothing")
     if given and not options.model:
-        raise ValueError(f"{_flags(given)} is for what is played; give --model NAME, too")
+        raise ValueError(f"{name_flags(given)} is for what is played; give --model NAME, too")
     if not options.plan and (idle := [n for n in ("prices", "throughput") if getattr(options, n)]):
-        raise ValueError(f"{_flags(idle)} is for --plan")
+        raise ValueError(f"{name_flags(idle)} is for --plan")
     if options.out and not options.item:
         raise ValueError("--out is for the page of one item; name it, or give --results FOLDER")
     if options.out and options.out.suffix not in (".md", ".html"):
@@ -144,10 +145,6 @@ def _refuse_what_plays(options: argparse.Namespace) -> None:
         results.is_file() or not (makes_folder or results.is_dir())
     ):
         raise ValueError(f"--results {results} is no folder; name the one that episodes are in")
-
-
-def _flags(names: Iterable[str]) -> str:
-    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def _reproduce(
