@@ -134,7 +134,7 @@ def test_rows_of_commands_of_one_line_are_others(tmp_path):
     header = Episode.load(tmp_path / row["trace"]).header
     for dialect in (header["dialect"], {**header["dialect"], "several_lines": False}):
         for known in (method, wrapped):
-            job = SimpleNamespace(method=known, model="m", task={}, seed=0)
+            job = SimpleNamespace(method=known, model="m", task={}, seed=0, options={})
             keys.add(_key(job, {**header, "dialect": dialect}).settings)
     assert len(keys) == 2
 

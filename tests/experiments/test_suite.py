@@ -415,15 +415,15 @@ def test_only_what_broke_down_of_this_suite_is_played_again(tmp_path):
     assert len(read_results(path)) == 6
 
 
-def test_what_was_solved_before_it_broke_down_is_not_played_again(tmp_path):
+def test_what_was_solved_before_it_broke_down_is_played_again_too(tmp_path):
+    """Its counts and its trace end where it broke down."""
     path = tmp_path / "r.jsonl"
     given = {"methods": [THREAD], "tasks": tasks(40)}
-    suite(path, **given).run(progress=False)
-    text = path.read_text("utf-8").replace('"error": ""', '"error": "server down"')
-    path.write_text(text, "utf-8")
-    engine = ScriptedEngine([])
-    (row,) = suite(path, **given, models={"oracle": engine}).run(retry=True, progress=False)
-    assert (row["solved"], row["error"], engine.seen) == (True, "server down", [])
+    (whole,) = suite(path, **given).run(progress=False).rows
+    path.write_text(path.read_text("utf-8").replace('"error": ""', '"error": "disk full"'), "utf-8")
+    assert suite(path, **given).run(progress=False).rows[0]["error"] == "disk full"
+    (row,) = suite(path, **given).run(retry=True, progress=False)
+    assert (row["solved"], row["error"], row["calls"]) == (True, "", whole["calls"])
 
 
 def test_what_of_a_sampled_run_could_not_be_started_is_no_greedy_episode(tmp_path):

@@ -61,7 +61,7 @@ def add_command(commands: Any) -> None:
         action="store_true",
         help="keep every episode's trace, from which it goes on if it is killed",
     )
-    parser.add_argument("--retry", action="store_true", help="play again what broke down")
+    parser.add_argument("--retry", action="store_true", help="play again what ended with an error")
     parser.add_argument(
         "--extend",
         action="store_true",

@@ -129,8 +129,9 @@ class Suite:
         executor: plays the episodes instead, each worker process with an engine of its own (threads
             of one process share it): a ProcessPoolExecutor that spawns, or a Dask client's
             `get_executor()`. The suite has to be picklable then.
-        retry: play again what of this suite broke down with an error. (Otherwise it counts as not
-            solved.) A row stays until its new one is there.
+        retry: play again what of this suite ended with an error, also after it was solved: its
+            trace and its counts end too soon. (Otherwise what broke down before it was solved
+            counts as not solved.) A row stays until its new one is there.
         extend: take over what the file has of the same episodes with smaller budgets (calls,
             tokens, seconds, actions): those that no budget can have cut as they are, the others go
             on from their traces, or begin anew where there is none. The new rows take the old
@@ -145,7 +146,7 @@ class Suite:
         with ResultsFile(self.path) as file:
             earlier = [*file.rows] if extend else []
             rows = [*file.rows, *self._known.values()] if retry else []
-            again = {EpisodeKey.of(row) for row in rows if broke_down(row)}
+            again = {EpisodeKey.of(row) for row in rows if row["error"]}
             mine = self._play_all(file, again, earlier, at_once, executor, progress)
             self._drop_replaced(file, find_replaced(file.rows, extended=extend) - mine)
             return Results([row for row in file.rows if EpisodeKey.of(row) in mine])
