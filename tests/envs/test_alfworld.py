@@ -142,6 +142,10 @@ def test_generated_games_are_listed_by_type_and_seed():
         ({"max_actions": 0}, "max_actions is 0; give 1 or more"),
         ({"split": "generated", "game": "fry-1"}, "no generated game 'fry-1'.*'heat-12'"),
         ({"split": "generated", "game": "heat-01"}, "no generated game 'heat-01'"),
+        ({"game": {"generated": {"type": "heat"}}}, "type and seed"),
+        ({"game": {"grammar": ""}}, "type and seed"),
+        ({"game": {"generated": {"type": "heat", "seed": 1}}}, "it lacks pddl_domain"),
+        ({"game": "somewhere/game.tw-pddl"}, "the folders of a game file say its task type"),
         ({"split": "generated", "game": 60}, "no task 60 in split 'generated'; choose 0 to 59"),
     ],
 )
@@ -345,6 +349,8 @@ def test_the_other_wordings_say_where_one_arrives():
 def test_admissible_actions_are_those_that_do_something(env):
     assert "go to fridge 1" in env.admissible
     assert "open fridge 1" not in env.admissible
+    assert "help" not in env.admissible  # which the papers' version of the game had not
+    assert run(env, "help") == ["Nothing happens."]
     env.step("go to fridge 1")
     assert "open fridge 1" in env.admissible
     assert env.again().admissible == ()  # it has not begun

@@ -110,7 +110,7 @@ def test_numbers_and_depths(split):
 def test_unknown_task_says_what_to_choose():
     with pytest.raises(ValueError, match=r"unknown split 'val'; choose one of test, dev, train"):
         TextCraft("val", 0)
-    for number in (-1, 200, "twelve"):
+    for number in (-1, 200, "twelve", 1.0):
         with pytest.raises(ValueError, match=rf"no task {number!r} in split 'test'.*0 to 199"):
             TextCraft("test", number)
     with pytest.raises(ValueError, match=r"max_actions is 0; give 1 or more"):
@@ -482,3 +482,51 @@ def test_a_task_of_ones_own_keeps_its_limit_of_actions():
     assert own.max_actions == own.again().max_actions == 2
     own.reset()
     assert [own.step("inventory").truncated for _ in range(2)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("goal", "command", "words"),
+    [
+        ("torch", "craft 0 torch using 1 coal", "not a crafting command"),
+        ("torch", "craft 4 torch using 0 coal", "not a crafting command"),
+        ("torch", "craft 4 torch using 1000000 coal", "not a crafting command"),
+        ("torch", "craft 4 torch using 1 coal,", "not a crafting command"),
+        ("planks", "craft 4 planks using 1 log", "is a kind"),
+    ],
+)
+def test_a_command_that_the_game_cannot_execute_is_refused(goal, command, words):
+    with pytest.raises(ValueError, match=words):
+        TextCraft.custom(goal, [command])
+
+
+def test_spaces_of_a_command_are_no_matter():
+    env = TextCraft.custom(" torch", ["craft 4 torch using 1 coal,1 stick "])
+    assert env.commands == ("craft 4 torch using 1 coal, 1 stick",)
+    assert env.again().reset() == env.reset()
+    assert [env.step(action).reward for action in env.oracle()][-1] == 1.0
+
+
+def test_nothing_is_crafted_of_what_is_not_there():
+    """The package forgives what a kind and one of its members lack together."""
+    commands = ["craft 1 sign using 2 oak planks, 3 planks", "craft 4 oak planks using 1 oak log"]
+    env = TextCraft.custom("sign", commands)
+    env.reset()
+    for action in ("get 1 oak log", "craft 4 oak planks using 1 oak log"):
+        env.step(action)
+    step = env.step("craft 1 sign using 2 oak planks, 3 oak planks")
+    assert step.observation.startswith("Could not")
+    assert (step.reward, step.terminated) == (0.0, False)
+    assert step.info["inventory"] == {"oak planks": 4}
+    for action in ("get 1 oak log", "craft 4 oak planks using 1 oak log"):
+        env.step(action)
+    assert env.step("craft 1 sign using 2 oak planks, 3 oak planks").reward == 1.0
+
+
+def test_the_planner_gives_up_on_a_list_without_end():
+    commands = [
+        f"craft 1 a{level}{item} using 1 a{level + 1}0, 1 a{level + 1}1, {recipe} a{level + 1}2"
+        for level in range(7)
+        for item in range(3)
+        for recipe in (1, 2, 3)
+    ]
+    assert TextCraft.custom("a00", commands).oracle() is None

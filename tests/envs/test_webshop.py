@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.hostile import texts
+from thread_kit.envs.webshop.benchmark import WEBSHOP
 from thread_kit.envs.webshop.catalogue import SHOP_VARIABLE, Catalogue, load_catalogue
 from thread_kit.envs.webshop.env import INVALID, WebShop
 from thread_kit.envs.webshop.goals import Goal, make_goals
 from thread_kit.envs.webshop.pages import write_item_page, write_results_page
 from thread_kit.envs.webshop.product import Product
 from thread_kit.envs.webshop.reward import choose_options, reward_purchase, score_type
-from thread_kit.envs.webshop.search import make_search
+from thread_kit.envs.webshop.search import WORD, make_search
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("THREAD_KIT_SHARED", ROOT.parent / "shared")) / "data" / "webshop"
@@ -107,6 +108,27 @@ def test_with_ten_products_one_can_turn_pages():
     assert not set(first.split("\n")) & {x for x in second.split("\n") if x.startswith("[B0")}
     assert "Page 2 (Total results: 50)" in second
     assert back == first
+    # As in the shop of its authors, the button is there behind the last page, too.
+    assert all(page.startswith("[Back") for page in run(env, *["click[Next >]"] * 4))
+    *_, last = run(env, "click[Next >]")
+    assert "\n[B0" not in last
+    assert "Page 6 (Total results: 50)" in last
+    assert "Page 5 " in run(env, "click[< Prev]")[0]
+
+
+@pytest.mark.parametrize(
+    ("begun", "whole"),
+    [
+        ("think[which one", "think[which one]"),
+        ("search[face cream", "search[face cream]"),
+        ("search[face cream].", "search[face cream]"),
+        ("search[", "search[]"),
+    ],
+)
+def test_of_a_search_and_a_thought_the_closing_bracket_may_lack(begun, whole):
+    """As in the released code of ReAct, ADaPT and THREAD, which takes off the last character."""
+    one, other = (run(WebShop("dev", 0), action) for action in (begun, whole))
+    assert one == other != [INVALID]
 
 
 def test_an_option_is_chosen_by_its_value_and_stays_chosen_behind_other_pages(env, shop):
@@ -128,6 +150,9 @@ def test_the_button_for_attributes_is_there_only_if_asked_for():
         (answer,) = run(env, "click[Attributes]")
         assert (answer != INVALID) == attributes
         assert all(a in answer for a in product.attributes) == attributes
+    # as WebShop's attributes_page.html has it
+    words = [*product.attributes, product.query, " › ".join(product.category)]
+    assert answer.split("\n") == ["[Back to Search]", "[< Prev]", *words]
 
 
 def test_think_and_load_change_nothing(env):
@@ -144,15 +169,14 @@ def test_think_and_load_change_nothing(env):
         "",
         "buy",
         "search",
-        "search[",
-        "search[shoes",
+        "searches[shoes]",
         "click[]",
+        "click[Buy Now",
         "click[Buy Now]",
         "click[B000000000]",
         "click[Next >]",
         "click[Back to Search]",
         "CLICK[Buy Now]",
-        "search[shoes] click[Buy Now]x",
         "click[" + "x" * 5_000_000 + "]",
         "\ud800",
         "\0",
@@ -356,7 +380,10 @@ def test_splits_have_no_goal_in_common(shop):
         ({"number": -1}, "counted from 0"),
         ({"products": 0}, "shows 1 to 10"),
         ({"max_actions": 0}, "max_actions"),
+        ({"number": 1.0}, "counted from 0"),
         ({"catalogue": "official (1000 products)"}, SHOP_VARIABLE),
+        ({"catalogue": Path("somewhere")}, "load_catalogue"),
+        ({"catalogue": []}, "load_catalogue"),
     ],
 )
 def test_bad_arguments_get_one_clear_error(arguments, words):
@@ -386,6 +413,7 @@ RAW = {
     "full_description": "A shelf.",
     "small_description": "Solid wood",
     "pricing": "$19.99$27.99",
+    "category": "garden",
     "customization_options": {"Color": [{"value": "Oak/White "}], "Size": None},
 }
 
@@ -399,13 +427,35 @@ def test_the_official_file_is_read_as_webshop_reads_it(tmp_path):
         json.dump([RAW, RAW, {**RAW, "asin": "nan"}], file)
     (tmp_path / "items_ins_v2_1000.json").write_text(json.dumps({RAW["asin"]: known}))
     (tmp_path / "items_human_ins.json").write_text(json.dumps({RAW["asin"]: written}))
-    (product,) = load_catalogue(tmp_path).products
+    shop = load_catalogue(tmp_path)
+    (product,) = shop.products
     assert product.options == {"color": ("oak | white",)}
     assert (product.prices, product.price_tag) == ((19.99, 27.99), "$19.99 to $27.99")
     assert (product.query, product.features) == ("shelves", ("Solid wood",))
     (goal,) = make_goals(Catalogue("x", (product,)), by_people=True).goals
     assert goal.instruction.startswith("i want, and price lower than ")
     assert goal.options == ("oak",) or goal.options == ("wood",)
+    assert product.department == "garden"
+
+
+def test_tasks_of_people_are_those_that_people_wrote(tmp_path, monkeypatch):
+    raw = [{**RAW, "asin": f"B01234567{n}"} for n in range(3)]
+    known = {"attributes": ["b"], "instruction": "a", "instruction_attributes": ["b"]}
+    (tmp_path / "items_shuffle.json").write_text(json.dumps(raw))
+    (tmp_path / "items_ins_v2.json").write_text(json.dumps({r["asin"]: known for r in raw}))
+    monkeypatch.setenv(SHOP_VARIABLE, str(tmp_path))
+    written = {"instruction": "i", "instruction_attributes": ["b"], "instruction_options": []}
+    with pytest.raises(ValueError, match=r"items_human_ins\.json"):
+        WEBSHOP.list_tasks("test", {"by_people": True})
+    shown = tmp_path / "people"
+    shown.mkdir()
+    for file in [*tmp_path.glob("*.json")]:
+        (shown / file.name).write_bytes(file.read_bytes())
+    (shown / "items_human_ins.json").write_text(json.dumps({raw[1]["asin"]: [written]}))
+    monkeypatch.setenv(SHOP_VARIABLE, str(shown))
+    assert len(WEBSHOP.list_tasks("test", {})) == 3
+    (task,) = WEBSHOP.list_tasks("test", {"by_people": True, "attributes": True})
+    assert WebShop(**task.arguments, by_people=True).goal.product.id == raw[1]["asin"]
 
 
 @needs_official
@@ -427,6 +477,22 @@ def test_gold_purchases_in_the_official_shop():
     assert sum(bought.reward == 1.0 for bought in rewards) >= 291
     # The others lose an option by its colour alone ("1877black" chosen is "black").
     assert all(b.type == 1.0 and b.price for b in rewards)
+
+
+def test_words_are_lucenes():
+    """Unicode's annex 29, which its standard tokenizer follows; its English filter cuts the 's."""
+    text = "women's 50.00 fl. oz 8.5 don't u.s.a. v2.0 3-ounce 1,000 5's dogs' it’s a_b x.3 size:l"
+    assert WORD.findall(text) == [
+        *("women", "50.00", "fl", "oz", "8.5", "don't", "u.s.a", "v2.0", "3", "ounce", "1,000"),
+        *("5", "s", "dogs", "it", "a_b", "x", "3", "size:l"),
+    ]
+
+
+def test_a_price_is_no_number_of_pieces():
+    count = replace(DEODORANT, title="Wipes 50 count")
+    shop = Catalogue("one", (count,))
+    assert make_search(shop).find("lower than 50.00 dollars") == []
+    assert make_search(shop).find("50 of them") == [count]
 
 
 def test_equal_scores_stand_in_the_catalogues_order():

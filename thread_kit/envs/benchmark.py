@@ -54,8 +54,9 @@ class Benchmark:
     name: that of its environment (`Env.name`).
     environment: environment(**arguments) makes a task; (split=..., **choose(text)) the one that a
         person chooses.
-    tasks: tasks(split) lists those of a split. Where they have a `type`, a part of them has as many
-        of each.
+    tasks: tasks(split) lists those of a split; where a rule changes which there are, it takes the
+        rule, too: tasks(split, by_people=True). Where they have a `type`, a part of them has as
+        many of each.
     splits: their names, the one of the papers' numbers first.
     arguments: of a listed task, those that make it again; JSON values only.
     choose: of what a person calls a task, a number or a name, its arguments; raises ValueError.
@@ -99,7 +100,7 @@ class Benchmark:
 
     name: str
     environment: Callable[..., Env]
-    tasks: Callable[[str], Sequence[Any]]
+    tasks: Callable[..., Sequence[Any]]
     _: KW_ONLY
     splits: tuple[str, ...] = ("test",)
     arguments: Callable[[Any], dict[str, Any]] = dict
@@ -140,6 +141,11 @@ class Benchmark:
         if own is None:
             return load_prompt(name, dialect, self._folder)
         return parse_prompt(own, name, dialect)
+
+    def list_tasks(self, split: str, rules: Mapping[str, bool]) -> Sequence[Any]:
+        """The tasks of a split that there are by these rules (see `tasks`)."""
+        taken = signature(self.tasks).parameters
+        return self.tasks(split, **{rule: on for rule, on in rules.items() if rule in taken})
 
     def find_arguments(self, split: str, text: str) -> dict[str, Any]:
         """The arguments of the task of a split that a person calls by a number or a name.

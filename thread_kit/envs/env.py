@@ -35,7 +35,7 @@ def check_split(split: str, splits: Collection[str]) -> None:
 
 def choose_task(choices: Sequence[Any], split: str, number: int) -> Any:
     """The task with this number, counted from 0, of a split; raises ValueError for none."""
-    if number not in range(len(choices)):
+    if not isinstance(number, int) or number not in range(len(choices)):
         raise ValueError(f"no task {number!r} in split {split!r}; choose 0 to {len(choices) - 1}")
     return choices[number]
 

@@ -149,17 +149,26 @@ class SetupForm(widgets.VBox):
         layout = widgets.Layout(width="auto")
         rule = widgets.Checkbox(description=f"{words}: {text}", indent=False, layout=layout)
         rule.name = name
-        on_change(rule, partial(self._attempt, self._fill_task))
+        on_change(rule, partial(self._attempt, self._list_by_rules))
         return rule
 
     def _fill_numbers(self) -> None:
-        self.task_text.value, self.code.value, self._tasks = "", "", ()
-        self._tasks = self._benchmark.tasks(self.split.value)
         is_first = self.split.value == self._benchmark.splits[0]
+        self._list_tasks()
         with quiet(self.number):
-            self.number.max = len(self._tasks) - 1
             self.number.value = FIRST.get(self.benchmark.value, 0) if is_first else 0
         self._fill_task()
+
+    def _list_by_rules(self) -> None:
+        """A rule can change which tasks there are; the number stays where there are so many."""
+        self._list_tasks()
+        self._fill_task()
+
+    def _list_tasks(self) -> None:
+        self.task_text.value, self.code.value, self._tasks = "", "", ()
+        self._tasks = self._benchmark.list_tasks(self.split.value, self._rules)
+        with quiet(self.number):
+            self.number.max = len(self._tasks) - 1
 
     def _fill_task(self) -> None:
         """The task's text; which methods there are can depend on its type."""
@@ -230,9 +239,12 @@ class SetupForm(widgets.VBox):
     @property
     def _task(self) -> dict[str, Any]:
         """The arguments of the chosen task, by the chosen rules; raises how to get its data."""
-        tasks = self._tasks or self._benchmark.tasks(self.split.value)
-        rules = {rule.name: True for rule in self.rules.children if rule.value}
-        return self._benchmark.arguments(tasks[self.number.value]) | rules
+        tasks = self._tasks or self._benchmark.list_tasks(self.split.value, self._rules)
+        return self._benchmark.arguments(tasks[self.number.value]) | self._rules
+
+    @property
+    def _rules(self) -> dict[str, bool]:
+        return {rule.name: True for rule in self.rules.children if rule.value}
 
     def _find_adapter(self, method: str) -> str | None:
         """The adapter that has taught the model this method on this benchmark."""

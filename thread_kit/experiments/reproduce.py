@@ -248,7 +248,8 @@ def _list_tasks(
 ) -> list[dict[str, object]]:
     """The arguments of a split's tasks in each setting; as many as the paper has, or `tasks`."""
     settings = item.settings or ({},)
-    listed, groups = benchmark.tasks(split), item.list_groups(benchmark)
+    own = {rule: True for rule in rules if rule in benchmark.rules}
+    listed, groups = benchmark.list_tasks(split, own), item.list_groups(benchmark)
     if groups and not settings[0]:  # a setting is a group of its own
         listed = [
             task
@@ -259,7 +260,6 @@ def _list_tasks(
     if benchmark.first_tasks:
         listed = listed[: count_tasks(item, benchmark) // len(settings)]
     chosen = spread_evenly(listed, min(most, len(listed)))
-    own = {rule: True for rule in rules if rule in benchmark.rules}
     return [
         {**benchmark.arguments(task), **setting, **own} for setting in settings for task in chosen
     ]

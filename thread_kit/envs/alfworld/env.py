@@ -116,7 +116,8 @@ class AlfWorld(Env):
 
     split: one of `SPLITS`. game: its name, or its number in `tasks(split)`, which depends on the
     games at hand: identify results by name. Or the path of any game file, or what a generated one
-    holds (the split is not used then).
+    holds (the split is not used then). A game file is code of whoever made it: TextWorld evaluates
+    Python in its grammar, with the rights of this process. Play none that you do not trust.
     max_actions: after so many actions the episode is truncated; every action counts, also one that
     does nothing. 50 is ALFWorld's own limit (THREAD, StateFlow); ADaPT gives an executor 20 and
     ReAct 60; None for no limit.
@@ -286,8 +287,16 @@ def _choose_game(
 ) -> tuple[Task, dict[str, Any]]:
     """A game, and what its file holds."""
     if isinstance(game, Mapping):
-        made = game["generated"]
+        made = game.get("generated")
+        if not isinstance(made, Mapping) or not {"type", "seed"} <= made.keys():
+            raise ValueError(
+                "what a generated game holds says so ('generated': type and seed); give another "
+                "game's file as a Path"
+            )
+        _check_game(game)
         return Task("", f"{made['type']}-{made['seed']}", made["type"]), dict(game)
+    if isinstance(game, str) and game.endswith(".tw-pddl"):
+        game = Path(game)
     task = _make_official_task(game) if isinstance(game, Path) else _find_game(split, game)
     return task, _read_game(task)
 
@@ -319,8 +328,12 @@ def _read_game(task: Task) -> dict[str, Any]:
     path = task.path or generate_file(task.type, int(task.name.rpartition("-")[2]))
     try:
         game = json.loads(path.read_text(encoding="utf-8"))
-        if not {"pddl_domain", "grammar", "pddl_problem"} <= set(game):
-            raise ValueError("it lacks pddl_domain, grammar or pddl_problem")
+        _check_game(game)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path} is no game file of ALFWorld: {error}") from error
     return game
+
+
+def _check_game(game: Mapping[str, Any]) -> None:
+    if not {"pddl_domain", "grammar", "pddl_problem"} <= set(game):
+        raise ValueError("it lacks pddl_domain, grammar or pddl_problem")

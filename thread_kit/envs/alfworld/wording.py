@@ -1,8 +1,8 @@
 """The words of an ALFWorld game: what one writes to act, and what one reads.
 
 ALFWorld changed them in 2025: "put mug 1 in/on desk 1" became "move mug 1 to desk 1" (package 0.4,
-data json_2.1.1), while all papers' prompts are from before. The rules of a game and its household
-are the same in every wording; only its grammar differs.
+data json_2.1.1), while all papers' prompts are from before; and `help` became an action. The rules
+of a game and its household are the same in every wording; only its grammar differs.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ _BEFORE = (
     ("move (object) to (receptacle):  ", "put (object) in/on (receptacle): "),
 )
 
+_HELP = {
+    "pddl_domain": re.compile(r"^\(:action help$.*?^\)\n", re.MULTILINE | re.DOTALL),
+    "grammar": re.compile(r"^action help \{$.*?^\}\n", re.MULTILINE | re.DOTALL),
+}
+"""The action of that name; before, it was answered as what is none."""
+
 _ARRIVAL = re.compile(r"^You arrive at loc [0-9]+\. ")
 _GOAL = re.compile(r"Your task is to: (.*?)\.?\s*\"")
 
@@ -32,10 +38,10 @@ def apply_wording(game: dict[str, Any], wording: str) -> dict[str, Any]:
     """The game (what a game file holds) in one of `WORDINGS`; `game` is left as it is."""
     if wording == "engine":
         return game
-    grammar = game["grammar"]
+    older = {part: action.sub("", game[part]) for part, action in _HELP.items()}
     for now, before in _BEFORE:
-        grammar = grammar.replace(now, before)
-    return {**game, "grammar": grammar}
+        older["grammar"] = older["grammar"].replace(now, before)
+    return {**game, **older}
 
 
 def trim_arrival(observation: str, wording: str) -> str:

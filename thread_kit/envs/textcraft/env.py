@@ -26,7 +26,7 @@ from typing import Any, final
 
 from thread_kit.envs.env import Env, Step, check_split, choose_task
 from thread_kit.envs.textcraft.game import item_id, item_words, make_game, make_tree
-from thread_kit.envs.textcraft.planner import Recipe, solve
+from thread_kit.envs.textcraft.planner import TAGS, Recipe, solve
 from thread_kit.paths import resource
 
 SPLITS = {"test": "official.jsonl", "dev": "dev.jsonl", "train": "train.jsonl"}
@@ -112,11 +112,15 @@ class TextCraft(Env):
         Raises ValueError for what is no crafting command, or for a goal that none of them makes.
         """
         own = cls(max_actions=max_actions)
-        own.task = {"goal": goal, "commands": list(commands)}
-        own.goal, own.commands = goal, tuple(commands)
-        own._tree = make_tree(commands)
-        if goal not in {Recipe.parse(command).output for command in commands}:
+        recipes = [Recipe.parse(command) for command in commands]
+        own.goal, own.commands = goal.strip(), tuple(map(str, recipes))
+        own.task = {"goal": own.goal, "commands": list(own.commands)}
+        made = {recipe.output for recipe in recipes}
+        if kinds := made.intersection(TAGS):
+            raise ValueError(f"{min(kinds)!r} is a kind; make a member, such as 'oak {min(kinds)}'")
+        if own.goal not in made:
             raise ValueError(f"no command makes {goal!r}; add one, or choose another goal")
+        own._tree = make_tree(own.commands)
         own.depth = None
         own._start()
         return own
@@ -168,8 +172,11 @@ class TextCraft(Env):
             before = dict(self._game.inventory)
             try:
                 observation, reward, self._terminated, _, _ = self._game.step(action)
-            except KeyError:  # a recipe of a kind and one of its members, with too few for both
-                self._game.inventory = before
+                is_short = any(count < 0 for count in self._game.inventory.values())
+            except KeyError:
+                is_short = True
+            if is_short:  # a recipe of a kind and one of its members, with too few for both
+                self._game.inventory, self._terminated = before, False
                 observation, reward = f"Could not execute {action}", 0.0
         self._game.inventory = {item: n for item, n in self._game.inventory.items() if n > 0}
         self._truncated = self._actions == self.max_actions and not self._terminated

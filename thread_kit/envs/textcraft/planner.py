@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -23,9 +23,11 @@ TAGS = ("planks", "wool")
 # of white wool, unlike those of the dyed ones, names none.
 NOT_MEMBERS = ("white wool",)
 
-# Beyond what any recipe of the game needs (depth 4; 37 actions in all); they stop a hostile list.
+# Beyond what any task of the game needs (27 actions, 219 looks for an item); they stop a list of
+# one's own that would have the planner look for ever.
 MAX_DEPTH = 8
 MAX_REPETITIONS = 64
+MAX_LOOKS = 20_000
 
 Stock = dict[str, int]
 
@@ -40,10 +42,15 @@ class Recipe:
 
     @classmethod
     def parse(cls, command: str) -> Recipe:
-        """Read "craft 4 stick using 2 bamboo"; raises ValueError for anything else."""
-        match = re.fullmatch(r"craft ([0-9]+) (.+?) using (.+)", command)
-        inputs = match and [re.fullmatch(r"([0-9]+) (.+)", part) for part in match[3].split(", ")]
-        if not match or not inputs or not all(inputs):
+        """Read "craft 4 stick using 2 bamboo"; raises ValueError for anything else.
+
+        Counts are from 1 to 999,999, as the game takes them.
+        """
+        count = "([1-9][0-9]{0,5})"
+        match = re.fullmatch(rf"craft {count} (\S.*?) using (.+)", command.strip())
+        parts = match[3].split(",") if match else []
+        inputs = [re.fullmatch(rf"{count} (\S.*)", part.strip()) for part in parts]
+        if not match or not all(inputs):
             raise ValueError(
                 f"not a crafting command: {command!r}; expected 'craft 4 stick using 2 bamboo'"
             )
@@ -66,17 +73,25 @@ def solve(goal: str, commands: tuple[str, ...]) -> list[str] | None:
         recipes[recipe.output].append(recipe)
     if goal not in recipes:  # the goal must be crafted; fetching it earns nothing
         return None
-    plan = _obtain(goal, 1, {}, dict(recipes), ())
+    plan = _obtain(goal, 1, {}, dict(recipes), (), iter(range(MAX_LOOKS)))
     return plan[0] if plan else None
 
 
 def _obtain(
-    item: str, count: int, stock: Stock, recipes: dict[str, list[Recipe]], path: tuple[str, ...]
+    item: str,
+    count: int,
+    stock: Stock,
+    recipes: dict[str, list[Recipe]],
+    path: tuple[str, ...],
+    looks: Iterator[int],
 ) -> tuple[list[str], Stock] | None:
     """Actions after which there are `count` of `item`, and the stock then; None if it cannot be.
 
     path: the items that are being made, outermost first; needing one of them again is a cycle.
+    looks: one for each item that is looked for; where none is left, nothing is found.
     """
+    if next(looks, None) is None:
+        return None
     if item in path:  # before the stock is looked at: what lies there is what is being added to
         return None
     missing = count - stock.get(item, 0)
@@ -89,7 +104,11 @@ def _obtain(
     plans = [
         plan
         for recipe in recipes[item]
-        if (plan := _craft(recipe, ceil(missing / recipe.count), stock, recipes, (*path, item)))
+        if (
+            plan := _craft(
+                recipe, ceil(missing / recipe.count), stock, recipes, (*path, item), looks
+            )
+        )
     ]
     return min(plans, key=lambda plan: len(plan[0]), default=None)
 
@@ -100,6 +119,7 @@ def _craft(
     stock: Stock,
     recipes: dict[str, list[Recipe]],
     path: tuple[str, ...],
+    looks: Iterator[int],
 ) -> tuple[list[str], Stock] | None:
     """Actions that collect what `times` crafts of `recipe` need and do them; and the stock then."""
     if times > MAX_REPETITIONS:
@@ -110,7 +130,7 @@ def _craft(
         plans = [
             (*plan, member)
             for member in members(ingredient, recipes)
-            if (plan := _obtain(member, count * times, stock, recipes, path))
+            if (plan := _obtain(member, count * times, stock, recipes, path, looks))
         ]
         if not plans:
             return None

@@ -20,13 +20,13 @@ def make_purchase(**arguments: Any) -> Env:
     return WebShop(**arguments)
 
 
-def list_tasks(split: str) -> list[NumberedTask]:
+def list_tasks(split: str, *, by_people: bool = False) -> list[NumberedTask]:
     """Goals of a split in the shop of this machine, which each task names."""
     from thread_kit.envs.webshop.catalogue import load_catalogue
     from thread_kit.envs.webshop.goals import SPLITS, make_goals
 
     shop = load_catalogue()
-    goals = make_goals(shop, by_people=False).goals[SPLITS[split]]
+    goals = make_goals(shop, by_people=by_people).goals[SPLITS[split]]
     arguments = {"catalogue": shop.name, "split": split}
     return list_questions("webshop", 1, arguments, most=len(goals))
 

@@ -123,6 +123,7 @@ def _make_products(
                 for by in people.get(asin, ())
                 if by["instruction_attributes"]
             ),
+            row.get("category") or "",
         )
     return tuple(products.values())
 

@@ -35,7 +35,8 @@ from thread_kit.envs.webshop.reward import Reward, choose_options, reward_purcha
 from thread_kit.envs.webshop.search import make_search
 
 INVALID = "Invalid action!"
-_ACTION = re.compile(r"(search|click|think)\[(.*)\]", re.DOTALL)
+_ACTION = re.compile(r"(search|think)\[(.*?)(?:\][^]]*)?|(click)\[(.*)\]", re.DOTALL)
+"""Of a search and a thought the closing bracket may lack, as in the released code of the papers."""
 
 
 @final
@@ -71,6 +72,10 @@ class WebShop(Env):
         catalogue: Catalogue | str | None = None,
         max_actions: int | None = None,
     ) -> None:
+        if not isinstance(catalogue, Catalogue | str | None):
+            raise ValueError(
+                f"catalogue is {catalogue!r}; give load_catalogue(folder), or a shop's name"
+            )
         shop = catalogue if isinstance(catalogue, Catalogue) else load_catalogue()
         if isinstance(catalogue, str) and catalogue != shop.name:
             raise ValueError(
@@ -84,7 +89,7 @@ class WebShop(Env):
             raise ValueError(f"max_actions is {max_actions}; give 1 or more, or None for no limit")
         made = make_goals(shop, by_people=by_people)
         goals = made.goals[SPLITS[split]]
-        if number not in range(len(goals)):
+        if not isinstance(number, int) or number not in range(len(goals)):
             raise ValueError(
                 f"no goal {number!r} in split {split!r} of {shop.name}, which has {len(goals)}, "
                 "counted from 0"
@@ -133,7 +138,7 @@ class WebShop(Env):
         match = _ACTION.fullmatch(action)
         if match is None:
             return self._make_step(INVALID)
-        verb, words = match.groups()
+        verb, words = (part for part in match.groups() if part is not None)
         if verb == "think":
             return self._make_step("OK.")
         done = self._search(words) if verb == "search" else self._click(words)
@@ -171,16 +176,11 @@ class WebShop(Env):
         return self._write_page()
 
     def _click_on_results(self, button: str) -> str | None:
-        results = self._results or []
         item = next((product for product in self._shown if product.id == button), None)
         turned = {NEXT: self._page + 1, PREVIOUS: self._page - 1}.get(button)
         if item is not None:
             self._item, self._chosen = item, {}
-        elif (
-            turned is not None
-            and self.task["products"] == PER_PAGE
-            and 0 <= (turned - 1) * PER_PAGE < len(results)
-        ):
+        elif turned and self.task["products"] == PER_PAGE:  # behind the last page is an empty one
             self._page = turned
         else:
             return None

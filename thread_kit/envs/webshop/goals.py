@@ -66,7 +66,10 @@ class Goals:
 
 @lru_cache(maxsize=8)  # shops are invented without end to teach (`distill/webshop_tasks.py`)
 def make_goals(catalogue: Catalogue, *, by_people: bool) -> Goals:
-    """The goals of a catalogue; by_people: from what people wrote, as in the papers' runs."""
+    """The goals of a catalogue; by_people: from what people wrote, as in the papers' runs.
+
+    Raises ValueError where people wrote none.
+    """
     draw = random.Random(SEED)
     prices = {product.id: _draw_price(product, draw) for product in catalogue.products}
     goals: list[Goal] = []
@@ -74,6 +77,11 @@ def make_goals(catalogue: Catalogue, *, by_people: bool) -> Goals:
         for instruction in product.by_people if by_people else product.instructions:
             limit = _draw_limit(prices[product.id], draw)
             goals += _expand(product, instruction, limit)
+    if by_people and not goals:
+        raise ValueError(
+            f"the shop {catalogue.name!r} has no goals that people wrote; put WebShop's "
+            "items_human_ins.json into its folder"
+        )
     random.Random(SEED).shuffle(goals)
     return Goals(tuple(goals), prices)
 

@@ -72,7 +72,12 @@ def list_detail_lines(product: Product, detail: str) -> list[str]:
     texts: Mapping[str, Sequence[str]] = {
         "Description": (product.description,),
         "Features": product.features,
-        ATTRIBUTES: product.attributes,
+        ATTRIBUTES: (
+            *product.attributes,
+            product.department,
+            product.query,
+            " › ".join(product.category),
+        ),
     }
     lines = [" ".join(text.split()) for text in texts.get(detail, ())]
     return [line for line in lines if line]

@@ -26,6 +26,7 @@ class Product:
     id: ten letters and digits (ASIN). category: from the widest to the narrowest. query: what it is
     found by. prices: lowest and highest in dollars; one, if it has one. options: the values of
     each ("size": "small", "large"). attributes: what is true of it, hidden from the page.
+    department: one of the shop's five ("beauty"); "" of synthetic ones.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Product:
     attributes: tuple[str, ...]
     instructions: tuple[Instruction, ...] = ()
     by_people: tuple[Instruction, ...] = ()
+    department: str = ""
 
     @property
     def price_tag(self) -> str:

@@ -1,11 +1,12 @@
 """The shop's search: BM25 as WebShop has it (Lucene by way of pyserini, k1 = 0.9, b = 0.4).
 
 `bm25s` scores as Lucene does, and equal scores stand in the catalogue's order as there; what
-differs is that Lucene rounds the lengths of documents and cuts a possessive 's.
+differs is that Lucene rounds the lengths of documents.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +27,11 @@ these they this to was will with
 """
 STOP_WORDS = _STOP_WORDS.split()
 """Lucene's for English."""
+
+_JOINS = r"(?<=\d)[.,;'’](?=\d)|(?<=[^\W\d_])(?!['’]s\b)[.:'’·](?=[^\W\d_])"
+WORD = re.compile(rf"(\w+(?:(?:{_JOINS})\w+)*)(?:(?<=[^\W\d_])['’]s\b)?")
+"""What Lucene's standard tokenizer takes for a word ("8.5", "don't", "u.s.a"; Unicode's annex 29),
+less the possessive 's that its English filter cuts off."""
 
 
 class Search:
@@ -62,7 +68,7 @@ class Search:
             texts,
             stopwords=STOP_WORDS,
             stemmer=self._stemmer,
-            token_pattern=r"(?u)\b\w+\b",
+            token_pattern=WORD.pattern,
             return_ids=False,
             show_progress=False,
         )
