@@ -438,8 +438,8 @@ def test_a_value_that_a_failed_line_should_have_replaced_is_no_answer():
         *(Sequence(), Status.ENDED, {"value": "oak"}, "It is {value}."), error="KeyError: 'b'"
     )
     assert psi_print(stale) == "It is {value}."
-    assert psi_print(replace(stale, lost=("value",))) == "KeyError: 'b'"
-    assert psi_print(replace(stale, lost=("other",))) == "It is {value}."
+    assert psi_print(replace(stale, lost={"value": "KeyError: 'c'"})) == "KeyError: 'c'"
+    assert psi_print(replace(stale, lost={"other": "KeyError: 'c'"})) == "It is {value}."
 
 
 @pytest.mark.parametrize("dialect", [COMMANDS, PAGES])

@@ -320,3 +320,22 @@ def test_a_statement_of_several_lines_is_whole_whatever_they_look_like(text, pri
     lines = of_kind(episode, ExecutedLine)
     assert [line.printed for line in lines if line.printed] == [printed]
     assert not any(line.error for line in lines)
+
+
+LONG = "\n".join(f"    a{n} = {n}  # {'x' * 60}" for n in range(60))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '"""\nLeft out:\ntotal = 99\n"""',
+        "async def later():\n    total = 99",
+        f"if False:\n{LONG}\n    total = 99",
+        f"def unused():\n{LONG}\n\n    total = 99",
+        f'text = """\n{LONG}\ntotal = 99\n"""',
+    ],
+)
+def test_no_line_of_a_statement_stands_alone(code):
+    """Also of one that does nothing, or is longer than may be parsed, and so is not run."""
+    lines = ["total = 1", *code.split("\n"), "print(total)"]
+    assert [block.removesuffix("\n") for block in blocks(lines)] == ["total = 1", code, lines[-1]]

@@ -135,6 +135,8 @@ def _count_lines(lines: tuple[str, ...], start: int) -> int:
     while end < len(lines) and room >= 0:
         room -= max(0, len(lines[end]) - depth) + 1
         end += 1
+    if end < len(lines) and (length := _count_too_long(lines, start, depth)) > end - start:
+        return length
     # 2. Where it can end: each whole line of code that belongs to it, or is the first.
     ends: list[int] = []
     following = 0
@@ -147,10 +149,26 @@ def _count_lines(lines: tuple[str, ...], start: int) -> int:
             break
         is_decorated = line.lstrip().startswith("@")
         following = whole
-    # 3. Python says whether all of that is a statement; or the beginning, with prose below it.
+    # 3. Python says whether all of that is a statement, be it one that does nothing: none of its
+    #    lines stands alone. Or the beginning, with prose below it.
     for length in (*ends[-1:], *ends[:HEADERS]):
-        if length > 1 and parsed("\n".join(lines[start : start + length]), block=True):
+        if length > 1 and is_python("\n".join(lines[start : start + length])):
             return length
+    return 1
+
+
+def _count_too_long(lines: tuple[str, ...], start: int, depth: int) -> int:
+    """How many lines a statement has that is too long to be parsed, and so is not run; else 1.
+
+    It begins with the header of a block, or with a text in three quotes.
+    """
+    first = lines[start].strip()
+    if first.endswith(":") and is_python(f"{first} pass"):
+        below = range(start + 1, len(lines))
+        ends = (n for n in below if lines[n].strip() and not _goes_on(lines[n], depth))
+        return next(ends, len(lines)) - start
+    if '"""' in first or "'''" in first:
+        return next(_ends_of_lines("\n".join(lines[start:]) + "\n"), 1)
     return 1
 
 
@@ -226,12 +244,33 @@ def assigned(lines: Iterable[str]) -> set[str]:
     return {name for tree in trees if tree for name in bound(tree)}
 
 
-def lost(lines: Iterable[tuple[str, bool]]) -> set[str]:
-    """The names that failed lines should have bound, and none behind them has: (line, failed)."""
-    names: set[str] = set()
-    for line, has_failed in lines:
-        names = names | assigned([line]) if has_failed else names - assigned([line])
+def lost(lines: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    """The names that failed lines should have bound, and none behind them has, with the errors.
+
+    lines: each with its error, if any.
+    """
+    names: dict[str, str] = {}
+    for line, error in lines:
+        note_lost(names, line, error)
     return names
+
+
+def note_lost(names: dict[str, str], line: str, error: str | None) -> None:
+    """Add to lost names those of one more line that failed; take off those that it has bound."""
+    for name in assigned([line]):
+        if error is None:
+            names.pop(name, None)
+        else:
+            names[name] = error
+
+
+def find_read(line: str, names: Collection[str]) -> list[str]:
+    """Those of the names that a line of Python reads as variables, and does not bind itself."""
+    tree = parsed(line, block="\n" in line) if any(name in line for name in names) else None
+    if tree is None:
+        return []
+    read = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return [name for name in names if name in read.difference(bound(tree))]
 
 
 def uses(line: str, names: Collection[str]) -> list[str]:

@@ -157,10 +157,12 @@ def psi_print(child: Finished) -> str:
     """
     if child.status.is_end:
         answer = child.printed or ""
-        has_no_value = not answer or any(
-            name not in child.variables or name in child.lost for name in references(answer)
-        )
-        return child.error if child.error and has_no_value else answer
+        named = references(answer)
+        errors = [child.lost[name] for name in named if name in child.lost]
+        has_no_value = not answer or any(name not in child.variables for name in named)
+        if child.error and has_no_value:
+            errors.append(child.error)
+        return errors[0] if errors else answer
     why = f": {child.error}" if child.status == "failed" else ""
     return f"Error: the thread did not finish ({child.status}{why})."
 

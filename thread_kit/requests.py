@@ -6,8 +6,8 @@ A program is a generator: it yields requests and is sent the replies, and what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -101,13 +101,14 @@ class Execute:
 class Executed:
     """Reply: the variables now, what the last print among the lines printed, the first error.
 
-    lost: names that failed lines should have bound, and none behind them has.
+    lost: names that lines of the thread should have bound that failed, and none since has, each
+        with the error.
     """
 
     variables: Mapping[str, Any]
     printed: str | None
     error: str | None = None
-    lost: Collection[str] = ()
+    lost: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +129,14 @@ class Observation(str):
     is_over: the environment says that the task is solved, or over without that. won: which of the
     two, where it says it (`Env.announces_success`); None before, and where it does not. reward: its
     last. action: what was done, which with `nearest` may be other words than what was asked for.
+    error: of an action that is a line of code.
     """
 
     is_over: bool
     won: bool | None
     reward: float
     action: str
+    error: str | None
 
     def __new__(
         cls,
@@ -143,11 +146,12 @@ class Observation(str):
         won: bool | None = None,
         reward: float = 0.0,
         action: str = "",
+        error: str | None = None,
     ) -> Observation:
         """A text with its marks."""
         observation = super().__new__(cls, text)
         observation.is_over, observation.won, observation.reward = is_over, won, reward
-        observation.action = action
+        observation.action, observation.error = action, error
         return observation
 
 
@@ -227,7 +231,7 @@ class Finished:
 
     instead: a text that a person has put in the place of what psi would take; None if nobody did.
     error: of the first line of code that failed. lost: names that have no value of the thread's
-        own, or an older one, because the line failed that should have bound them.
+        own, or an older one, because the line failed that should have bound them, with its error.
     is_program: its text is a program, so that its answer is in what that printed and nowhere else.
     """
 
@@ -238,7 +242,7 @@ class Finished:
     futures: tuple[str, ...] = ()
     instead: str | None = None
     error: str | None = None
-    lost: Collection[str] = ()
+    lost: Mapping[str, str] = field(default_factory=dict)
     is_program: bool = False
 
 

@@ -44,6 +44,7 @@ from thread_kit.requests import (
     Finished,
     Generate,
     Generated,
+    Observation,
     Request,
     Spawn,
     SpawnAsync,
@@ -74,7 +75,7 @@ def thread(
     executed = 0
     printed: str | None = None
     error: str | None = None
-    lost: set[str] = set()
+    lost: Mapping[str, str] = {}
     variables: Mapping[str, Any] = {}
     own: set[str] = set()
     inherited = tuple(futures)
@@ -96,9 +97,8 @@ def thread(
             if over:  # nobody has asked for it by name, so it overwrites nothing
                 named = {key: value for key, value in named.items() if key not in variables}
             pending.remove(name)
-            lost -= named.keys()
             reply: Executed = yield Define({**named, name: instantiate(text, child.variables)})
-            variables = reply.variables
+            variables, lost = reply.variables, reply.lost
 
     def instantiated(make: Callable[..., str]) -> Generator[Request, Any, str]:
         """What phi or xi makes of Y, once the futures that it names are there."""
@@ -119,11 +119,10 @@ def thread(
         for run in _between_waits(lines, pending):
             yield from settle(uses(run[0], pending) if run else ())
             reply: Executed = yield Execute(run)
-            variables = reply.variables
+            variables, lost = reply.variables, reply.lost
             printed = printed if reply.printed is None else reply.printed
             error = error or reply.error
-            own |= (defined := assigned(run))
-            lost = lost - defined | set(reply.lost)
+            own |= assigned(run)
 
         if status := generated.ended:
             # It waits for its own children, so that nothing runs below a thread that is over.
@@ -133,6 +132,8 @@ def thread(
         if find_action(Y, dialect) is not None:
             # Y = Y + E(xi(Y))
             observation: str = yield Act((yield from instantiated(xi)))
+            if isinstance(observation, Observation):  # who drives a thread by hand sends a text
+                error = error or observation.error
             text = abstract(observation.strip(), Known(variables, own))
             Y += span(Provenance.OBSERVED, dialect.observed(text))
         elif generated.stop is Stop.SPAWN:
@@ -148,7 +149,6 @@ def thread(
             child: Finished = yield Spawn((yield from instantiated(phi)))
             text, named = coming_up(psi(child), child, known)
             yield Define(named)
-            lost -= named.keys()
             Y += span(Provenance.RETURNED, dialect.closed(text))
 
 

@@ -287,6 +287,50 @@ def test_what_is_no_method_of_ones_own_is_said_in_one_line(own_module, capsys):
     assert "own_methods:text is 'no method'; give a method" in capsys.readouterr().err
 
 
+BENCHES = """\
+import thread_kit as tk
+from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.envs.env import Env
+
+class Silent(Env):
+    name = "textcraft"
+    task = {}
+    def reset(self): return None
+    def step(self, action): return None
+    def again(self): return Silent()
+    def oracle(self): return None
+
+def needs(argument): return None
+def model(): return tk.ScriptedEngine([])
+def program(thread): yield None
+empty = Benchmark("own-empty", TextCraft, lambda split: [], splits=("test",))
+splitless = Benchmark("own-splitless", TextCraft, lambda split: [], splits=())
+silent = Benchmark("own-silent", lambda **_: Silent(), lambda split: [{}], splits=("test",))
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("suite --env own_benches:empty", "has no tasks"),
+        ("suite --env own_benches:empty --tasks 4", "has no tasks"),
+        ("suite --env own_benches:splitless", "has no splits"),
+        (
+            "run --env own_benches:silent --method own_benches:program --model own_benches:model",
+            "reset of the environment gave None",
+        ),
+        ("run --model own_benches:needs", "missing 1 required positional argument"),
+    ],
+)
+def test_what_ones_own_module_lacks_is_said_in_one_line(write_module, capsys, command, words):
+    write_module("own_benches", BENCHES)
+    assert main(command.split()) == 2
+    error = capsys.readouterr().err.strip()
+    assert words in error
+    assert "Traceback" not in error
+
+
 def test_one_episode_is_played_by_another_method(tmp_path, capsys, monkeypatch):
     said = ["> get 9 emerald =>", "> craft 1 emerald block using 9 emerald =>"]
     monkeypatch.setattr(
@@ -426,6 +470,10 @@ def test_a_page_is_written_beside_its_trace_or_where_one_says(trace, capsys, tmp
     assert "9 emerald" in page.read_text("utf-8")
     assert main(["page", str(trace), "--out", str(tmp_path / "other.html")]) == 0
     assert "9 emerald" in (tmp_path / "other.html").read_text("utf-8")
+    before = trace.read_bytes()
+    assert main(["page", str(trace), "--out", str(trace)]) == 2
+    assert "is the trace itself" in capsys.readouterr().err
+    assert trace.read_bytes() == before
     packed = tmp_path / "packed.jsonl.gz"
     packed.write_bytes(gzip.compress(trace.read_bytes()))
     assert main(["page", str(packed)]) == 0

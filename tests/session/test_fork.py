@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from helpers.episodes import PROMPT, REPLIES, Shed, is_on_disk, of_kind
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 import thread_kit as tk
 from thread_kit.dialect import Stop
 from thread_kit.engines.engine import EngineError
-from thread_kit.engines.replay import ReplayError
+from thread_kit.engines.replay import ReplayEngine, ReplayError
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.exchange import phi_full_sequence
+from thread_kit.methods.common import write_reply
 from thread_kit.requests import Status
 from thread_kit.sandbox.monty import MontySandbox
 from thread_kit.session.fork import fingerprint
@@ -601,3 +603,50 @@ def test_a_fork_keeps_cells_as_its_session_did():
     session.keep_cells = "episode"
     session.run(progress=False)
     assert session.fork(0).keep_cells == "episode"
+
+
+def test_calls_of_one_thread_with_nothing_between_happen_again_one_after_the_other():
+    """A lesson, say, that holds a mark of listening."""
+    said = ["Look =>", " again =>", " and be done.#END#"]
+    session = Session(ScriptedEngine(said), context="Go.", program=partial(write_reply, calls=9))
+    session.run(progress=False)
+    assert len(of_kind(session.episode, GeneratedSpan)) == 3
+    for at in range(len(session.episode.events) - 1):
+        written = sum(isinstance(e, GeneratedSpan) for e in session.episode.events[:at])
+        assert happened(fork(session, at, said[written:])) == happened(session.episode)
+    replayed = Session(
+        ReplayEngine(session.episode), context="Go.", program=partial(write_reply, calls=9)
+    )
+    assert happened(replayed.run(progress=False)) == happened(session.episode)
+
+
+def test_another_prompt_at_the_start_is_that_of_every_thread(shed):
+    example = replace(PROMPT.examples[0], response="Nothing.\n#END#")
+    other = replace(PROMPT, name="other", examples=(example,))
+    episode = fork(shed, 0, REPLIES, prompt=other)
+    assert {thread.prompt for thread in episode.threads.values()} == {other.sha256}
+
+
+CHANGES = [
+    (GeneratedSpan, {"token": 8, "text": "long"}),
+    (Observed, {"observation": "A saw."}),
+    (Returned, {"returned": "It is lost."}),
+    (GeneratedSpan, {"variables": {"tool": "saw"}}),
+]
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+@pytest.mark.parametrize(("kind", "change"), CHANGES)
+def test_a_fork_of_a_fork_that_has_not_come_to_its_change_has_the_change(
+    shed, kind, change, is_closed
+):
+    at = index(shed.episode, kind)
+    whole = fork(shed, at, ENDS, **change)
+    for stop in range(index(whole, Edited) + 1):
+        first = shed.fork(at, engine=ScriptedEngine(ENDS), **change)
+        for _ in first:
+            if len(first.episode.events) > stop:
+                break
+        if is_closed:
+            first.close()
+        assert happened(fork(first, None, ENDS)) == happened(whole)

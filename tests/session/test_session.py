@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thread_kit as tk
-from thread_kit.dialect import QA, QA_ASYNC, Dialect, Stop
+from thread_kit.dialect import AGENT, QA, QA_ASYNC, Dialect, Stop
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.replay import ReplayEngine
 from thread_kit.engines.scripted import ScriptedEngine
@@ -377,6 +377,36 @@ def test_values_of_any_kind_come_up_and_are_on_disk_as_in_memory(run, value):
 def test_a_print_that_fails_returns_its_error(run):
     episode = run("Go. =>", "print(nothing)\n#END#", "#END#")
     assert "NameError" in returned_texts(episode)[0]
+
+
+@pytest.mark.parametrize("line", ["print(x)", "print(f'It is {{x}}.')", "print('It is', x)"])
+@pytest.mark.parametrize("dialect", [AGENT, QA])
+def test_a_value_from_before_a_line_failed_is_not_printed_as_the_answer(run, line, dialect):
+    said = f"x = undefined\n{line.replace('{{', '{').replace('}}', '}')}\n#END#"
+    episode = run("x = 'old'\nI need it. =>", said, "\n#END#", dialect=dialect)
+    assert returned_texts(episode)[0].startswith("NameError: name 'undefined'")
+    bound = "x = undefined\nx = 'new'\nprint(x)\n#END#"
+    episode = run("x = 'old'\nI need it. =>", bound, "\n#END#", dialect=dialect)
+    assert returned_texts(episode)[0].startswith("new<=")
+
+
+def test_what_the_code_of_an_action_binds_counts_as_that_of_a_line(run):
+    action = "x = undefined\n# > x = 5; print(x) =>", "\nprint('{x}')\n#END#"
+    episode = run("The value is =>", *action, " of it.\n#END#", dialect=QA)
+    assert returned_texts(episode) == ["{x}<="]
+    assert episode.threads[0].variables == {"x": 5}
+    action = "# > x = undefined =>", "\nprint('{x}')\n#END#"
+    episode = run("The value is =>", *action, " of it.\n#END#", dialect=QA)
+    assert returned_texts(episode) == ["NameError: name 'undefined' is not defined<="]
+    action = "# > x = undefined =>", "\n#END#"
+    episode = run("The value is =>", *action, " of it.\n#END#", dialect=QA)
+    assert returned_texts(episode) == ["NameError: name 'undefined' is not defined<="]
+
+
+def test_a_variable_that_is_gone_is_none_in_the_trace(run):
+    episode = run("x = 5\nimport math as x\nI need {x}. =>", "#END#", "#END#")
+    assert (episode.threads[0].variables, episode.threads[1].variables) == ({}, {})
+    assert episode.threads[1].title == "I need {x}."
 
 
 def test_the_last_print_is_returned(run):

@@ -107,6 +107,8 @@ def read_benchmark(options: argparse.Namespace) -> tuple[Benchmark, str]:
             f"there is no benchmark {options.env!r}; known: {', '.join(BENCHMARKS)}. Or give "
             "module:name, a Benchmark in a file of your own (module.py in the current folder)"
         )
+    if not benchmark.splits:
+        raise ValueError(f"{benchmark.name} has no splits; give the names of some: splits=(...)")
     split = options.split or benchmark.splits[0]
     if split not in benchmark.splits:
         known = ", ".join(benchmark.splits)

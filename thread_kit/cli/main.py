@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         PromptError,
         TraceError,
         ValueError,
+        TypeError,
         OSError,
         RuntimeError,
         ImportError,
@@ -154,7 +155,10 @@ def write_page(options: argparse.Namespace) -> None:
     from thread_kit.views.export_html import save_page
 
     episode, file = _open(options.file), Path(options.file)
-    print(save_page(episode, options.out or file.with_name(f"{name_of(file)}.html")))
+    out = Path(options.out or file.with_name(f"{name_of(file)}.html"))
+    if out.exists() and out.samefile(file):
+        raise ValueError(f"--out {out} is the trace itself; give the page another name")
+    print(save_page(episode, out))
 
 
 def installed_version() -> str:

@@ -83,7 +83,10 @@ def run(options: argparse.Namespace) -> None:
     benchmark, split = read_benchmark(options)
     out = options.out or Path("runs", f"suite-{benchmark.name}.jsonl")
     rules = read_rules(options, benchmark)
-    tasks = spread_evenly(benchmark.list_tasks(split, rules), options.tasks)
+    listed = benchmark.list_tasks(split, rules)
+    if not listed:
+        raise ValueError(f"the split {split!r} of {benchmark.name} has no tasks; choose another")
+    tasks = spread_evenly(listed, options.tasks)
     chosen = [benchmark.arguments(task) | rules for task in tasks]
     env = benchmark.environment(**chosen[0])
     settings = read_budget(options) | {"temperature": options.temperature}

@@ -333,8 +333,13 @@ def _answers(events: Iterable[Event]) -> Iterator[list[Event]]:
     """The model's part of the events; calls with nothing between them ended in one step."""
     group: list[Event] = []
     for event in events:
-        is_edit = isinstance(event, Edited) and event.what in OF_CALLS
-        if isinstance(event, GeneratedSpan) or is_edit:
+        if isinstance(event, GeneratedSpan) or (
+            isinstance(event, Edited) and event.what in OF_CALLS
+        ):
+            # A program may call again with nothing between: that is the next step.
+            if any(isinstance(e, GeneratedSpan) and e.thread == event.thread for e in group):
+                yield group
+                group = []
             group.append(event)
             continue
         if group:

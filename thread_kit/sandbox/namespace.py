@@ -39,15 +39,17 @@ class LineResult:
 
     `printed` is without its last newline, None if nothing was printed. `error` reads like
     "NameError: name 'x' is not defined". `changed` has the variables that were bound or altered,
-    in a form that JSON can write. `executed` is False for prose. `answer` is what psi takes of the
-    line: what it printed, or the error of a print that failed, so that the parent can react to it.
-    `pictures` are PNG files that the line saved, by path.
+    in a form that JSON can write; `gone` are those that are none any more. `executed` is False for
+    prose. `answer` is what psi takes of the line: what it printed, or the error of a print that
+    failed, so that the parent can react to it. `pictures` are PNG files that the line saved, by
+    path.
     """
 
     line: str
     printed: str | None = None
     error: str | None = None
     changed: dict[str, Any] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
     executed: bool = field(default=False, compare=False)
     pictures: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     answer: str | None = field(default=None, compare=False)
@@ -170,14 +172,16 @@ class PythonNamespace(Namespace):
 
     def _keep(self, line: str, result: SandboxResult, bound: set[str]) -> LineResult:
         changed: dict[str, str] = {}
+        gone: tuple[str, ...] = ()
         if result.variables is not None:
             before, after = self._now[1], _public(result.variables)
             changed = {n: t for n, t in after.items() if n in bound or before.get(n) != t}
             same = {n: t for n, t in before.items() if n in after and n not in changed}
+            gone = tuple(name for name in before if name not in after)
             self._now = result.state, same | changed
         printed = result.printed.removesuffix("\n") if result.printed else None
         new = {name: _jsonable(text) for name, text in changed.items()}
-        return LineResult(line, printed, result.error, new, pictures=result.pictures)
+        return LineResult(line, printed, result.error, new, gone, pictures=result.pictures)
 
 
 @final

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from thread_kit.code_lines import lost
+from thread_kit.code_lines import find_read, note_lost
 from thread_kit.dialect import Dialect
 from thread_kit.envs.env import Env, Step
 from thread_kit.requests import Executed, Finished, Observation, Status
@@ -75,19 +75,21 @@ class Effects:
     def execute(self, thread: LiveThread, lines: tuple[str, ...]) -> Iterator[Event]:
         """Run the lines that a thread wrote; it replies with its variables and what they print."""
         printed = error = None
-        ran_lines: list[tuple[str, bool]] = []
         for line in lines:
             self._check()
             yield from self.change_variables(thread)
             ran = self._run(thread, line)
             if not ran.executed:
                 continue
-            printed = printed if ran.answer is None else ran.answer
+            if ran.answer is not None:
+                # What a lost name meant before is no answer; the error is.
+                stale = find_read(ran.line, thread.lost)
+                printed = thread.lost[stale[0]] if stale and not ran.error else ran.answer
             error = error or ran.error
-            ran_lines.append((ran.line, ran.error is not None))
+            note_lost(thread.lost, ran.line, ran.error)
             yield from self._tell(thread, ran)
         yield from self.change_variables(thread)
-        thread.reply = Executed(thread.namespace.variables, printed, error, lost(ran_lines))
+        thread.reply = Executed(thread.namespace.variables, printed, error, dict(thread.lost))
 
     def change_variables(self, thread: LiveThread) -> Iterator[Event]:
         """Give a thread the variables that a person has set here."""
@@ -101,6 +103,8 @@ class Effects:
 
     def define(self, thread: LiveThread, variables: dict[str, Any]) -> LineResult:
         """Bind variables of a thread; whatever becomes of the sandbox is an error of the result."""
+        for name in variables:
+            thread.lost.pop(name, None)
         if variables and self._written > LINES_BYTES:
             return LineResult("", error=REFUSAL)
         ran = _shield("", lambda: thread.namespace.define(variables))
@@ -113,9 +117,9 @@ class Effects:
         nearest: what is no valid action is taken for the one that is most like it. Raises
         EpisodeOver where the environment's task is over: no action counts any more.
         """
-        done = action
+        done, error = action, None
         if self._dialect.code:
-            yield from self._act_in_code(thread, action)
+            error = yield from self._act_in_code(thread, action)
         elif self._env is None:
             thread.reply = "There is no environment to act in."
         elif not thread.acts:  # else what it finds would depend on who was faster
@@ -134,7 +138,7 @@ class Effects:
         announced = self._done and self._env is not None and self._env.announces_success
         won = reward == 1 if announced else None
         thread.reply = Observation(
-            thread.reply, is_over=self._done, won=won, reward=reward, action=done
+            thread.reply, is_over=self._done, won=won, reward=reward, action=done, error=error
         )
 
     def hand_in(self, thread: LiveThread, finished: Finished) -> Iterator[Event]:
@@ -226,15 +230,20 @@ class Effects:
         yield Acted(thread.id, action, observation, reward, terminated, truncated, info)
         thread.reply = observation
 
-    def _act_in_code(self, thread: LiveThread, action: str) -> Iterator[Event]:
-        """An action that is a line of code: the thread observes what it printed, or its error."""
+    def _act_in_code(self, thread: LiveThread, action: str) -> Generator[Event, None, str | None]:
+        """An action that is a line of code: the thread observes what it printed, or its error.
+
+        Returns the error.
+        """
         ran = self._run(thread, action)
         if not ran.executed:
             thread.reply = "Not a line of code that prints; an action is one, such as print(x)."
-            return
+            return None
+        note_lost(thread.lost, ran.line, ran.error)
         yield from self._tell(thread, ran)
         seen = [text for text in (ran.printed, ran.error) if text]
         thread.reply = "\n".join(seen) or "Nothing was printed."
+        return ran.error
 
     def _run(self, thread: LiveThread, line: str) -> LineResult:
         """Run a line of a thread; whatever becomes of the sandbox is the line's error."""
@@ -244,7 +253,7 @@ class Effects:
     def _tell(self, thread: LiveThread, ran: LineResult) -> Iterator[Event]:
         """The events of a line that was executed."""
         events: list[Event] = [
-            ExecutedLine(thread.id, ran.line, ran.printed, ran.error, plain(ran.changed)),
+            ExecutedLine(thread.id, ran.line, ran.printed, ran.error, plain(ran.changed), ran.gone),
             *(
                 Pictured(thread.id, path, base64.b64encode(png).decode())
                 for path, png in ran.pictures.items()

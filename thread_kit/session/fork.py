@@ -381,8 +381,11 @@ def _settings(
     stored = header.get("prompts", {}).items()
     prompts = [_prompt(sha256, facts, episode.dialect) for sha256, facts in stored]
     exchanged = {} if "program" in header else header.get("exchange", {})
+    roles = _roles(header, prompts, recorded)
+    if "prompt" in options and roles.get("main_prompt") is roles["prompt"]:
+        del roles["main_prompt"]  # one of all threads is another one of all
     settings = {
-        **_roles(header, prompts, recorded),
+        **roles,
         "dialect": episode.dialect,
         "scope": header.get("scope", "exported"),
         **header.get("limits", {}),

@@ -26,6 +26,7 @@ class LiveThread:
     shown: spans of its sequence that are events already.
     child: the last one that it spawned. taken: the future that it waits for: name and thread.
     defined: variables that came up with what a child returned.
+    lost: names that lines which failed should have bound, and nothing since, with the errors.
     """
 
     id: int
@@ -49,6 +50,7 @@ class LiveThread:
     child: int = -1
     taken: tuple[str, int] | None = None
     defined: dict[str, Any] = field(default_factory=dict)
+    lost: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_ready(self) -> bool:

@@ -7,6 +7,7 @@ must be the recorded one. Behind the fork a session goes on as any other.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -124,6 +125,16 @@ class Replay:
         """The next event is the first one behind the fork."""
         return self.edits.happened >= len(self._recorded)
 
+    def owes(self, episode: Episode) -> bool:
+        """Whether an episode that repeats this has not come to all that the fork has changed."""
+        if not self.is_over:
+            return bool(self.changes or self.starts)
+        calls = Counter(e.thread for e in episode.events if isinstance(e, GeneratedSpan))
+        seen = [event for event in episode.events[self.at :] if isinstance(event, Edited)]
+        done = {(edit.what, edit.thread, edit.number) for edit in seen}
+        asked = {(edit.what, edit.thread, edit.number) for edit in self.changes}
+        return not asked <= done or any(calls[t] <= number for t, number in self.starts)
+
     @property
     def seconds(self) -> float:
         """What the repeated calls of the model took when they were recorded, once all are."""
@@ -180,7 +191,8 @@ class Replay:
         """What must be the same when an event happens again. tokens: also how texts are spelled."""
         data = to_json(event)
         data.pop("traceback", None)  # whoever mends a function moves its lines
-        data.pop("restored", None)  # says why, which older traces do not
+        for name in ("restored", "gone"):  # which older traces do not say
+            data.pop(name, None)
         if isinstance(event, Ended):
             data.pop("detail")  # names limits, which may be others now
         if isinstance(event, ExecutedLine) and event.line == OF_CHILD and event.error:

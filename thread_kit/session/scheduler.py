@@ -337,7 +337,7 @@ class Scheduler:
             thread.defined = ran.changed
         if ran.error:
             yield ExecutedLine(thread.id, OF_CHILD, None, ran.error, {})
-        thread.reply = Executed(thread.namespace.variables, None)
+        thread.reply = Executed(thread.namespace.variables, None, None, dict(thread.lost))
 
     def _fail(self, thread: LiveThread, error: Exception) -> None:
         """Its program has raised: the thread waits for its own children, and is over."""

@@ -140,6 +140,7 @@ class Session:
         # 2. The parts: model, environment, exchange, variables.
         self.engine, self.env = unwrap(engine), env
         self.past, self._replay = past, past or Replay.of(engine)
+        self._forked: tuple[Episode, int | None, dict[str, Any]] | None = None
         if past:
             engine = past.engine(engine)
         self.keep_cells: KeepCells = False
@@ -385,7 +386,12 @@ class Session:
         if self.env is not None and "env" not in changes:
             own["env"] = self.env.again()
         recorded = {**self._functions, "program": self._program}
-        session = fork(self.episode, at, recorded=recorded, **{**own, **changes})
+        episode = self.episode
+        if at is None and self._forked and self._replay.owes(episode):
+            # It was stopped before it had come to its change: the same once more, and the new ones.
+            episode, at, before = self._forked
+            own = {**before, **own}
+        session = fork(episode, at, **{"recorded": recorded, **own, **changes})
         session.keep_cells = self.keep_cells
         return session
 
@@ -407,7 +413,8 @@ def fork(episode: Episode, at: int | None = None, **changes: Any) -> Session:
         context: where it is a spawn: what the child sees instead.
         observation: where it is an observation or the action before it: what is observed instead.
         returned: where a child returns: what the parent reads instead; its names still come up.
-        variables: names and values that the thread of event `at` gets before it.
+        variables: names and values that the thread of event `at` gets before it; where that is
+            what a child returned or what was observed, behind it, before the next call.
         prompt, main_prompt, scope: at 0, before anything has happened.
         recorded: the functions (phi, psi, xi, abstract) of the past, where they are not this kit's
             own; and its program, where it is another method's than THREAD.
@@ -417,4 +424,7 @@ def fork(episode: Episode, at: int | None = None, **changes: Any) -> Session:
     Raises ValueError for what cannot be changed there. If the past does not happen again the
     episode ends as failed, and `session.error` is the ReplayError.
     """
-    return Session(**plan_fork(episode, at, **changes))
+    session = Session(**plan_fork(episode, at, **changes))
+    again = {name: value for name, value in changes.items() if name not in ("path", "recorded")}
+    session._forked = episode, at, again
+    return session

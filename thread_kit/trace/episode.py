@@ -160,6 +160,8 @@ class Episode:
             case ExecutedLine():
                 thread.executed.append(event)
                 thread.variables.update(event.changed)
+                for name in event.gone:
+                    thread.variables.pop(name, None)
             case Acted():
                 thread.actions.append(event)
                 thread.status = Status.ACTING

@@ -137,13 +137,17 @@ class GeneratedSpan(Event):
 
 @dataclass(frozen=True, slots=True)
 class ExecutedLine(Event):
-    """A line of the thread ran: what it printed, its error, and the variables it changed."""
+    """A line of the thread ran: what it printed, its error, and the variables it changed.
+
+    gone: variables that are none any more, such as one that was deleted.
+    """
 
     thread: int
     line: str
     printed: str | None
     error: str | None
     changed: dict[str, Any]
+    gone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

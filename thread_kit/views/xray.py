@@ -121,7 +121,10 @@ class Xray:
                 copy.variables,
                 None if printed is None else copy.encode(PRINTED, printed),
                 error=None if error is None else copy.encode(ERROR, error),
-                lost=lost((line.line, line.error is not None) for line in child.executed),
+                lost={
+                    name: copy.encode(ERROR, text)
+                    for name, text in lost((run.line, run.error) for run in child.executed).items()
+                },
             )
             parts = copy.decode(_try(psi, finished), passed)
             if parts is not None:
