@@ -144,3 +144,25 @@ def test_a_call_that_has_not_stopped_cannot_be_finished_without_a_reason():
     completion = PartialCompletion(3, STOPS, 100, lambda text: tuple(text.encode()))
     with pytest.raises(ValueError, match="thread 3 has not stopped"):
         completion.finish()
+
+
+def test_text_that_ends_in_a_part_of_a_character_comes_with_the_rest():
+    """Byte-level vocabularies have tokens that hold a space and the start of a character."""
+    call = PartialCompletion(0, STOPS, 99, lambda text: tuple(text.encode()))
+    pieces = [b"So:", b" \xf0\x9f\x98", b"\x80", b" ok"]
+    assert [call.add(n, piece) for n, piece in enumerate(pieces)] == ["So:", "", " 😀", " ok"]
+    assert call.finish(Stop.CANCELLED).text == "So: 😀 ok"
+
+
+def test_a_tokenizer_that_fails_leaves_a_call_as_it_was():
+    def fail(text: str) -> tuple[int, ...]:
+        raise OSError("the server is busy")
+
+    call = PartialCompletion(0, STOPS, 99, fail)
+    call.add(1, b"Look")
+    with pytest.raises(OSError, match="busy"):
+        call.add(2, b" =>\n")
+    with pytest.raises(OSError, match="busy"):
+        call.add_text(" =>\n")
+    over = call.finish(Stop.CANCELLED)
+    assert (over.text, over.tokens, over.stop) == ("Look", (1,), Stop.CANCELLED)

@@ -142,3 +142,15 @@ def test_a_call_is_not_given_up_within_the_step_of_another_scheduler():
     engine.cancel("first")
     engine.release("second")
     assert owners == [threading.get_ident()] * 2
+
+
+def test_a_new_call_is_not_told_of_one_that_was_cancelled():
+    engine = ScriptedEngine(["AAAA#END#", "B#END#"])
+    options = {"stops": AGENT.stops, "max_tokens": 99}
+    for thread in (0, 1):
+        engine.begin(thread, engine.tokenize("c"), **options)
+    with pytest.raises(ValueError, match="is generating already"):
+        engine.begin(1, engine.tokenize("c"), **options)
+    engine.advance(0)  # which also brings what thread 1 has written
+    engine.cancel(1)
+    assert engine._mail.get(1) is None

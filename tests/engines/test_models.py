@@ -170,6 +170,19 @@ def test_a_model_that_cannot_be_downloaded_is_answered_with_where_to_put_it(tmp_
         assert what in str(error.value)
 
 
+def test_a_download_that_breaks_off_in_any_way_is_an_error_with_the_remedy(tmp_path, monkeypatch):
+    """Its library fetches with an HTTP client whose errors are of no known kind."""
+
+    def break_off(repository, file):
+        raise RuntimeError("peer closed connection")
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", break_off)
+    monkeypatch.setenv("THREAD_KIT_MODELS", str(tmp_path))
+    model = next(model for model in MODELS.values() if not model.package)
+    with pytest.raises(ModelError, match=r"could not be downloaded.*RuntimeError.*put the file"):
+        find_file(model)
+
+
 def test_a_download_that_is_another_file_is_refused_by_its_hash(tmp_path, monkeypatch):
     path = tmp_path / "hub" / "model.gguf"
     path.parent.mkdir()

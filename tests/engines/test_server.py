@@ -22,11 +22,12 @@ from thread_kit.engines.http_client import HttpClient
 from thread_kit.engines.replay import ReplayEngine
 from thread_kit.engines.server import ServerEngine
 from thread_kit.engines.tokenizers import PieceTokenizer
+from thread_kit.prompts import Example, Prompt
 from thread_kit.requests import Status
 from thread_kit.session.run_together import run_together
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Idle
+from thread_kit.trace.events import GeneratedSpan, Idle, Prefilling
 
 STOPS = AGENT.stops
 KEY = "sk-secret-0123456789"
@@ -282,7 +283,8 @@ def test_a_prompt_is_evaluated_ahead_and_its_progress_is_news(llama_fake, connec
     raw = progress(2, 6, cached=2) + progress(5, 6, cached=2) + progress(6, 6, cached=2)
     llama_fake.replies.append(streams(raw + event("x", **counted(1)) + event(finish="length")))
     news = list(engine.prefill(range(6)))
-    assert news == [Prefilled(None, done, 6) for done in (2, 5, 6)]
+    news = [one for one in news if one.done]  # before the first, a moment may pass
+    assert news == [Prefilled(None, *counts) for counts in ((2, 6, 0), (5, 6, 3), (6, 6, 1))]
     assert llama_fake.asked[0]["max_tokens"] == 1
     with pytest.raises(EngineError, match=r"takes 100 tokens.* at most 100; start the server"):
         list(engine.prefill(range(100)))
@@ -291,8 +293,87 @@ def test_a_prompt_is_evaluated_ahead_and_its_progress_is_news(llama_fake, connec
 def test_a_prompt_for_an_older_server_has_a_beginning_and_an_end(llama_fake, connect):
     reply = event("x", **counted(1, cached=3, prompt=3)) + event(finish="length") + DONE
     llama_fake.replies.append(streams(reply))
-    news = list(connect(llama_fake).prefill(range(6)))
-    assert news == [Prefilled(None, 3, 6), Prefilled(None, 6, 6)]
+    news = [one for one in connect(llama_fake).prefill(range(6)) if one.done]
+    assert news == [Prefilled(None, 3, 6, 0), Prefilled(None, 6, 6, 3)]
+
+
+def test_a_first_batch_that_is_told_when_it_is_evaluated_was_not_in_the_cache(llama_fake, connect):
+    """As llama-server did from its pull request 15827 to 18305."""
+    raw = progress(4, 6) + progress(6, 6) + event(finish="length") + DONE
+    llama_fake.replies.append(streams(raw))
+    *_, cost = connect(llama_fake).prefill_prompt("sha", range(6))
+    assert (cost.reused, cost.evaluated) == (0, 6)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        progress(10**9, 6),
+        progress(-1, 6),
+        progress(5, 6, cached=6),
+        progress(5, 6) + progress(3, 6),
+        event("x", **counted(1, cached=-3)),
+    ],
+)
+def test_counts_that_cannot_be_are_an_error(llama_fake, connect, raw):
+    llama_fake.replies.append(streams(raw + event(finish="length") + DONE))
+    with pytest.raises(EngineError, match="sent what no completion looks like"):
+        list(connect(llama_fake).prefill(range(6)))
+    llama_fake.replies.append(streams(event("x", **counted(1, prompt=-3)) + DONE))
+    assert "no completion looks like" in failure(connect(llama_fake))
+
+
+def test_a_session_can_be_stopped_while_the_server_reads_its_prompt(llama_fake, connect):
+    gone = threading.Event()
+
+    def silent(handler):
+        handler.head(200, {})
+        with suppress(OSError):
+            while True:
+                handler.wfile.write(b": still here\n\n")
+                time.sleep(0.005)
+        gone.set()
+
+    llama_fake.replies.append(silent)
+    prompt = Prompt("one", (Example("a =>", "b#END#"),))
+    session = Session(connect(llama_fake), context="Go.", prompt=prompt)
+    assert isinstance(next(iter(session)), Prefilling)
+    session.stop()
+    session.run(progress=False)
+    assert session.episode.status == "stopped"
+    assert gone.wait(60), "the server was left to read on"
+
+
+@pytest.mark.parametrize(
+    "options", [{"timeout": None}, {"timeout": 0}, {"timeout": -1}, {"retries": "4"}]
+)
+def test_a_number_that_is_none_is_said_at_once(fake, options):
+    (name,) = options
+    with pytest.raises(EngineError, match=name):
+        ServerEngine(fake.url, **options)
+    with pytest.raises(EngineError, match="context='9'"):
+        ServerEngine(fake.url, context="9")
+
+
+def test_what_a_call_has_written_stays_where_its_stream_breaks(fake, connect):
+    raw = event("one ") + event("two ") + b"data: {nonsense\n\n"
+    fake.replies.append(streams(raw))
+    session = Session(connect(fake), context="Go.")
+    session.run(progress=False)
+    (call,) = [e for e in session.episode.events if isinstance(e, GeneratedSpan)]
+    assert (session.episode.status, call.span.text) == ("failed", "one two ")
+
+
+def test_a_server_that_says_nothing_more_is_given_more_time_by_the_message(llama_fake, connect):
+    def silent(handler):
+        handler.head(200, {})
+        handler.wfile.write(progress(0, 6))
+        handler.wfile.flush()
+        time.sleep(1)
+
+    llama_fake.replies.append(silent)
+    with pytest.raises(EngineError, match=r"said nothing for 0\.2 seconds; give it more"):
+        list(connect(llama_fake, timeout=0.2, retries=0).prefill(range(6)))
 
 
 def test_a_space_that_the_vocabulary_puts_in_front_is_no_part_of_a_continuation(

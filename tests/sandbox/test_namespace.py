@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from thread_kit import code_lines
 from thread_kit.code_lines import LINE_CHARACTERS, blocks, executable, is_python
 from thread_kit.exchange import mentioned, references
+from thread_kit.sandbox import namespace as namespaces
 from thread_kit.sandbox.monty import MontySandbox
 from thread_kit.sandbox.namespace import LineResult, LiteralNamespace, PythonNamespace
 
@@ -643,3 +644,22 @@ def test_a_string_comes_up_over_a_value_that_it_spells(before):
     namespace.run(f"x = {before}")
     assert namespace.define({"x": before}).changed == {"x": before}
     assert namespace.variables == {"x": before}
+
+
+def test_a_value_is_made_of_its_text_when_it_is_asked_for(monkeypatch):
+    """A model can bind megabytes in a short line, and few of them are ever read."""
+    made = []
+    value = namespaces._value
+    monkeypatch.setattr(namespaces, "_value", lambda text: made.append(text) or value(text))
+    with MontySandbox() as sandbox:
+        own = PythonNamespace(sandbox, variables={"x": 1})
+        own.run("big = [0] * 1000")
+        made.clear()
+        now = own.variables
+        assert ("big" in now, len(now), list(now)) == (True, 2, ["x", "big"])
+        assert now["x"] == 1
+        assert made == ["1"]
+        own.run("x = 2")
+        assert now["x"] == 1
+        assert now == {"x": 1, "big": [0] * 1000}
+        assert repr(own.variables).startswith("{'big': [0, ")

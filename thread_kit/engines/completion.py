@@ -38,6 +38,7 @@ class PartialCompletion:
     tokens: list[int] = field(default_factory=list)
     stop: Stop | None = None
     _bytes: bytes = b""
+    _held: str = ""
     _sizes: list[int] = field(default_factory=list)
     _decoder: codecs.IncrementalDecoder = field(
         default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
@@ -60,46 +61,55 @@ class PartialCompletion:
         return find_stop(self._bytes + piece, len(piece), marks) is not None
 
     def add(self, token: int, piece: bytes) -> str:
-        """Append a token and its bytes; the text that they add.
+        """Append a token and its bytes; the text that they add, in whole characters.
 
-        Afterwards `stop` says whether the call is over.
+        Where they end in a part of one, all of it comes with the next token. Afterwards `stop` says
+        whether the call is over.
         """
-        before = len(self._bytes)
-        self.tokens.append(token)
-        cut = self._append(piece)
-        if cut:
+        # 1. Before anything changes, what can fail: over a server, to tokenize.
+        before, whole = len(self._bytes), self._bytes + piece
+        kept, stop = self._find_kept(piece)
+        again = 0
+        new: tuple[int, ...] = (token,)
+        if len(kept) < len(whole):
             # The head of the token is tokenized anew, from the start of its first character.
             start = before
-            self.tokens.pop()
-            while self._sizes and 0x80 <= cut[start] < 0xC0:
-                start -= self._sizes.pop()
-                self.tokens.pop()
-            self.tokens += self.tokenize(self._bytes[start:].decode("utf-8", "replace"))
+            while again < len(self._sizes) and 0x80 <= whole[start] < 0xC0:
+                again += 1
+                start -= self._sizes[-again]
+            new = self.tokenize(kept[start:].decode("utf-8", "replace"))
+        # 2. The token, in the place of those that its head is tokenized with.
+        self._bytes, self.stop = kept, stop
+        del self.tokens[len(self.tokens) - again :]
+        del self._sizes[len(self._sizes) - again :]
+        self.tokens += new
         self._stop_at_length()
         self._sizes.append(len(piece))
-        return self._decoder.decode(self._bytes[before:], final=self.stop is not None)
+        # 3. Its text, in whole characters: what ends in a part of one waits for the rest.
+        self._held += self._decoder.decode(kept[before:], final=self.stop is not None)
+        if self._decoder.getstate()[0]:
+            return ""
+        text, self._held = self._held, ""
+        return text
 
     def add_text(self, text: str) -> tuple[tuple[int, ...], str]:
         """Append text that has no tokens yet; its tokens, and the text up to its stop string.
 
         Afterwards `stop` says whether the call is over. Text is not cut at max_tokens: it is whole.
         """
-        before = len(self._bytes)
-        self._append(text.encode("utf-8", "replace"))
-        added = self._bytes[before:].decode("utf-8", "replace")
+        kept, stop = self._find_kept(text.encode("utf-8", "replace"))
+        added = kept[len(self._bytes) :].decode("utf-8", "replace")
         tokens = self.tokenize(added)
+        self._bytes, self.stop = kept, stop
         self.tokens += tokens
         self._stop_at_length()
         return tokens, added
 
-    def _append(self, piece: bytes) -> bytes:
-        """Append bytes up to their stop string; all bytes, where it cuts some off, else b""."""
-        whole = self._bytes = self._bytes + piece
-        if found := find_stop(whole, len(piece), self.stops):
-            end, mark = found
-            self.stop = self.stops[mark]
-            self._bytes = whole[:end]
-        return whole if len(self._bytes) < len(whole) else b""
+    def _find_kept(self, piece: bytes) -> tuple[bytes, Stop | None]:
+        """What is written with these bytes, up to their stop string; and why the call is over."""
+        whole = self._bytes + piece
+        found = find_stop(whole, len(piece), self.stops)
+        return (whole[: found[0]], self.stops[found[1]]) if found else (whole, self.stop)
 
     def _stop_at_length(self) -> None:
         if self.stop is None and len(self.tokens) >= self.max_tokens:

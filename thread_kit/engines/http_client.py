@@ -222,9 +222,11 @@ class HttpClient:
             except httpx.HTTPError as error:
                 if token.is_cancelled:
                     return
-                if number:
-                    raise self._broken(type(error).__name__, number) from None
                 fault = self._unreachable(error)
+                if number and not isinstance(error, httpx.TimeoutException):
+                    raise self._broken(type(error).__name__, number) from None
+                if number:
+                    raise fault from None
             else:
                 fault = self._refusal(response, str(body.get("model", "")))
                 wait = _wait(response, wait)

@@ -398,9 +398,8 @@ class LlamaEngine(Engine):
 
     def cancel(self, thread: ThreadKey) -> Completion | None:
         with self.lock:
-            if thread in self._running:
-                return self._finish(thread, Stop.CANCELLED)
-            return self._take_mail(thread)
+            over = self._take_mail(thread)  # also of a call that runs: it is none of the next one's
+            return self._finish(thread, Stop.CANCELLED) if thread in self._running else over
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         with self.lock:

@@ -191,11 +191,10 @@ def _from_package(model: Model) -> Path:
 
 def _from_hub(model: Model, folder: Path) -> Path:
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
         path = Path(hf_hub_download(model.source, model.file))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+    except Exception as error:  # its own kinds, and those of whatever it fetches with
         raise ModelError(
             f"the model {model.name!r} ({model.file}, {model.size} MB) is not on this machine and "
             f"could not be downloaded from {model.source} ({type(error).__name__}); put the file "

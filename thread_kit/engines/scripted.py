@@ -59,6 +59,7 @@ class ScriptedEngine(Engine):
         yield Prefilled(None, len(tokens), len(tokens))
 
     def submit(self, thread: ThreadKey, request: GenerateRequest) -> None:
+        self._must_be_idle(thread, self._running)
         self._refuse_forbid(request.forbid)
         self._refuse_logprobs(request.logprobs)
         completion = PartialCompletion(thread, request.stops, request.max_tokens, self.tokenize)
@@ -104,8 +105,8 @@ class ScriptedEngine(Engine):
 
     def cancel(self, thread: ThreadKey) -> Completion | None:
         with self.lock:  # another scheduler's step goes through all calls
-            running = self._running.pop(thread, None)
-            return running[1].finish(Stop.CANCELLED) if running else self._take_mail(thread)
+            running, over = self._running.pop(thread, None), self._take_mail(thread)
+            return running[1].finish(Stop.CANCELLED) if running else over
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
         with self.lock:

@@ -38,6 +38,7 @@ from thread_kit.engines.server_events import (
     Costs,
     End,
     Written,
+    check_count,
     find_fault,
     finish_reason,
     read_tokens,
@@ -113,9 +114,17 @@ class ServerEngine(Engine):
         backoff: float = 0.5,
     ) -> None:
         super().__init__()
-        if context is not None and context < 1:
-            raise EngineError(f"context={context}: give a positive number of tokens")
+        if context is not None and (type(context) is not int or context < 1):
+            raise EngineError(f"context={context!r}: give a positive number of tokens")
+        for name, number in {"timeout": timeout, "retries": retries, "backoff": backoff}.items():
+            kinds = (int,) if name == "retries" else (int, float)
+            if type(number) not in kinds or not 0 <= number < 1e9:
+                raise EngineError(f"{name}={number!r}: give a number, 0 or more")
+        if not timeout:
+            raise EngineError("timeout=0 leaves no time for an answer; give seconds")
         self._running: dict[ThreadKey, _Call] = {}
+        self._failed: dict[ThreadKey, _Call] = {}  # what they have written is there to be taken
+        self._prefills: set[CancelToken] = set()
         self._arrived = threading.Condition()
         self._client = HttpClient(
             base_url, key_name=key_name, timeout=timeout, retries=retries, backoff=backoff
@@ -208,20 +217,64 @@ class ServerEngine(Engine):
                 f"{self._client.url} sees at most {self.context_size}; start the server with a "
                 "larger context (llama-server -c) or shorten the prompt"
             )
-        done, total = -1, len(tokens)
-        if self.exact:
+        if not self.exact:
+            yield Prefilled(None, len(tokens), len(tokens))
+            return
+        # In a thread of its own, so that whoever waits here can look around, and stop it.
+        cancel_token, done = CancelToken(), 0
+        news: deque[Prefilled | EngineError | None] = deque()
+        self._prefills.add(cancel_token)
+        threading.Thread(
+            target=self._run_prefill, args=(tokens, news, cancel_token), daemon=True
+        ).start()
+        try:
+            while True:
+                with self._arrived:
+                    self._arrived.wait_for(lambda: news, timeout=POLL)
+                    one = news.popleft() if news else Prefilled(None, done, len(tokens), 0)
+                if one is None:
+                    return
+                if isinstance(one, EngineError):
+                    raise one
+                done = one.done
+                yield one
+        finally:
+            cancel_token.cancel()
+            self._prefills.discard(cancel_token)
+
+    def _run_prefill(
+        self,
+        tokens: Sequence[int],
+        news: deque[Prefilled | EngineError | None],
+        cancel_token: CancelToken,
+    ) -> None:
+        """Have a few-shot prompt evaluated; runs in a worker thread, until None is the news."""
+        try:
             with self._refuse_malformed():
-                for event in self._client.stream(self._body(tokens, 1, 0.0, 0), CancelToken()):
-                    if progress := event.get("prompt_progress"):
-                        done = int(progress["processed"])
-                        yield Prefilled(None, done, total)
-                    elif done < 0:  # an older server, which keeps its progress to itself
-                        done = Costs.of(event).reused
-                        yield Prefilled(None, done, total)
-                    if finish_reason(event):
-                        break
+                for progress in self._read_progress(tokens, cancel_token):
+                    self._post(news, progress)
+        except EngineError as error:
+            self._post(news, error)
+        self._post(news, None)
+
+    def _read_progress(
+        self, tokens: Sequence[int], cancel_token: CancelToken
+    ) -> Iterator[Prefilled]:
+        done, total = -1, len(tokens)
+        for event in self._client.stream(self._body(tokens, 1, 0.0, 0), cancel_token):
+            if progress := event.get("prompt_progress"):
+                now = check_count(progress["processed"], total)
+                # Servers of some months tell of their first batch when it is evaluated already.
+                known = check_count(progress.get("cache", now), now) if done < 0 else done
+                done = check_count(now, total, at_least=known)
+                yield Prefilled(None, done, total, done - known)
+            elif done < 0:  # an older server, which keeps its progress to itself
+                done = check_count(Costs.of(event).reused, total)
+                yield Prefilled(None, done, total, 0)
+            if finish_reason(event):
+                break
         if done < total:
-            yield Prefilled(None, total, total)
+            yield Prefilled(None, total, total, total - max(done, 0))
 
     @contextmanager
     def _refuse_malformed(self) -> Iterator[None]:
@@ -277,13 +330,13 @@ class ServerEngine(Engine):
         try:
             with self._refuse_malformed():
                 for news in self._read_events(thread, call, body, cut):
-                    self._post(call, news)
+                    self._post(call.news, news)
         except EngineError as error:
-            self._post(call, error)
+            self._post(call.news, error)
 
-    def _post(self, call: _Call, news: Prefilled | Written | End | EngineError) -> None:
+    def _post(self, box: deque[Any], news: Any) -> None:
         with self._arrived:
-            call.news.append(news)
+            box.append(news)
             self._arrived.notify_all()
 
     def _read_events(
@@ -312,11 +365,15 @@ class ServerEngine(Engine):
             for token, piece in tokens:
                 if not self.exact:
                     costs = Costs(costs.reused, costs.evaluated + 1)
-                yield Written(token, piece, costs)
                 written += 1
                 text += piece
-                if find_stop(text, len(piece), call.completion.stops):
+                if found := find_stop(text, len(piece), call.completion.stops):
+                    if found[0] < len(text):  # asked here, where nobody waits for the answer
+                        head = text[len(text) - len(piece) : found[0]]
+                        self._tokenizer.tokenize(head.decode("utf-8", "replace"))
+                    yield Written(token, piece, costs)
                     return
+                yield Written(token, piece, costs)
                 if written >= body["max_tokens"]:
                     yield End(cut, costs)
                     return
@@ -377,7 +434,7 @@ class ServerEngine(Engine):
         if isinstance(news, Prefilled):
             return news
         if isinstance(news, EngineError):
-            self._drop(thread)
+            self._failed[thread] = self._drop(thread)
             raise news
         completion.reused, completion.evaluated = news.costs.reused, news.costs.evaluated
         if isinstance(news, End):
@@ -397,6 +454,8 @@ class ServerEngine(Engine):
 
     def cancel(self, thread: ThreadKey) -> Completion | None:
         with self.lock:
+            if call := self._failed.pop(thread, None):
+                return call.completion.finish(Stop.CANCELLED)
             if thread in self._running:
                 return self._drop(thread).completion.finish(Stop.CANCELLED)
             return self._take_mail(thread)
@@ -428,6 +487,9 @@ class ServerEngine(Engine):
         with self.lock:
             self.is_open = False
             calls = [self._drop(thread) for thread in list(self._running)]
+            self._failed.clear()
+        for cancel_token in list(self._prefills):
+            cancel_token.cancel()
         for call in calls:
             if call.worker:
                 call.worker.join(2.0)  # it ends by itself, if not now; nobody waits for its news

@@ -12,6 +12,16 @@ from typing import Any
 from thread_kit.dialect import Stop
 from thread_kit.engines.tokenizers import Tokenizer, Tokens
 
+MOST = 2**53
+"""Tokens that a count can come to: what JSON keeps exactly."""
+
+
+def check_count(number: Any, at_most: int = MOST, *, at_least: int = 0) -> int:
+    """A count of tokens; raises ValueError for what no count of these is."""
+    if not at_least <= int(number) <= at_most:
+        raise ValueError(f"{number!r} is no number from {at_least} to {at_most}")
+    return int(number)
+
 
 @dataclass(frozen=True, slots=True)
 class Costs:
@@ -25,7 +35,8 @@ class Costs:
         """Those of llama-server's timings; the last token written was not evaluated."""
         timings = event.get("timings") or {}
         written = max(int(timings.get("predicted_n", 0)) - 1, 0)
-        return cls(int(timings.get("cache_n", 0)), int(timings.get("prompt_n", 0)) + written)
+        reused, prompt = (check_count(timings.get(name, 0)) for name in ("cache_n", "prompt_n"))
+        return cls(reused, prompt + written)
 
 
 @dataclass(frozen=True, slots=True)

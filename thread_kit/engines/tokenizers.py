@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from thread_kit.engines.engine import EngineError
@@ -55,6 +56,7 @@ class ServerTokenizer(Tokenizer):
 
     def __init__(self, client: HttpClient) -> None:
         self._client = client
+        self._ask = lru_cache(maxsize=16)(self._fetch)  # a call's last text is asked for twice
         self._lead = find_lead(b"".join(piece for _, piece in self._ask("a", False)))
 
     def tokenize(self, text: str, *, first: bool = False) -> Tokens:
@@ -62,7 +64,7 @@ class ServerTokenizer(Tokenizer):
             return self._ask(text, True)
         return tokenize_inside(lambda text: self._ask(text, False), text, self._lead)
 
-    def _ask(self, text: str, first: bool) -> Tokens:
+    def _fetch(self, text: str, first: bool) -> Tokens:
         # parse_special is off: text from prompts and tools can never become a control token.
         options = {"add_special": first, "parse_special": False, "with_pieces": True}
         content = text.encode("utf-8", "replace").decode()

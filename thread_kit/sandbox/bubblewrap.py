@@ -1,7 +1,7 @@
 """Runs model-written Python that needs numpy, pandas, scipy and matplotlib: the QA tasks.
 
-A server process lives in a jail made by bubblewrap (Linux): it sees Python, its libraries and two
-empty folders in memory, and nothing else; no network, no other processes, no /proc. For each
+A server process lives in a jail made by bubblewrap (Linux): it sees Python, its libraries, /usr and
+two empty folders in memory, and nothing else; no network, no other processes, no /proc. For each
 run it forks a process that loads the thread's variables, refuses itself most of the kernel
 (`sandbox/jail/seccomp.py`), runs the code, and is killed. As with `MontySandbox` a state is bytes:
 the variables, pickled and unpickled inside the jail only. A child thread and a fork cost nothing;
@@ -21,7 +21,8 @@ out):
 - pictures: at most four of a megabyte and 50 million pixels a line, PNG, named by their content
 - the scratch folder: `scratch_bytes`, 16 MB a file, 1,000 files; no folders, no links, no modes
 - files of the host, its environment variables, home folder, devices: do not exist in the jail (of
-  the folders that lead to Python and its libraries there is the name, and nothing else in them)
+  the folders that lead to Python and its libraries there is the name, and nothing else in them; of
+  /usr, the system's programs and their data, there is all but what is set in /usr/local/etc)
 - writing anywhere but into the scratch folder: read-only, but for a folder that is emptied after
   each line
 - network, sockets to local services: refused by the kernel, twice

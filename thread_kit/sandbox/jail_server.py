@@ -160,6 +160,8 @@ def must_make_a_jail(bwrap: str) -> None:
 
 
 def _no_start(said: str) -> RuntimeError:
+    if "Traceback" in said:  # the jail is there, and Python in it lacks something
+        return _no_weaker_start(said)
     return RuntimeError(
         f"the jail does not start: {said}\nbubblewrap needs user namespaces, which some "
         "containers forbid. Allow them, or accept the weaker protection of a plain "
@@ -198,7 +200,15 @@ def _jail(scratch_bytes: int) -> Iterator[str]:
             yield from ("--ro-bind", name, name)
     yield from ("--tmpfs", "/tmp")  # first: a virtual environment may be there
     yield from ("--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache")
+    for folder in ("/usr/local/etc", "/usr/etc"):  # where a host may have its settings
+        if os.path.isdir(folder):
+            yield from ("--tmpfs", folder, "--remount-ro", folder)
     for folder in (os.path.realpath(sys.base_prefix), *_libraries()):
+        if Path(folder).is_relative_to(SCRATCH) or Path(folder).is_relative_to(TEMPORARY):
+            raise RuntimeError(
+                f"{folder} lies where the jail has a folder of its own; install Python and this "
+                f"kit elsewhere than below {SCRATCH} and {TEMPORARY}"
+            )
         if not Path(folder).is_relative_to("/usr"):
             yield from ("--ro-bind", folder, folder)
     yield from ("--ro-bind", str(JAIL), "/kit/thread_kit/sandbox/jail")

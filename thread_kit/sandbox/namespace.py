@@ -14,7 +14,7 @@ import re
 import textwrap
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, final
 
@@ -61,7 +61,7 @@ class Namespace(ABC):
     @property
     @abstractmethod
     def variables(self) -> Mapping[str, Any]:
-        """Fresh copies of the variables by name, the latest bound last.
+        """The variables by name, the latest bound last; a fresh copy of each that is asked for.
 
         Plain data keeps its type; anything else, such as a function, is its `repr`. Modules and
         names that start with an underscore are left out.
@@ -89,6 +89,28 @@ class Namespace(ABC):
     @abstractmethod
     def child(self) -> Namespace:
         """The namespace of a thread that is spawned now; costs nothing."""
+
+
+class _Values(Mapping[str, Any]):
+    """Values by name, each made of its text when it is asked for: they may be of megabytes."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+
+    def __getitem__(self, name: str) -> Any:
+        return _value(self._texts[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._texts
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 @final
@@ -126,7 +148,7 @@ class PythonNamespace(Namespace):
 
     @property
     def variables(self) -> Mapping[str, Any]:
-        return {name: _value(text) for name, text in self._now[1].items()}
+        return _Values(self._now[1])
 
     def run(self, line: str, *, refusal: str = "") -> LineResult:
         tree = parsed(line, block=self.blocks)
