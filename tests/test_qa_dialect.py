@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit import code_lines
-from thread_kit.code_lines import blocks, parsed, uses
+from thread_kit.code_lines import blocks, find_read, parsed, uses
 from thread_kit.dialect import QA, QA_ASYNC, as_comment
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.exchange import exchange_of, phi_own_line, phi_whole_line, xi_code
@@ -339,3 +339,19 @@ def test_no_line_of_a_statement_stands_alone(code):
     """Also of one that does nothing, or is longer than may be parsed, and so is not run."""
     lines = ["total = 1", *code.split("\n"), "print(total)"]
     assert [block.removesuffix("\n") for block in blocks(lines)] == ["total = 1", code, lines[-1]]
+
+
+@pytest.mark.parametrize(
+    ("line", "read"),
+    [
+        ("print(x)", ["x"]),
+        ("print(f'{x:.1f}', y)", ["x", "y"]),
+        ("print('{x}')", []),
+        ("print([x for x in y])", ["y"]),
+        ("print(max(y, key=lambda x: -x))", ["y"]),
+        ("x = 5; print(x)", []),
+        ("The x of it is y.", []),
+    ],
+)
+def test_what_a_line_reads_is_what_it_has_not_bound_itself(line, read):
+    assert find_read(line, ["x", "y"]) == read

@@ -269,8 +269,14 @@ def find_read(line: str, names: Collection[str]) -> list[str]:
     tree = parsed(line, block="\n" in line) if any(name in line for name in names) else None
     if tree is None:
         return []
-    read = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-    return [name for name in names if name in read.difference(bound(tree))]
+    read, own = set[str](), set(bound(tree))
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(name, ast.Load()):
+                read.add(name)
+            case ast.Name(name) | ast.arg(name):  # of a comprehension, of a lambda
+                own.add(name)
+    return [name for name in names if name in read - own]
 
 
 def uses(line: str, names: Collection[str]) -> list[str]:

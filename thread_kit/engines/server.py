@@ -321,6 +321,7 @@ class ServerEngine(Engine):
                     daemon=True,
                 )
                 call.worker.start()
+            self._failed.pop(thread, None)
             with self._arrived:  # others go through the calls that run
                 self._running[thread] = call
                 self._arrived.notify_all()
