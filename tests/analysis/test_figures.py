@@ -11,6 +11,7 @@ from thread_kit.analysis.figures import calls_figure, success_by_cost_figure, su
 from thread_kit.analysis.published import compare_with_published
 from thread_kit.analysis.statistics import COSTS, calls, success_by_cost, wilson
 from thread_kit.analysis.stored_rows import load_stored_rows
+from thread_kit.analysis.trials import success_by_trial
 from thread_kit.views.palette import SERIES
 
 MODELS = ("smollm2-135m", "qwen2.5-coder-1.5b")
@@ -141,3 +142,10 @@ def test_what_is_compared_differs_in_colour_in_mark_and_nearly_always_in_dash():
     colours, marks, dashes = map(set, zip(*SERIES, strict=True))
     assert len(colours) == len(marks) == len(SERIES)
     assert len(dashes) >= len(SERIES) - 1
+
+
+@pytest.mark.parametrize("make", [success_by_cost_figure, success_by_trial, compare_with_published])
+def test_no_episodes_are_one_clear_error(make, frame):
+    for empty in (frame.iloc[:0], pd.DataFrame()):
+        with pytest.raises(ValueError, match="there is no episode in this frame"):
+            make(empty)

@@ -8,7 +8,13 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from thread_kit.analysis.statistics import CONFIDENCE, COSTS, calls, success_by_cost
+from thread_kit.analysis.statistics import (
+    CONFIDENCE,
+    COSTS,
+    calls,
+    must_have_episodes,
+    success_by_cost,
+)
 from thread_kit.views.palette import NEUTRAL, SERIES, tint
 from thread_kit.views.plot import dress, log_axis
 
@@ -100,8 +106,10 @@ def success_by_cost_figure(frame: pd.DataFrame, cost: str = "evaluated") -> go.F
     """The share of tasks solved within a budget for each (logarithmic): the equal-budget view.
 
     frame: of `Results`, a row an episode; the curves are of `success_by_cost`. Where two lines are
-    read at the same place, the methods had the same to spend. Raises ValueError for another cost.
+    read at the same place, the methods had the same to spend. Raises ValueError for another cost,
+    and for no episodes.
     """
+    must_have_episodes(frame)
     table = success_by_cost(frame, cost)
     unit = COSTS[cost].split()[0]
     figure = go.Figure()

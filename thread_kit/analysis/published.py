@@ -13,7 +13,7 @@ import pandas as pd
 
 from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.records import DEFAULTS, TASK, list_records, read_setting
-from thread_kit.analysis.statistics import success, wilson
+from thread_kit.analysis.statistics import must_have_episodes, success, wilson
 from thread_kit.envs.alfworld.env import type_of
 from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
@@ -135,9 +135,11 @@ def compare_with_published(
     ours on this benchmark, "" where they have none or it is another of ours. low, high: Wilson's
     interval (95%), for published rates computed here from value and n, where n tasks were played
     once. cut: of ours, episodes that a budget ended unsolved; no paper says it of its own. Raises
-    ValueError for a benchmark, method or model that was never published.
+    ValueError for a benchmark, method or model that was never published, and for no episodes of a
+    benchmark that is not named.
     """
     if benchmark is None:
+        must_have_episodes(ours)
         name = str(ours["environment"].iloc[0])
         benchmark = find_benchmark(name).published or name
     theirs = load_published(benchmark=benchmark, method=method, model=model)

@@ -394,6 +394,12 @@ def calls(frame: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()
 
 
+def must_have_episodes(frame: pd.DataFrame) -> None:
+    """Raises ValueError for a frame without a row."""
+    if frame.empty:
+        raise ValueError("there is no episode in this frame; play some, or load another file")
+
+
 def check_episodes(frame: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """The frame, if it has a row an episode of one benchmark and none twice; else ValueError.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from thread_kit.analysis.cut import count_cut
-from thread_kit.analysis.statistics import wilson
+from thread_kit.analysis.statistics import must_have_episodes, wilson
 
 
 def success_by_trial(ours: pd.DataFrame, trials: int | None = None) -> pd.DataFrame:
@@ -13,8 +13,9 @@ def success_by_trial(ours: pd.DataFrame, trials: int | None = None) -> pd.DataFr
 
     ours: a suite's frame, one row an episode. trials: how far the curve goes; None: to the most
     that an episode had. One row for each method, model and trial; cut: of the episodes that ended
-    within so many trials, those that a budget ended unsolved.
+    within so many trials, those that a budget ended unsolved. Raises ValueError for no episodes.
     """
+    must_have_episodes(ours)
     most = trials or int(ours["trials"].max())
     rows = []
     for (method, model), group in ours.groupby(["method", "model"], sort=False):
