@@ -14,7 +14,7 @@ from thread_kit.cli.methods import build_methods
 from thread_kit.cli.notebooks import list_notebooks
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import Task
-from thread_kit.envs.registry import find_benchmark
+from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.experiments.method_builders import load_planners
@@ -323,7 +323,12 @@ silent = Benchmark("own-silent", lambda **_: Silent(), lambda split: [{}], split
         ("run --model own_benches:needs", "missing 1 required positional argument"),
     ],
 )
-def test_what_ones_own_module_lacks_is_said_in_one_line(write_module, capsys, command, words):
+def test_what_ones_own_module_lacks_is_said_in_one_line(
+    write_module, capsys, monkeypatch, command, words
+):
+    for name in ("own-empty", "own-splitless", "own-silent"):
+        monkeypatch.setitem(BENCHMARKS, name, None)  # so that it goes again
+        del BENCHMARKS[name]
     write_module("own_benches", BENCHES)
     assert main(command.split()) == 2
     error = capsys.readouterr().err.strip()
