@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from thread_kit.sandbox import jail_server
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 
 pytestmark = pytest.mark.jail
@@ -218,3 +219,27 @@ def test_a_host_that_was_stopped_finds_the_answer_when_it_goes_on():
         time.sleep(7)
         host.send_signal(signal.SIGCONT)
         assert "printed='done\\n', error=None" in host.communicate()[0]
+
+
+def test_what_a_host_has_set_for_all_is_not_in_the_jail():
+    command = list(jail_server._jail(2**20))
+    for folder in ("/usr/local/etc", "/usr/etc"):
+        assert (folder in command) == os.path.isdir(folder)
+        if folder in command:
+            assert command[command.index(folder) - 1] == "--tmpfs"
+            assert command.index(folder) > command.index("/usr")
+
+
+@pytest.mark.parametrize("folder", ["/scratch/me/venv/lib/site-packages", "/temporary/x-packages"])
+def test_libraries_below_a_folder_of_the_jail_itself_are_refused_with_the_reason(
+    monkeypatch, folder
+):
+    monkeypatch.setattr(jail_server, "_libraries", lambda: [folder])
+    with pytest.raises(RuntimeError, match="install Python and this kit elsewhere"):
+        list(jail_server._jail(2**20))
+
+
+def test_what_python_lacks_in_the_jail_is_not_put_down_to_the_kernel():
+    said = str(jail_server._no_start("Traceback ...\nModuleNotFoundError: No module named 'x'"))
+    assert "user namespaces" not in said
+    assert "user namespaces" in str(jail_server._no_start("bwrap: No permissions"))
