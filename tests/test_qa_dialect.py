@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit import code_lines
-from thread_kit.code_lines import blocks, find_read, parsed, uses
+from thread_kit.code_lines import LINE_CHARACTERS, blocks, find_read, parsed, uses
 from thread_kit.dialect import QA, QA_ASYNC, as_comment
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.exchange import exchange_of, phi_own_line, phi_whole_line, xi_code
@@ -333,6 +333,9 @@ LONG = "\n".join(f"    a{n} = {n}  # {'x' * 60}" for n in range(60))
         f"if False:\n{LONG}\n    total = 99",
         f"def unused():\n{LONG}\n\n    total = 99",
         f'text = """\n{LONG}\ntotal = 99\n"""',
+        f"if False:\n{LONG}\n# Left out:\n    total = 99",
+        f'def unused():\n{LONG}\n    text = """\ntotal = 99\n"""\n    total = 99',
+        "if False:\n    total = 99\n    text = '" + "a" * LINE_CHARACTERS + "'",
     ],
 )
 def test_no_line_of_a_statement_stands_alone(code):
@@ -350,6 +353,7 @@ def test_no_line_of_a_statement_stands_alone(code):
         ("print([x for x in y])", ["y"]),
         ("print(max(y, key=lambda x: -x))", ["y"]),
         ("x = 5; print(x)", []),
+        ("try:\n    y()\nexcept ValueError as x:\n    print(x)", ["y"]),
         ("The x of it is y.", []),
     ],
 )

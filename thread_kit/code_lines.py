@@ -15,7 +15,7 @@ import textwrap
 import threading
 import unicodedata
 import warnings
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Literal
 
@@ -34,6 +34,7 @@ COMPOUND = (
 )
 HEADERS = 8  # lines like "for x in y:" that may follow one another where prose stands below them
 BRACKETS = 200  # Python's own limit
+LONGEST = 2_000  # lines of one statement; what is longer is taken for lines
 
 _MARKS = re.compile(
     r"""\#[^\n]* | \\\n | [()\[\]{}] | \n
@@ -115,9 +116,9 @@ def blocks(lines: Iterable[str]) -> list[str]:
 @functools.lru_cache(maxsize=4096)
 def _blocks(lines: tuple[str, ...]) -> tuple[str, ...]:
     whole: list[str] = []
-    start = 0
+    start, tries = 0, iter(range(TRIES))
     while start < len(lines):
-        length = _count_lines(lines, start) if lines[start].strip() else 1
+        length = _count_lines(lines, start, tries) if lines[start].strip() else 1
         while length > 1 and not lines[start + length - 1].strip():
             length -= 1  # a blank line is a part of what it stands in, and of nothing above it
         block = "\n".join(lines[start : start + length])
@@ -127,28 +128,21 @@ def _blocks(lines: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(whole)
 
 
-def _count_lines(lines: tuple[str, ...], start: int) -> int:
-    """How many lines from `start` on are one statement; they are parsed a few times at most."""
+def _count_lines(lines: tuple[str, ...], start: int, tries: Iterator[int]) -> int:
+    """How many lines from `start` on are one statement; they are parsed a few times at most.
+
+    tries: one for each look for the end of a long text in quotes, so that these have an end.
+    """
     depth = len(lines[start]) - len(lines[start].lstrip())
     # 1. No more lines than may be parsed.
     end, room = start, LINE_CHARACTERS
     while end < len(lines) and room >= 0:
         room -= max(0, len(lines[end]) - depth) + 1
         end += 1
-    if end < len(lines) and (length := _count_too_long(lines, start, depth)) > end - start:
+    if room < -1 and (length := _count_too_long(lines, start, depth, tries)) >= end - start:
         return length
-    # 2. Where it can end: each whole line of code that belongs to it, or is the first.
-    ends: list[int] = []
-    following = 0
-    is_decorated = False
-    for whole in _ends_of_lines("\n".join(lines[start:end]) + "\n"):
-        line = lines[start + following]
-        if not ends or not line.strip() or _goes_on(line, depth) or is_decorated:
-            ends.append(whole)
-        elif not line.lstrip().startswith("#"):
-            break
-        is_decorated = line.lstrip().startswith("@")
-        following = whole
+    # 2. Where it can end.
+    ends = _find_ends(lines[start:end], depth)
     # 3. Python says whether all of that is a statement, be it one that does nothing: none of its
     #    lines stands alone. Or the beginning, with prose below it.
     for length in (*ends[-1:], *ends[:HEADERS]):
@@ -157,19 +151,33 @@ def _count_lines(lines: tuple[str, ...], start: int) -> int:
     return 1
 
 
-def _count_too_long(lines: tuple[str, ...], start: int, depth: int) -> int:
+def _count_too_long(lines: tuple[str, ...], start: int, depth: int, tries: Iterator[int]) -> int:
     """How many lines a statement has that is too long to be parsed, and so is not run; else 1.
 
     It begins with the header of a block, or with a text in three quotes.
     """
-    first = lines[start].strip()
+    first, rest = lines[start].strip(), lines[start : start + LONGEST]
     if first.endswith(":") and is_python(f"{first} pass"):
-        below = range(start + 1, len(lines))
-        ends = (n for n in below if lines[n].strip() and not _goes_on(lines[n], depth))
-        return next(ends, len(lines)) - start
-    if '"""' in first or "'''" in first:
-        return next(_ends_of_lines("\n".join(lines[start:]) + "\n"), 1)
+        return max(_find_ends(rest, depth), default=1)
+    if ('"""' in first or "'''" in first) and next(tries, None) is not None:
+        return next(_ends_of_lines("\n".join(rest) + "\n"), 1)
     return 1
+
+
+def _find_ends(lines: Sequence[str], depth: int) -> list[int]:
+    """After how many lines a statement can end: each whole line of code that belongs to it."""
+    ends: list[int] = []
+    following = 0
+    is_decorated = False
+    for whole in _ends_of_lines("\n".join(lines) + "\n"):
+        line = lines[following]
+        if not ends or not line.strip() or _goes_on(line, depth) or is_decorated:
+            ends.append(whole)
+        elif not line.lstrip().startswith("#"):
+            break
+        is_decorated = line.lstrip().startswith("@")
+        following = whole
+    return ends
 
 
 def _ends_of_lines(source: str) -> Iterator[int]:
@@ -274,7 +282,7 @@ def find_read(line: str, names: Collection[str]) -> list[str]:
         match node:
             case ast.Name(name, ast.Load()):
                 read.add(name)
-            case ast.Name(name) | ast.arg(name):  # of a comprehension, of a lambda
+            case ast.Name(name) | ast.arg(name) | ast.ExceptHandler(name=str(name)):
                 own.add(name)
     return [name for name in names if name in read - own]
 

@@ -75,6 +75,7 @@ def thread(
     executed = 0
     printed: str | None = None
     error: str | None = None
+    of_action: str | None = None
     lost: Mapping[str, str] = {}
     variables: Mapping[str, Any] = {}
     own: set[str] = set()
@@ -127,13 +128,14 @@ def thread(
         if status := generated.ended:
             # It waits for its own children, so that nothing runs below a thread that is over.
             yield from settle([name for name in pending if name not in inherited], over=True)
+            error = error or of_action
             return Finished(Y, status, variables, printed, tuple(known), error=error, lost=lost)
 
         if find_action(Y, dialect) is not None:
             # Y = Y + E(xi(Y))
             observation: str = yield Act((yield from instantiated(xi)))
             if isinstance(observation, Observation):  # who drives a thread by hand sends a text
-                error = error or observation.error
+                of_action = observation.error  # which the thread has seen, and may mend
             text = abstract(observation.strip(), Known(variables, own))
             Y += span(Provenance.OBSERVED, dialect.observed(text))
         elif generated.stop is Stop.SPAWN:

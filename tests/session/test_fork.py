@@ -31,6 +31,7 @@ from thread_kit.trace.events import (
     Closed,
     Edited,
     Ended,
+    ExecutedLine,
     GeneratedSpan,
     Observed,
     Prompted,
@@ -650,3 +651,25 @@ def test_a_fork_of_a_fork_that_has_not_come_to_its_change_has_the_change(
         if is_closed:
             first.close()
         assert happened(fork(first, None, ENDS)) == happened(whole)
+
+
+def test_a_variable_that_a_person_sets_is_not_lost():
+    replies = ["x = 0\nGo. =>", "x = undefined\nprint(x)\n#END#", "#END#"]
+    session = Session(ScriptedEngine(replies), context="Go.")
+    episode = session.run(progress=False)
+    assert of_kind(episode, Returned)[0].span.text.startswith("NameError")
+    at = index(episode, ExecutedLine, 2)
+    changed = fork(session, at, ["#END#"], variables={"x": 5})
+    assert of_kind(changed, Returned)[0].span.text == "5<=\n"
+
+
+def test_a_fork_of_a_fork_with_another_phi_has_the_first_phi_in_its_past(shed):
+    at = index(shed.episode, GeneratedSpan, 1)
+    changes = {"phi": phi_full_sequence, "token": 4, "text": "x"}
+    whole = fork(shed, at, ENDS, **changes)
+    first = shed.fork(at, engine=ScriptedEngine(ENDS), **changes)
+    for _ in first:
+        if len(first.episode.events) >= at:
+            break
+    again = fork(first, None, ENDS)
+    assert happened(again) == happened(whole)

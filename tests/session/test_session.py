@@ -390,6 +390,15 @@ def test_a_value_from_before_a_line_failed_is_not_printed_as_the_answer(run, lin
     assert returned_texts(episode)[0].startswith("new<=")
 
 
+def test_a_name_that_has_a_value_again_is_lost_no_more(run):
+    half = "x = 1; y = undefined", "print(x)\n#END#"
+    episode = run("Go. =>", "\n".join(half), "#END#")
+    assert returned_texts(episode) == ["1<=\n"]
+    shared = "x = 1\nGo. =>", "x = undefined\nGo. =>", "x = 5\n#END#", "print(x)\n#END#", "#END#"
+    episode = run(*shared, scope="shared")
+    assert returned_texts(episode)[-1] == "5<=\n"
+
+
 def test_what_the_code_of_an_action_binds_counts_as_that_of_a_line(run):
     action = "x = undefined\n# > x = 5; print(x) =>", "\nprint('{x}')\n#END#"
     episode = run("The value is =>", *action, " of it.\n#END#", dialect=QA)
@@ -398,6 +407,9 @@ def test_what_the_code_of_an_action_binds_counts_as_that_of_a_line(run):
     action = "# > x = undefined =>", "\nprint('{x}')\n#END#"
     episode = run("The value is =>", *action, " of it.\n#END#", dialect=QA)
     assert returned_texts(episode) == ["NameError: name 'undefined' is not defined<="]
+    mended = "# > print(y) =>", "\ny = 5\n# > print(y) =>", "\n#END#"
+    episode = run("The value is =>", *mended, " of it.\n#END#", dialect=QA)
+    assert returned_texts(episode) == ["<="]
     action = "# > x = undefined =>", "\n#END#"
     episode = run("The value is =>", *action, " of it.\n#END#", dialect=QA)
     assert returned_texts(episode) == ["NameError: name 'undefined' is not defined<="]

@@ -273,7 +273,7 @@ class ServerEngine(Engine):
                 yield Prefilled(None, done, total, 0)
             if finish_reason(event):
                 break
-        if done < total:
+        if done < total and not cancel_token.is_cancelled:
             yield Prefilled(None, total, total, total - max(done, 0))
 
     @contextmanager

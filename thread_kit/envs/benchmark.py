@@ -144,8 +144,11 @@ class Benchmark:
 
     def list_tasks(self, split: str, rules: Mapping[str, bool]) -> Sequence[Any]:
         """The tasks of a split that there are by these rules (see `tasks`)."""
+        if not rules:
+            return self.tasks(split)
         taken = signature(self.tasks).parameters
-        return self.tasks(split, **{rule: on for rule, on in rules.items() if rule in taken})
+        takes_all = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+        return self.tasks(split, **{r: on for r, on in rules.items() if takes_all or r in taken})
 
     def find_arguments(self, split: str, text: str) -> dict[str, Any]:
         """The arguments of the task of a split that a person calls by a number or a name.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 from thread_kit.dialect import AGENT, Dialect
@@ -35,9 +36,14 @@ def check_split(split: str, splits: Collection[str]) -> None:
 
 def choose_task(choices: Sequence[Any], split: str, number: int) -> Any:
     """The task with this number, counted from 0, of a split; raises ValueError for none."""
-    if not isinstance(number, int) or number not in range(len(choices)):
+    if not is_whole(number) or number not in range(len(choices)):
         raise ValueError(f"no task {number!r} in split {split!r}; choose 0 to {len(choices) - 1}")
     return choices[number]
+
+
+def is_whole(number: object) -> bool:
+    """Whether this is a whole number, be it one of numpy's."""
+    return isinstance(number, Integral)
 
 
 class Env(ABC):

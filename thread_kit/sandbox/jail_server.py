@@ -201,7 +201,7 @@ def _jail(scratch_bytes: int) -> Iterator[str]:
     yield from ("--tmpfs", "/tmp")  # first: a virtual environment may be there
     yield from ("--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache")
     for folder in ("/usr/local/etc", "/usr/etc"):  # where a host may have its settings
-        if os.path.isdir(folder):
+        if os.path.isdir(folder) and os.path.realpath(folder) == folder:
             yield from ("--tmpfs", folder, "--remount-ro", folder)
     for folder in (os.path.realpath(sys.base_prefix), *_libraries()):
         if Path(folder).is_relative_to(SCRATCH) or Path(folder).is_relative_to(TEMPORARY):

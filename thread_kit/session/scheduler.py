@@ -271,6 +271,8 @@ class Scheduler:
 
         # 2. The thread, with what it inherits: variables, futures, and whether it may act.
         futures = dict(parent.futures) if parent else {}
+        namespace = parent.namespace.child() if parent else self._namespace
+        is_shared = parent is not None and namespace is parent.namespace
         if parent:
             parent.children += 1
         child = LiveThread(
@@ -281,7 +283,8 @@ class Scheduler:
             context=span,
             program=program,
             prompt=prompt,
-            namespace=parent.namespace.child() if parent else self._namespace,
+            namespace=namespace,
+            lost=parent.lost if parent and is_shared else {},
             acts=parent.acts and future is None if parent else True,
             futures=futures,
             is_future=future is not None,

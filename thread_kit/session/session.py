@@ -425,6 +425,6 @@ def fork(episode: Episode, at: int | None = None, **changes: Any) -> Session:
     episode ends as failed, and `session.error` is the ReplayError.
     """
     session = Session(**plan_fork(episode, at, **changes))
-    again = {name: value for name, value in changes.items() if name not in ("path", "recorded")}
+    again = {name: value for name, value in changes.items() if name != "path"}
     session._forked = episode, at, again
     return session

@@ -1,8 +1,8 @@
 """The words of an ALFWorld game: what one writes to act, and what one reads.
 
 ALFWorld changed them in 2025: "put mug 1 in/on desk 1" became "move mug 1 to desk 1" (package 0.4,
-data json_2.1.1), while all papers' prompts are from before; and `help` became an action. The rules
-of a game and its household are the same in every wording; only its grammar differs.
+data json_2.1.1), while all papers' prompts are from before; and `help` became an action. But
+for that the rules of a game and its household are the same in every wording.
 """
 
 from __future__ import annotations

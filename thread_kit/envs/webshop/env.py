@@ -13,7 +13,7 @@ import re
 from typing import Any, final
 
 from thread_kit.dialect import PAGES
-from thread_kit.envs.env import Env, Step, check_split
+from thread_kit.envs.env import Env, Step, check_split, is_whole
 from thread_kit.envs.webshop.catalogue import SHOP_VARIABLE, Catalogue, load_catalogue
 from thread_kit.envs.webshop.goals import SPLITS, Goal, make_goals
 from thread_kit.envs.webshop.pages import (
@@ -89,7 +89,7 @@ class WebShop(Env):
             raise ValueError(f"max_actions is {max_actions}; give 1 or more, or None for no limit")
         made = make_goals(shop, by_people=by_people)
         goals = made.goals[SPLITS[split]]
-        if not isinstance(number, int) or number not in range(len(goals)):
+        if not is_whole(number) or number not in range(len(goals)):
             raise ValueError(
                 f"no goal {number!r} in split {split!r} of {shop.name}, which has {len(goals)}, "
                 "counted from 0"
