@@ -34,6 +34,7 @@ COMPOUND = (
 )
 HEADERS = 8  # lines like "for x in y:" that may follow one another where prose stands below them
 BRACKETS = 200  # Python's own limit
+LONG_TEXTS = 100  # whose ends are looked for, in one run of lines
 LONGEST = 2_000  # lines of one statement; what is longer is taken for lines
 
 _MARKS = re.compile(
@@ -116,7 +117,7 @@ def blocks(lines: Iterable[str]) -> list[str]:
 @functools.lru_cache(maxsize=4096)
 def _blocks(lines: tuple[str, ...]) -> tuple[str, ...]:
     whole: list[str] = []
-    start, tries = 0, iter(range(TRIES))
+    start, tries = 0, iter(range(LONG_TEXTS))
     while start < len(lines):
         length = _count_lines(lines, start, tries) if lines[start].strip() else 1
         while length > 1 and not lines[start + length - 1].strip():
@@ -252,30 +253,41 @@ def assigned(lines: Iterable[str]) -> set[str]:
     return {name for tree in trees if tree for name in bound(tree)}
 
 
-def lost(lines: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+def lost(lines: Iterable[tuple[str, str | None, Collection[str]]]) -> dict[str, str]:
     """The names that failed lines should have bound, and none behind them has, with the errors.
 
-    lines: each with its error, if any.
+    lines: each with its error, if any, and the names that it has changed.
     """
     names: dict[str, str] = {}
-    for line, error in lines:
-        note_lost(names, line, error)
+    for line in lines:
+        note_lost(names, *line)
     return names
 
 
-def note_lost(names: dict[str, str], line: str, error: str | None) -> None:
-    """Add to lost names those of one more line that failed; take off those that it has bound."""
+def note_lost(
+    names: dict[str, str], line: str, error: str | None, changed: Collection[str]
+) -> None:
+    """Add to lost names those of one more line that failed; take off those that it has bound.
+
+    A line that fails may have bound some before; what half a block has bound is not its value.
+    """
     for name in assigned([line]):
         if error is None:
             names.pop(name, None)
         else:
             names[name] = error
+    for name in () if "\n" in line else changed:
+        names.pop(name, None)
+
+
+def _parse_naming(line: str, names: Collection[str]) -> ast.Module | None:
+    """The syntax tree of a line that has one of these names; None for prose, and of other lines."""
+    return parsed(line, block="\n" in line) if any(name in line for name in names) else None
 
 
 def find_read(line: str, names: Collection[str]) -> list[str]:
     """Those of the names that a line of Python reads as variables, and does not bind itself."""
-    tree = parsed(line, block="\n" in line) if any(name in line for name in names) else None
-    if tree is None:
+    if (tree := _parse_naming(line, names)) is None:
         return []
     read, own = set[str](), set(bound(tree))
     for node in ast.walk(tree):
@@ -292,8 +304,7 @@ def uses(line: str, names: Collection[str]) -> list[str]:
 
     A line of prose uses nothing, whatever it speaks of.
     """
-    tree = parsed(line, block="\n" in line) if any(name in line for name in names) else None
-    if tree is None:
+    if (tree := _parse_naming(line, names)) is None:
         return []
     found: set[str] = set()
     for node in ast.walk(tree):

@@ -223,9 +223,9 @@ class HttpClient:
                 if token.is_cancelled:
                     return
                 fault = self._unreachable(error)
-                if number and not isinstance(error, httpx.TimeoutException):
-                    raise self._broken(type(error).__name__, number) from None
                 if number:
+                    if not isinstance(error, httpx.TimeoutException):
+                        fault = self._broken(type(error).__name__, number)
                     raise fault from None
             else:
                 fault = self._refusal(response, str(body.get("model", "")))

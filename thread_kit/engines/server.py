@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import PurePath
 from typing import Any
 
@@ -224,9 +225,8 @@ class ServerEngine(Engine):
         cancel_token, done = CancelToken(), 0
         news: deque[Prefilled | EngineError | None] = deque()
         self._prefills.add(cancel_token)
-        threading.Thread(
-            target=self._run_prefill, args=(tokens, news, cancel_token), daemon=True
-        ).start()
+        progress = chain(self._read_progress(tokens, cancel_token), [None])
+        threading.Thread(target=self._read_news, args=(progress, news), daemon=True).start()
         try:
             while True:
                 with self._arrived:
@@ -241,21 +241,6 @@ class ServerEngine(Engine):
         finally:
             cancel_token.cancel()
             self._prefills.discard(cancel_token)
-
-    def _run_prefill(
-        self,
-        tokens: Sequence[int],
-        news: deque[Prefilled | EngineError | None],
-        cancel_token: CancelToken,
-    ) -> None:
-        """Have a few-shot prompt evaluated; runs in a worker thread, until None is the news."""
-        try:
-            with self._refuse_malformed():
-                for progress in self._read_progress(tokens, cancel_token):
-                    self._post(news, progress)
-        except EngineError as error:
-            self._post(news, error)
-        self._post(news, None)
 
     def _read_progress(
         self, tokens: Sequence[int], cancel_token: CancelToken
@@ -315,8 +300,8 @@ class ServerEngine(Engine):
                 body = self._body(tokens, min(more, room), request.temperature, number)
                 cut = Stop.CONTEXT if room < more else Stop.LENGTH
                 call.worker = threading.Thread(
-                    target=self._run_request,
-                    args=(thread, call, body, cut),
+                    target=self._read_news,
+                    args=(self._read_events(thread, call, body, cut), call.news),
                     name=f"{self.name}, thread {thread}",
                     daemon=True,
                 )
@@ -326,14 +311,14 @@ class ServerEngine(Engine):
                 self._running[thread] = call
                 self._arrived.notify_all()
 
-    def _run_request(self, thread: ThreadKey, call: _Call, body: dict[str, Any], cut: Stop) -> None:
+    def _read_news(self, news: Iterable[Any], box: deque[Any]) -> None:
         """Read one request to its end, or to a stop string; runs in a worker thread."""
         try:
             with self._refuse_malformed():
-                for news in self._read_events(thread, call, body, cut):
-                    self._post(call.news, news)
+                for one in news:
+                    self._post(box, one)
         except EngineError as error:
-            self._post(call.news, error)
+            self._post(box, error)
 
     def _post(self, box: deque[Any], news: Any) -> None:
         with self._arrived:
@@ -368,13 +353,13 @@ class ServerEngine(Engine):
                     costs = Costs(costs.reused, costs.evaluated + 1)
                 written += 1
                 text += piece
-                if found := find_stop(text, len(piece), call.completion.stops):
-                    if found[0] < len(text):  # asked here, where nobody waits for the answer
-                        head = text[len(text) - len(piece) : found[0]]
-                        self._tokenizer.tokenize(head.decode("utf-8", "replace"))
-                    yield Written(token, piece, costs)
-                    return
+                found = find_stop(text, len(piece), call.completion.stops)
+                if found and found[0] < len(text):  # asked here, where nobody waits for the answer
+                    head = text[len(text) - len(piece) : found[0]]
+                    self._tokenizer.tokenize(head.decode("utf-8", "replace"))
                 yield Written(token, piece, costs)
+                if found:
+                    return
                 if written >= body["max_tokens"]:
                     yield End(cut, costs)
                     return

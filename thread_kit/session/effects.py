@@ -86,7 +86,7 @@ class Effects:
                 stale = find_read(ran.line, thread.lost)
                 printed = thread.lost[stale[0]] if stale and not ran.error else ran.answer
             error = error or ran.error
-            self._note_lost(thread, ran)
+            note_lost(thread.lost, ran.line, ran.error, ran.changed)
             yield from self._tell(thread, ran)
         yield from self.change_variables(thread)
         thread.reply = Executed(thread.namespace.variables, printed, error, dict(thread.lost))
@@ -241,7 +241,7 @@ class Effects:
         if not ran.executed:
             thread.reply = "Not a line of code that prints; an action is one, such as print(x)."
             return None
-        self._note_lost(thread, ran)
+        note_lost(thread.lost, ran.line, ran.error, ran.changed)
         yield from self._tell(thread, ran)
         seen = [text for text in (ran.printed, ran.error) if text]
         thread.reply = "\n".join(seen) or "Nothing was printed."
@@ -251,12 +251,6 @@ class Effects:
         """Run a line of a thread; whatever becomes of the sandbox is the line's error."""
         refusal = REFUSAL if self._written > LINES_BYTES else ""
         return _shield(line, lambda: thread.namespace.run(line, refusal=refusal))
-
-    def _note_lost(self, thread: LiveThread, ran: LineResult) -> None:
-        """Which names have no value since this line; one that fails may have bound some before."""
-        note_lost(thread.lost, ran.line, ran.error)
-        for name in () if "\n" in ran.line else ran.changed:
-            thread.lost.pop(name, None)
 
     def _tell(self, thread: LiveThread, ran: LineResult) -> Iterator[Event]:
         """The events of a line that was executed."""

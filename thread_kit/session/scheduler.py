@@ -272,7 +272,6 @@ class Scheduler:
         # 2. The thread, with what it inherits: variables, futures, and whether it may act.
         futures = dict(parent.futures) if parent else {}
         namespace = parent.namespace.child() if parent else self._namespace
-        is_shared = parent is not None and namespace is parent.namespace
         if parent:
             parent.children += 1
         child = LiveThread(
@@ -284,7 +283,7 @@ class Scheduler:
             program=program,
             prompt=prompt,
             namespace=namespace,
-            lost=parent.lost if parent and is_shared else {},
+            lost=parent.lost if parent and namespace is parent.namespace else {},
             acts=parent.acts and future is None if parent else True,
             futures=futures,
             is_future=future is not None,

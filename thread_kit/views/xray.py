@@ -123,7 +123,9 @@ class Xray:
                 error=None if error is None else copy.encode(ERROR, error),
                 lost={
                     name: copy.encode(ERROR, text)
-                    for name, text in lost((run.line, run.error) for run in child.executed).items()
+                    for name, text in lost(
+                        (run.line, run.error, run.changed) for run in child.executed
+                    ).items()
                 },
             )
             parts = copy.decode(_try(psi, finished), passed)

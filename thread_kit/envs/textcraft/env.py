@@ -120,7 +120,7 @@ class TextCraft(Env):
             raise ValueError(f"{min(kinds)!r} is a kind; make a member, such as 'oak {min(kinds)}'")
         if own.goal not in made:
             raise ValueError(f"no command makes {goal!r}; add one, or choose another goal")
-        own._tree = make_tree(own.commands)
+        own._tree = make_tree(recipes)
         own.depth = None
         own._start()
         return own

