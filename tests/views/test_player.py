@@ -469,3 +469,26 @@ def test_what_a_child_gets_of_its_parent_depends_on_the_scope(scope, gets):
     one = Session(ScriptedEngine(replies), context="Chop. =>", scope=scope)
     said = [frame.get("description", "") for frame in FrameRecorder(one.run(progress=False)).frames]
     assert any(gets in text for text in said)
+
+
+@pytest.mark.parametrize(
+    ("scope", "gets"),
+    [
+        ("exported", "gets a copy of 2 variables"),
+        ("shared", "shares 2 variables with it"),
+        ("own", "begins without its variables, but for the environment's"),
+        ("none", "it sees nothing else."),
+    ],
+)
+def test_variables_of_the_environment_are_in_the_trace_from_the_start(scope, gets, tmp_path):
+    env = tk.TextCraft("dev", 0)
+    replies = ["tool = 'axe'\nI need to find it. =>", "print('Here.')\n#END#", "#END#"]
+    live = Session(ScriptedEngine(replies), env, scope=scope).run(progress=False)
+    episode = Episode.load(live.save(tmp_path / "one.jsonl"))
+    expected = {} if scope == "none" else {"commands": list(env.commands)}
+    assert episode.at_first == expected
+    assert expected.items() <= episode.threads[0].variables.items()
+    assert ("commands" in episode.threads[1].variables) == bool(expected)
+    said = [frame.get("description", "") for frame in FrameRecorder(episode).frames]
+    assert said[0].endswith("The environment gives it the variables commands.") == bool(expected)
+    assert any(gets in text for text in said)

@@ -56,7 +56,12 @@ class LineResult:
 
 
 class Namespace(ABC):
-    """The variables of one thread; safe to share between Python threads."""
+    """The variables of one thread; safe to share between Python threads.
+
+    at_first: those that it was made with, in a form that JSON can write.
+    """
+
+    at_first: Mapping[str, Any] = {}
 
     @property
     @abstractmethod
@@ -140,8 +145,8 @@ class PythonNamespace(Namespace):
         # The sandbox's state, and each value's text by name; always replaced together.
         self._now: tuple[bytes | None, Mapping[str, str]] = None, {}
         self._lock = threading.Lock()  # with scope="shared", children may run at the same time
-        self.edit(variables or {})
-        self._at_first = self._now
+        self.at_first = self.edit(variables or {}).changed
+        self._start = self._now
 
     def __repr__(self) -> str:
         return f"PythonNamespace({self.variables}, scope={self.scope!r})"
@@ -188,8 +193,8 @@ class PythonNamespace(Namespace):
         if self.scope == "shared":
             return self
         child = PythonNamespace(self.sandbox, scope=self.scope, blocks=self.blocks)
-        child._at_first = self._at_first
-        child._now = self._at_first if self.scope == "own" else self._now
+        child._start = self._start
+        child._now = self._start if self.scope == "own" else self._now
         return child
 
     def _keep(self, line: str, result: SandboxResult, bound: set[str]) -> LineResult:

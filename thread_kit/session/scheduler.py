@@ -290,7 +290,9 @@ class Scheduler:
             steps=program(NewThread(context, self._dialect, tokenize, tuple(futures))),
         )
         at = len(self.episode.threads[parent.id].sequence) if parent else 0
-        yield Spawned(child.id, parent.id if parent else None, at, span, prompt.sha256, future)
+        first = {} if parent else plain(dict(namespace.at_first))
+        above = parent.id if parent else None
+        yield Spawned(child.id, above, at, span, prompt.sha256, future, first)
 
         # 3. The parent listens, or goes on with a name that stands for the child.
         if parent:

@@ -11,7 +11,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,6 +109,7 @@ class Episode:
 
     dialect: the marks that its threads use.
     pictures: what the threads drew, by path in the sandbox: PNG files, in base64.
+    at_first: the variables that the main thread begins with, by name.
     usage: what it cost in all; of that, `prompting` is the evaluation of the few-shot prompts.
     Kept while events come in, since the session's budgets ask for it at every call.
     """
@@ -125,6 +126,7 @@ class Episode:
         self.reward: float | None = None
         self.detail = ""
         self.seconds = 0.0
+        self.at_first: Mapping[str, Any] = {}  # variables of the main thread
 
     def add(self, event: Event) -> None:
         """Take in one event; raises ValueError if it speaks of a thread that does not exist."""
@@ -196,12 +198,14 @@ class Episode:
             parent.variables.update(event.variables)
 
     def _add_thread(self, event: Spawned) -> None:
-        depth, variables = 0, {}
+        depth, variables = 0, dict(event.variables)
         if event.thread in self.threads:
             raise ValueError(f"thread {event.thread} is spawned twice")
         if (event.parent is None) != (event.thread == 0):
             raise ValueError("thread 0 is the main thread, and no other one is without a parent")
-        if event.parent is not None:
+        if event.parent is None:
+            self.at_first = event.variables
+        else:
             self._check_spawned(event.parent, event)
             parent = self.threads[event.parent]
             if event.future is None:
@@ -209,7 +213,7 @@ class Episode:
             parent.spawned.append(event.thread)
             depth, variables = parent.depth + 1, parent.variables
             if (scope := self.header.get("scope")) != "shared":
-                variables = {} if scope == "own" else dict(variables)
+                variables = dict(self.at_first if scope == "own" else variables)
         self.threads[event.thread] = Thread(
             id=event.thread,
             parent=event.parent,

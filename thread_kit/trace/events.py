@@ -72,6 +72,7 @@ class Spawned(Event):
     """A thread exists. `at` is the number of tokens of the parent's sequence at the spawn.
 
     future: the name that stands for it in the parent, which goes on; None if the parent waits.
+    variables: those that the main thread begins with, by name: the environment's.
     """
 
     thread: int
@@ -80,6 +81,7 @@ class Spawned(Event):
     context: Span
     prompt: str
     future: str | None = None
+    variables: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

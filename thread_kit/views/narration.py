@@ -114,7 +114,9 @@ def describe_event(episode: Episode, event: Event) -> str:
 
 def _describe_spawn(episode: Episode, event: Spawned) -> str:
     if event.parent is None:
-        return f"Thread {event.thread}, the main thread, begins. Its context is the task."
+        begins = f"Thread {event.thread}, the main thread, begins. Its context is the task."
+        names = ", ".join(event.variables)
+        return f"{begins} The environment gives it the variables {names}." if names else begins
     waits = "waits" if event.future is None else f"goes on; {{{event.future}}} stands for it"
     title = _quote(episode.threads[event.thread].title)
     spawns = f"Thread {event.parent} spawns thread {event.thread} and {waits}."
@@ -125,7 +127,8 @@ def _describe_spawn(episode: Episode, event: Spawned) -> str:
     number = pluralize(len(episode.threads[event.parent].variables), "variable")
     gets = {
         "shared": f", and it shares {number} with it",
-        "own": ", and it begins without its variables",
+        "own": ", and it begins without its variables"
+        + (", but for the environment's" if episode.at_first else ""),
         "none": "",
     }.get(str(episode.header.get("scope")), f", and it gets a copy of {number}")
     return (
