@@ -11,6 +11,7 @@ import atexit
 import gc
 import importlib.util
 import ipaddress
+import itertools
 import os
 import shutil
 import socket
@@ -25,6 +26,8 @@ from helpers.cores import take_a_share
 
 from thread_kit.bench.player import CHROMIUM
 from thread_kit.envs.alfworld import process as game_process
+from thread_kit.envs.qa.env import QuestionEnv
+from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 
 take_a_share()
 
@@ -44,20 +47,24 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["IPYTHONDIR"] = _scratch.name
 # For what lives longer than one test, such as an engine that a whole module shares.
 os.environ["THREAD_KIT_CACHE"] = str(Path(_scratch.name, "cache"))
-WEIGHTS = Path(_scratch.name, "cache", "weights")
+SHARED = {name: Path(_scratch.name, "cache", name) for name in ("weights", "hashes")}
 os.environ["THREAD_KIT_MODELS"] = str(Path(_scratch.name, "models"))
 os.environ["ALFWORLD_DATA"] = str(Path(_scratch.name, "alfworld"))
 
 
+_numbers = itertools.count()
+
+
 @pytest.fixture(autouse=True)
 def _folders_of_its_own(tmp_path_factory, monkeypatch):
-    """A cache and a models folder for each test, empty at its start but for requantized weights,
-    which all tests of a process share: they are made of the same file, and large.
+    """A cache and a models folder for each test, empty at its start but for requantized weights
+    and the hashes of files, which all tests of a process share: they are of the same large file.
     """
-    folder = tmp_path_factory.mktemp("kit")
-    (folder / "cache").mkdir()
-    WEIGHTS.mkdir(parents=True, exist_ok=True)
-    (folder / "cache" / "weights").symlink_to(WEIGHTS)
+    folder = tmp_path_factory.getbasetemp() / f"kit-{next(_numbers)}"
+    (folder / "cache").mkdir(parents=True)
+    for name, place in SHARED.items():
+        place.mkdir(parents=True, exist_ok=True)
+        (folder / "cache" / name).symlink_to(place)
     monkeypatch.setenv("THREAD_KIT_CACHE", str(folder / "cache"))
     monkeypatch.setenv("THREAD_KIT_MODELS", str(folder / "models"))
 
@@ -91,8 +98,30 @@ def alfworld_games(_alfworld, monkeypatch):
 
 @pytest.fixture
 def alfworld_process(alfworld_games, monkeypatch):
-    """Episodes of ALFWorld are played in that process, too: one after the other."""
-    monkeypatch.setattr("thread_kit.envs.alfworld.env.GameProcess", alfworld_games)
+    """Episodes of ALFWorld are played in that process, too, and planned: one after the other."""
+    for module in ("env", "planner"):
+        monkeypatch.setattr(f"thread_kit.envs.alfworld.{module}.GameProcess", alfworld_games)
+
+
+@pytest.fixture(scope="module")
+def _jails():
+    jails: dict[str, BubblewrapSandbox] = {}
+    yield jails
+    for jail in jails.values():
+        jail.close()
+
+
+@pytest.fixture
+def one_jail(_jails, monkeypatch):
+    """Questions share a jail, one after the other: to start one takes longer than most of them."""
+
+    def lend(env: QuestionEnv) -> BubblewrapSandbox:
+        jail = _jails.setdefault(env.name, BubblewrapSandbox(env.functions))
+        jail.functions = dict(env.functions)
+        return jail
+
+    monkeypatch.setattr(QuestionEnv, "sandbox", lend)
+    monkeypatch.setattr(BubblewrapSandbox, "close", lambda jail: None)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,11 @@ from thread_kit.file_hash import SMALL, sha256_of
 from thread_kit.paths import cache_folder
 
 
+@pytest.fixture(autouse=True)
+def _no_hashes_yet():
+    (cache_folder() / "hashes").unlink()  # those that all other tests share
+
+
 @pytest.fixture
 def read(monkeypatch):
     """How often the contents of a file were read."""

@@ -61,6 +61,14 @@ def test_claims_stand_beside_rewards(frame):
 
 def test_where_nobody_judges_there_is_nothing_to_compare(frame):
     assert compare_claims(frame.assign(claimed=None)).empty
+    with pytest.raises(ValueError, match="no column 'claimed'"):
+        compare_claims(frame.drop(columns="claimed"))
+
+
+def test_an_episode_under_two_settings_is_not_counted_twice(frame):
+    twice = pd.concat([frame.assign(settings="a"), frame.assign(settings="b")])
+    with pytest.raises(ValueError, match="episodes occur twice"):
+        compare_claims(twice)
 
 
 def test_the_figure_has_a_bar_for_each(frame):

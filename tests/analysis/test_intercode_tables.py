@@ -40,7 +40,7 @@ def frame() -> pd.DataFrame:
             {**row, "solved": False, "reward": None, "turns": 10, "error_rate": 0.5}
             | {"hardness": "extra"},
         ]
-    )
+    ).assign(task=["a", "b"], seed=0)
 
 
 def test_a_table_has_the_papers_columns():
@@ -52,6 +52,22 @@ def test_a_table_has_the_papers_columns():
         "prompt_tokens": 1000,
         "generated": 500,
     }
+
+
+@pytest.mark.parametrize("count", [make_intercode_table, group_by_hardness])
+def test_no_episode_is_counted_twice(count):
+    with pytest.raises(ValueError, match="2 episodes occur twice"):
+        count(pd.concat([frame(), frame()]))
+    with pytest.raises(ValueError, match="have no prompt_tokens"):
+        make_intercode_table(frame().drop(columns="prompt_tokens"))
+
+
+def test_turns_of_several_trials_are_those_of_all():
+    """A row's own are of the last one."""
+    several = frame().assign(trials=[1, 3], actions=[4, 25])
+    (row,) = make_intercode_table(several).to_dict("records")
+    assert row["turns"] == (4 + 25) / 2
+    assert np.isnan(row["error_rate"])
 
 
 def test_what_the_rounds_cut_stands_beside_the_rates():
@@ -112,7 +128,7 @@ def test_what_appendix_a2_counts_of_stateflow_is_counted_of_ours():
 
 
 def test_a_sample_with_as_many_of_each_difficulty_is_weighed_as_the_questions_are():
-    row = {"environment": "sql", "split": "test", "method": "react", "model": "m"}
+    row = {"environment": "sql", "split": "test", "method": "react", "model": "m", "seed": 0}
     solved = {"easy": [True, True], "medium": [True, False]}
     solved |= {hardness: [False, False] for hardness in ("hard", "extra")}
     played = pd.DataFrame(

@@ -15,7 +15,8 @@ from thread_kit.experiments.suite import Suite
 
 def rows(*episodes: tuple[str, str | None, bool, int]) -> pd.DataFrame:
     columns = ["method", "state", "solved", "trials"]
-    return pd.DataFrame(episodes, columns=columns).assign(model="m")
+    table = pd.DataFrame(episodes, columns=columns).assign(model="m", seed=0)
+    return table.assign(task=[f"t{number}" for number in range(len(table))])
 
 
 def test_failures_are_counted_by_their_last_state():
@@ -73,6 +74,21 @@ def test_rows_of_other_methods_have_no_states():
     ):
         with pytest.raises(ValueError, match="play the method 'stateflow'"):
             count_ending_states(frame)
+
+
+@pytest.mark.parametrize("count", [count_ending_states, success_by_trial])
+def test_an_episode_under_two_settings_is_not_counted_twice(count):
+    frame = rows(("stateflow", "Put", False, 1), ("stateflow", "Pick", True, 2))
+    with pytest.raises(ValueError, match="2 episodes occur twice"):
+        count(pd.concat([frame, frame]))
+
+
+def test_rows_that_tell_no_trials_are_no_failures():
+    frame = rows(("reflexion", None, True, 1), ("reflexion", None, True, 2))
+    frame["trials"] = [1, None]
+    assert success_by_trial(frame)["n"].tolist() == [1]
+    with pytest.raises(ValueError, match="tells its trials"):
+        success_by_trial(frame.drop(columns="trials"))
 
 
 def test_the_published_table_has_the_same_form():

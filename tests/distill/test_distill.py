@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import random
 import re
+from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from hashlib import sha256
-from itertools import pairwise
+from importlib.util import find_spec
+from itertools import islice, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -15,8 +18,8 @@ from hypothesis import strategies as st
 
 from thread_kit.analysis.published import compare_with_published
 from thread_kit.distill import examples as module
-from thread_kit.distill import slips
-from thread_kit.distill.__main__ import main
+from thread_kit.distill import slips, webshop_tasks
+from thread_kit.distill.__main__ import LESSONS, main
 from thread_kit.distill.copying import copy_names, count_exact, draw_names
 from thread_kit.distill.evaluate import (
     TaskResult,
@@ -26,7 +29,15 @@ from thread_kit.distill.evaluate import (
     load_results,
     to_frame,
 )
-from thread_kit.distill.examples import Example, ExampleFile, examples, play
+from thread_kit.distill.examples import Example, ExampleFile, QuestionSandboxes, examples, play
+from thread_kit.distill.question_tasks import (
+    _CONDITIONS,
+    _MEASURED,
+    _MEASURES,
+    _NOUNS,
+    _PHRASES,
+    _PLACES,
+)
 from thread_kit.distill.slips import Slips, slip
 from thread_kit.distill.textcraft_tasks import (
     MAX_ACTIONS,
@@ -43,6 +54,7 @@ from thread_kit.distill.textcraft_teacher import (
     speak_thread,
 )
 from thread_kit.distill.words import (
+    SAID,
     SHARES,
     TAUGHT_WORDS,
     UNSEEN,
@@ -292,6 +304,28 @@ def test_no_word_of_a_held_out_task_is_drawn_that_training_tasks_lack():
         assert not held_out & {w for words in words_by_tokens(part).values() for w in words}
 
 
+@pytest.mark.slow
+def test_no_unseen_word_stands_in_a_lesson():
+    unseen = {word for words in words_by_tokens(UNSEEN).values() for word in words}
+    listed = (*_NOUNS, *_PLACES, *_PHRASES, *_MEASURES, *_MEASURED, *_CONDITIONS)
+    shops = (*webshop_tasks.OPTIONS, *webshop_tasks.SIZES, *webshop_tasks.OPENINGS)
+    said = set(re.findall("[a-z]+", " ".join((*listed, *shops)).lower())) | {*words_of("train")}
+    with closing(QuestionSandboxes()) as sandboxes:
+        for lessons in (LESSONS["textcraft"], LESSONS["questions"], LESSONS["webshop"]):
+            for task in islice(lessons.tasks(0), 20):
+                for thread in play("thread", task, sandboxes).threads.values():
+                    text = thread.context.text + thread.sequence.text
+                    said |= set(re.findall("[a-z]+", text.lower()))
+    assert not unseen & said
+    assert {"look", "chain", "mean"} <= SAID
+
+
+def test_names_to_copy_are_different_ones():
+    assert len({*draw_names(800)}) == 800
+    with pytest.raises(ValueError, match="can be drawn"):
+        draw_names(10**6)
+
+
 def test_copies_are_counted_by_the_tokens_of_a_name():
     names = draw_names(8)
     assert [tokens for _, tokens in names] == [1, 2, 3, 4] * 2
@@ -491,6 +525,18 @@ def test_an_evaluation_goes_on_where_it_was_interrupted(tmp_path):
     assert load_results(tmp_path / "results.jsonl") == again
 
 
+def test_a_failure_of_the_engine_is_not_the_adapters(tmp_path):
+    def fail(text):
+        raise OSError("gone")
+
+    chosen = tasks("dev")[:1]
+    (broken,) = evaluate("thread", ScriptedEngine(fail), chosen, tmp_path)
+    assert (broken.solved, broken.cause) == (False, "no mistake in the form")
+    assert "gone" in broken.error
+    (again,) = evaluate("thread", ScriptedEngine(speak_thread), chosen, tmp_path)
+    assert (again.solved, again.error) == (True, "")
+
+
 def test_the_table_has_wilson_intervals():
     def one(depth, solved):
         return TaskResult(
@@ -551,6 +597,20 @@ def test_episodes_at_a_time_have_each_the_room_that_one_has_alone(tmp_path, monk
 
 
 # Training
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _read_once():
+    """transformers reads a GGUF file's header twice each time: seconds of a second one's three."""
+    if find_spec("gguf") is None:
+        yield
+        return
+    import gguf
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("GGUFReader", "get_tensor_name_map"):
+            patched.setattr(gguf, name, cache(getattr(gguf, name)))
+        yield
 
 
 @pytest.fixture(scope="module")

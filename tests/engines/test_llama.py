@@ -79,9 +79,12 @@ LETTER = "Write a letter to the king about the harvest."
 
 
 def load(**options):
-    """The embedded model's own file. One CPU thread: the tests share the machine."""
+    """The embedded model as `load_model` takes it on many machines (Q8_0), twice as fast to read.
+
+    One CPU thread: the tests share the machine.
+    """
     given = {"adapter": None, "context": 1024, "cpu_threads": 1, "keep_prompts": False, "draft": 0}
-    return load_model(quantize=None, **(given | options))
+    return load_model(quantize="Q8_0", **(given | options))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,11 @@ from thread_kit.paths import resource
 from thread_kit.prompt_check import check_prompt
 from thread_kit.prompts import Prompt, load_prompt, parse_prompt
 
-pytestmark = [pytest.mark.jail, pytest.mark.statistics]
+pytestmark = [
+    pytest.mark.jail,
+    pytest.mark.statistics,
+    pytest.mark.usefixtures("one_jail"),
+]
 
 BOTH = ("datacommons", "icu")
 

@@ -215,6 +215,19 @@ def test_a_smaller_budget_after_a_larger_one_is_played_beside_it(tmp_path):
     assert few(path, **given).run(progress=False).rows == [smaller]
 
 
+def test_rows_of_other_methods_stay_whatever_is_extended(tmp_path):
+    path = tmp_path / "r.jsonl"
+    few(path, tasks=tasks(18), methods=[THREAD]).run(progress=False)
+    few(path, tasks=tasks(18), methods=[THREAD], options={"calls": 200}).run(
+        extend=True, progress=False
+    )
+    few(path, tasks=tasks(18), methods=[THREAD]).run(progress=False)  # small budgets once more
+    before = read_results(path)
+    other = few(path, tasks=tasks(18), methods=[SHOWN], options={"calls": 200})
+    rows = other.run(extend=True, progress=False).rows
+    assert read_results(path) == [*before, *rows]
+
+
 def test_no_file_beside_the_suites_own_traces_is_deleted_or_read(tmp_path):
     path, thesis = tmp_path / "r.jsonl", tmp_path / "thesis.jsonl"
     thesis.write_text("mine")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pandas as pd
@@ -153,6 +154,12 @@ def test_what_the_kit_has_of_the_same_episodes_is_taken_over_and_not_played(tmp_
     assert page.ours.set_index("model").loc["o", "n"] == 2
     both = load_stored_rows([first, tmp_path / "then"])
     assert len(both[both["model"] == "o"]) == 2  # taken over, they are there once
+    part = tmp_path / "part" / "textcraft.jsonl"
+    part.parent.mkdir()
+    part.write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
+    models = load_stored_rows([first, part.parent]).query("path.str.contains(@tmp_path.name)")
+    assert len(models[models["path"].str.contains("first")]) == 2  # no run is torn in two
+    assert len(models[models["path"].str.contains("part")]) == 1
 
 
 @pytest.mark.parametrize(
@@ -245,7 +252,7 @@ def test_what_cannot_be_played_says_why():
         tk.reproduce("adapt", "table-99")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def scheduler():
     """The address of a Dask cluster of two worker processes."""
     distributed = pytest.importorskip("distributed")

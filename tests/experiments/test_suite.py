@@ -370,6 +370,37 @@ def test_what_is_ones_own_is_found_in_all_that_a_suite_is_made_of():
     assert not is_other_code(hash_own_code(one), "2.7:0123")
 
 
+def _make_parts(number, step):
+    def phi(s, v, d, *, n=number):
+        return n
+
+    class Base:
+        def step(self):
+            return step
+
+    class Mine(Base):
+        N = number
+
+    return phi, Mine
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_defaults_constants_and_own_base_classes_are_code(part):
+    same, again, other = (_make_parts(number, "x")[part] for number in (3, 3, 9))
+    assert hash_own_code(same) == hash_own_code(again) != hash_own_code(other)
+
+
+def test_a_base_class_of_ones_own_is_code():
+    class Other(Yard):
+        def step(self, action):
+            return super().step(action)
+
+    class One(Yard):
+        pass
+
+    assert hash_own_code(type("One", (Other,), {})) != hash_own_code(type("One", (One,), {}))
+
+
 def test_a_whole_reward_is_whole_however_it_was_added_up(tmp_path):
     given = {"environment": Tenths, "tasks": KINDS[:1]}
     row = moody(tmp_path / "r.jsonl", **given).run(progress=False).rows[0]
@@ -424,6 +455,49 @@ def test_what_was_solved_before_it_broke_down_is_played_again_too(tmp_path):
     assert suite(path, **given).run(progress=False).rows[0]["error"] == "disk full"
     (row,) = suite(path, **given).run(retry=True, progress=False)
     assert (row["solved"], row["error"], row["calls"]) == (True, "", whole["calls"])
+
+
+def test_what_is_known_without_an_error_is_not_played_again(tmp_path):
+    whole = suite(tmp_path / "1.jsonl", methods=[THREAD]).run(progress=False).rows
+    torn = [{**row, "error": "disk full"} for row in whole]
+    for known in (torn + whole, whole + torn):
+        silent = ScriptedEngine([])
+        given = {"methods": [THREAD], "models": {"oracle": silent}}
+        for part in range(2):
+            one = suite(tmp_path / "2.jsonl", known=known, **given)
+            assert one.run(retry=True, progress=False).rows == whole, part
+        assert not silent.seen
+
+
+def test_what_fails_behind_the_start_is_no_other_budgets_row(tmp_path, monkeypatch):
+    path = tmp_path / "r.jsonl"
+    given = {"methods": [THREAD], "tasks": tasks(40)}
+    (small,) = suite(path, **given, options={"calls": 3}).run(progress=False)
+    monkeypatch.setattr(TextCraft, "oracle", fail)
+    (row,) = suite(path, **given, options={"calls": 200}).run(progress=False)
+    assert (row["limits"]["calls"], row["error"]) == (200, "OSError: gone")
+    assert read_results(path) == [small, row]
+
+
+@pytest.mark.parametrize(
+    ("measures", "error"),
+    [
+        ({"points": 2**70}, "TypeError: points is"),
+        ({"solved": "yes"}, "ValueError: a measure is called 'solved', as a column is; rename it"),
+        ({"points": object()}, "TypeError: "),
+    ],
+)
+def test_measures_that_no_row_can_hold_are_their_episodes_error(tmp_path, measures, error):
+    class Measuring(TextCraft):
+        @property
+        def measures(self):
+            return measures
+
+    given = {"methods": [THREAD], "tasks": tasks(40), "environment": Measuring}
+    (row,) = suite(tmp_path / "r.jsonl", **given).run(progress=False)
+    assert row["solved"]
+    assert row["error"].startswith(error)
+    assert read_results(tmp_path / "r.jsonl") == [row]
 
 
 def test_what_of_a_sampled_run_could_not_be_started_is_no_greedy_episode(tmp_path):

@@ -73,6 +73,8 @@ def test_who_judges_nothing_claims_nothing():
     assert claims_success(play(alone, ["> push =>", "> open =>"])) is None
     tried = partial(reflexion, actor=alone, reflect=PLANNER, trials=1)
     assert claims_success(play(tried, ["> push =>", "> open =>"], env=Lock())) is None
+    unasked = partial(react, is_asked=False)
+    assert claims_success(play(unasked, ["> push =>", "> open =>"])) is None
 
 
 @pytest.mark.parametrize(

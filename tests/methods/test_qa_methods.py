@@ -17,7 +17,6 @@ from thread_kit.envs.datacommons.benchmark import DATACOMMONS
 from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.icu.env import IcuQA
 from thread_kit.envs.icu.stays import load_stays, write_synthetic_stays
-from thread_kit.envs.qa.env import QuestionEnv
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.experiments.method import PerTaskMethod
 from thread_kit.experiments.method_registry import load_method
@@ -29,7 +28,6 @@ from thread_kit.methods.reflexion import HEADING
 from thread_kit.prompt_check import speak_examples
 from thread_kit.prompts import PromptError
 from thread_kit.requests import Status
-from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 from thread_kit.session.session import Session
 from thread_kit.trace.events import Acted, Observed, Restarted
 
@@ -46,27 +44,6 @@ pytestmark = [pytest.mark.jail, pytest.mark.statistics]
 def examples():
     """The questions of the prompts' examples."""
     return {name: make_questions(name) for name in BOTH}
-
-
-@pytest.fixture(scope="module")
-def _jails():
-    jails: dict[str, BubblewrapSandbox] = {}
-    yield jails
-    for jail in jails.values():
-        jail.close()
-
-
-@pytest.fixture
-def one_jail(_jails, monkeypatch):
-    """Episodes share a jail, one after the other: to start one takes longer than most of them."""
-
-    def lend(env: QuestionEnv) -> BubblewrapSandbox:
-        jail = _jails.setdefault(env.name, BubblewrapSandbox(env.functions))
-        jail.functions = dict(env.functions)
-        return jail
-
-    monkeypatch.setattr(QuestionEnv, "sandbox", lend)
-    monkeypatch.setattr(BubblewrapSandbox, "close", lambda jail: None)
 
 
 @pytest.fixture

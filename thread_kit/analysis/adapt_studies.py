@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from thread_kit.analysis.cut import count_cut, describe_n
 from thread_kit.analysis.figures import interval_bars
-from thread_kit.analysis.statistics import wilson
+from thread_kit.analysis.statistics import check_episodes, wilson
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress
 
@@ -21,9 +21,12 @@ def compare_claims(frame: pd.DataFrame, by: Sequence[str] = ("method", "model"))
 
     claimed, solved: shares of n episodes, each with Wilson's interval (95%); over, under: of those
     claimed that are not solved, and those solved that are not claimed; cut: how many of n a budget
-    ended unsolved. Methods that judge nothing are left out.
+    ended unsolved. Methods that judge nothing are left out. Raises ValueError for rows that say
+    nothing of it, and for an episode that is there twice.
     """
-    frame = frame[frame["claimed"].notna()]
+    if "claimed" not in frame:
+        raise ValueError("these rows have no column 'claimed'; play a suite")
+    frame = check_episodes(frame[frame["claimed"].notna()], by)
     claimed, solved = frame["claimed"].astype(bool), frame["solved"].astype(bool)
     marked = frame.assign(
         claimed=claimed, solved=solved, over=claimed & ~solved, under=solved & ~claimed

@@ -10,6 +10,7 @@ import pandas as pd
 from thread_kit.analysis.cut import is_cut
 from thread_kit.analysis.published import find_type, load_published
 from thread_kit.analysis.records import list_records
+from thread_kit.analysis.statistics import GROUP, check_episodes
 
 COLUMNS = ("Pick/Find", "Put", "Cool", "Heat", "FindLamp", "Error")
 """Of StateFlow paper, Table 8, in its order."""
@@ -29,25 +30,25 @@ def count_ending_states(ours: pd.DataFrame) -> pd.DataFrame:
     ours: a suite's frame, one row an episode. On ALFWorld the columns of StateFlow paper, Table 8,
     in which Process is divided by what is done; then a column for each other state, in the order of
     their counts, and `failures`, all of them, of n episodes; cut: of these, those that a budget
-    ended. Raises ValueError where no episode has a state.
+    ended. Raises ValueError where no episode has a state, or one is there twice.
     """
     if "state" not in ours or ours["state"].isna().all():
         raise ValueError("no episode here has a state; play the method 'stateflow'")
-    told = ours[ours["state"].notna()]
+    told = check_episodes(ours[ours["state"].notna()], GROUP)
     failed = told[~told["solved"].astype(bool)]
     records = list_records(failed, "environment", "game", "state")
     states = pd.Series(map(_name_column, records), failed.index, dtype=object)
-    table = pd.crosstab([failed["method"], failed["model"]], states)
+    table = pd.crosstab([failed[name] for name in GROUP], states)
     printed = COLUMNS if "alfworld" in set(told.get("environment", ())) else ()
     others = table.sum().drop(list(printed), errors="ignore")
     others = others.sort_values(ascending=False, kind="stable")
     table = table.reindex(columns=[*printed, *others.index], fill_value=0)
     table.insert(len(table.columns), "failures", table.sum(axis="columns"))
-    groups = told.groupby(["method", "model"])
+    groups = told.groupby(GROUP)
     table = table.reindex(groups.size().index, fill_value=0)  # one that never failed has a row, too
     table["n"] = groups.size()
     if "status" in told:
-        table["cut"] = is_cut(told).groupby([told["method"], told["model"]]).sum()
+        table["cut"] = is_cut(told).groupby([told[name] for name in GROUP]).sum()
     return table.rename_axis(columns=None).reset_index()
 
 

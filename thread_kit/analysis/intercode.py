@@ -8,9 +8,8 @@ import pandas as pd
 from thread_kit.analysis.cut import is_cut
 from thread_kit.analysis.prices import add_dollars
 from thread_kit.analysis.records import read_rewards
+from thread_kit.analysis.statistics import GROUP, check_episodes
 from thread_kit.envs.intercode_sql.questions import HARDNESS
-
-GROUPS = ["method", "model"]
 
 
 def make_intercode_table(
@@ -20,13 +19,14 @@ def make_intercode_table(
 ) -> pd.DataFrame:
     """A row a method and model, in the columns of Tables 5 and 6.
 
-    success, error_rate: percent. reward, turns, prompt_tokens, generated: means of an episode.
+    success, error_rate: percent. reward, turns, prompt_tokens, generated: means of an episode; of
+    several trials the turns are those of all, and no error rate is told: rows have the last one's.
     dollars: of all episodes, at the price of `priced_as`, for the tokens of the model that played.
     cut: how many episodes a budget ended unsolved, most often the ten rounds.
     """
-    frame = add_dollars(frame, priced_as=priced_as)
-    frame, cut = _mark_cut(frame.assign(reward=read_rewards(frame)))
-    groups = frame.groupby(GROUPS, sort=False)
+    frame = add_dollars(check_episodes(frame, GROUP), priced_as=priced_as)
+    frame, cut = _mark_cut(_count_all_trials(frame).assign(reward=read_rewards(frame)))
+    groups = frame.groupby(GROUP, sort=False)
     return groups.agg(
         n=("solved", "size"),
         **cut,
@@ -40,18 +40,27 @@ def make_intercode_table(
     ).reset_index()
 
 
+def _count_all_trials(frame: pd.DataFrame) -> pd.DataFrame:
+    if "trials" not in frame:
+        return frame
+    trials = frame["trials"].fillna(1)
+    several = trials.groupby([frame[name] for name in GROUP]).transform("max") > 1
+    turns = frame["turns"].where(trials <= 1, frame["actions"])
+    return frame.assign(turns=turns, error_rate=frame["error_rate"].mask(several))
+
+
 def group_by_hardness(frame: pd.DataFrame) -> pd.DataFrame:
     """Success in percent by difficulty (Table 4), and what was cut: a row a method and model.
 
     weighed: of all, each difficulty as often as among the benchmark's questions, of which a sample
     has as many of each; missing where one of them was not played.
     """
-    table = frame.pivot_table(
-        index=GROUPS, columns="hardness", values="solved", aggfunc="mean", sort=False
+    table = check_episodes(frame, GROUP).pivot_table(
+        index=GROUP, columns="hardness", values="solved", aggfunc="mean", sort=False
     )
     table = 100 * table[[name for name in HARDNESS if name in table]].astype(float)
     frame, cut = _mark_cut(frame)
-    every = frame.groupby(GROUPS, sort=False).agg(all=("solved", "mean"), **cut)
+    every = frame.groupby(GROUP, sort=False).agg(all=("solved", "mean"), **cut)
     every["all"] *= 100
     whole = sum(HARDNESS.values())
     every["weighed"] = sum(table.get(name, np.nan) * n / whole for name, n in HARDNESS.items())

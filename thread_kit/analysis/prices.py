@@ -46,8 +46,10 @@ def add_dollars(
 ) -> pd.DataFrame:
     """A suite's frame with a column `dollars`: what each episode would cost at that model's price.
 
-    Raises ValueError for a model without a price.
+    Raises ValueError for a model without a price, and for rows that do not tell their tokens.
     """
+    if missing := {"prompt_tokens", "generated"} - set(frame.columns):
+        raise ValueError(f"these episodes have no {' and no '.join(sorted(missing))}; play a suite")
     prices = load_prices() if prices is None else prices
     dollars = [
         compute_dollars(row.prompt_tokens, row.generated, priced_as, prices)

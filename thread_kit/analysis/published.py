@@ -13,7 +13,7 @@ import pandas as pd
 
 from thread_kit.analysis.cut import count_cut
 from thread_kit.analysis.records import DEFAULTS, TASK, list_records, read_setting
-from thread_kit.analysis.statistics import must_have_episodes, success, wilson
+from thread_kit.analysis.statistics import check_episodes, must_have_episodes, success, wilson
 from thread_kit.envs.alfworld.env import type_of
 from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
@@ -175,7 +175,7 @@ def by_type(ours: pd.DataFrame | None = None) -> pd.DataFrame:
     theirs = theirs[(theirs["paper"] != "THREAD v1") & theirs["table"].str.startswith("Table")]
     if ours is not None and len(ours):
         ours, by = _tell_apart(ours)
-        for values, group in ours.groupby(by, sort=False):
+        for values, group in check_episodes(ours, by).groupby(by, sort=False):
             row: dict[str, object] = {"kind": "own run", **dict(zip(by, values, strict=True))}
             types = group["game"].map(find_type)
             row |= {name: 100 * part["solved"].mean() for name, part in group.groupby(types)}

@@ -4,7 +4,7 @@ Every function on a frame takes the frame of `Results`: one row an episode, amon
 method, model, task, seed, solved. Covered: the share of tasks solved with its interval, methods
 compared on the same tasks, repeats, and success and calls as functions of cost. Beside each rate
 and mean stands how many episodes a budget cut (`analysis/cut.py`), where the frame has their
-status. Rewards between 0 and 1 are in `analysis/scores.py`. Not covered: tests across models.
+status. Rewards between 0 and 1 are in `analysis/scores.py`.
 
 scipy.stats, which statsmodels needs, too, takes a second to import; a process that plays episodes
 and shows none of this does without.
@@ -356,6 +356,8 @@ def success_by_cost(
     """
     _check_cost(frame, cost)
     frame = frame[frame[cost].notna()]
+    if frame.empty:
+        raise ValueError(f"of no episode here {cost} is known; choose another cost")
     most = frame[cost].max()
     rows = []
     for (method, model), group in check_episodes(frame, GROUP).groupby(GROUP, sort=False):

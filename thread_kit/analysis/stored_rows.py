@@ -10,6 +10,7 @@ import csv
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +41,21 @@ def load_stored_rows(folders: Iterable[str | Path] = ()) -> pd.DataFrame:
 
     Columns are those of `Results.frame`, and `path`, `file`, `date` (ISO), `command`, `note`: what
     is to be said beside its rates. Where a file
-    has an episode twice, played with other prompts or budgets, the later row counts; an episode
-    that was taken over into another file counts there. Raises what reading the files raises.
+    has an episode twice, played with other prompts or budgets, the later row counts; a run of which
+    all episodes were taken over into another file counts there. Raises what reading them raises.
     """
     frames = [_load_taught(path) for path in _list(resource("data/adapters"), "results-*.jsonl")]
-    for folder in (resource("data/results"), *map(Path, folders)):
+    kits = resource("data/results")
+    changed = _stamp(kits / COMMANDS)
+    frames += [_load_kits(path, _stamp(path), changed) for path in _list(kits, "*.jsonl")]
+    for folder in map(Path, folders):
         frames += [_load_suite(path) for path in _list(folder, "*.jsonl")]
     frame = pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
-    same = [name for name in TAKEN_OVER if name in frame]
-    frame = frame.drop_duplicates(same, keep="last", ignore_index=True)
-    # One model's runs in different files are different runs: never added up.
     by = ["environment", "split", "method", "model"]
+    taken = frame.duplicated([name for name in TAKEN_OVER if name in frame], keep="last")
+    whole = taken.groupby([frame[name] for name in ("path", *by)], dropna=False).transform("all")
+    frame = frame[~whole].reset_index(drop=True)
+    # One model's runs in different files are different runs: never added up.
     several = frame.groupby(by)["path"].transform("nunique") > 1
     frame.loc[several, "model"] += " (" + frame.loc[several, "file"] + ")"
     # Rows are taken out a few at a time, and one by one: pandas' own texts are slow at both.
@@ -95,6 +100,17 @@ def _load_suite(path: Path) -> pd.DataFrame:
     return _describe(frame.assign(weights=pd.Series(names)), path)
 
 
+@lru_cache(maxsize=256)
+def _load_kits(path: Path, *_changed: tuple[int, int]) -> pd.DataFrame:
+    """Rows of the kit's own, read once for as long as the files stay what they are."""
+    return _load_suite(path)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    about = path.stat()
+    return about.st_mtime_ns, about.st_size
+
+
 def _load_taught(path: Path) -> pd.DataFrame:
     """Rows of `distill evaluate`, in the columns of a suite's."""
     method = "react" if "react" in path.stem else "thread"
@@ -104,7 +120,7 @@ def _load_taught(path: Path) -> pd.DataFrame:
         if row.get("reward") is None:
             row["reward"] = float(row["solved"])
         row |= {**row["task"], "task": canonical(row["task"])}
-        rows.append({**row, "method": method, "model": TAUGHT, "seed": 0, "error": ""})
+        rows.append({"error": "", **row, "method": method, "model": TAUGHT, "seed": 0})
     return _describe(pd.DataFrame(rows), path)
 
 

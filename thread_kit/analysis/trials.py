@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from thread_kit.analysis.cut import count_cut
-from thread_kit.analysis.statistics import must_have_episodes, wilson
+from thread_kit.analysis.statistics import GROUP, check_episodes, must_have_episodes, wilson
 
 
 def success_by_trial(ours: pd.DataFrame, trials: int | None = None) -> pd.DataFrame:
@@ -13,12 +13,16 @@ def success_by_trial(ours: pd.DataFrame, trials: int | None = None) -> pd.DataFr
 
     ours: a suite's frame, one row an episode. trials: how far the curve goes; None: to the most
     that an episode had. One row for each method, model and trial; cut: of the episodes that ended
-    within so many trials, those that a budget ended unsolved. Raises ValueError for no episodes.
+    within so many trials, those that a budget ended unsolved. Rows that do not tell their trials
+    are left out. Raises ValueError for no episodes, and for one that is there twice.
     """
     must_have_episodes(ours)
+    if "trials" not in ours or ours["trials"].isna().all():
+        raise ValueError("no episode here tells its trials; play a method that has several")
+    ours = check_episodes(ours[ours["trials"].notna()], GROUP)
     most = trials or int(ours["trials"].max())
     rows = []
-    for (method, model), group in ours.groupby(["method", "model"], sort=False):
+    for (method, model), group in ours.groupby(GROUP, sort=False):
         for trial in range(1, most + 1):
             solved = int((group["solved"].astype(bool) & (group["trials"] <= trial)).sum())
             low, high = wilson(solved, len(group))

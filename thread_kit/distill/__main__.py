@@ -46,7 +46,7 @@ class Lessons(NamedTuple):
 
 
 LESSONS = {
-    "textcraft": Lessons(lambda seed: training_tasks(seed + 1, 10**9), 2, 1, 0.488),
+    "textcraft": Lessons(lambda seed: training_tasks(1 + seed * 10**9, 10**9), 2, 1, 0.488),
     "alfworld": Lessons(training_games, 1, 1, 0.293),
     "questions": Lessons(training_questions, 1, 2, 0.219),  # DataCommons QA and ICU QA
     "webshop": Lessons(training_purchases, 1, 2, 0),

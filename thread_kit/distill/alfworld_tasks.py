@@ -48,7 +48,7 @@ def training_games(seed: int) -> Iterator[dict[str, Any]]:
         for plan in FLOOR_PLANS.values()
     }
     with GameProcess() as engine:
-        for number in itertools.count(FIRST + seed):
+        for number in itertools.count(FIRST + seed * 1_000_000):
             for kind in KINDS:
                 game = engine.ask(do="invent", kind=kind, seed=number)["game"]
                 if count_places(game) not in held_out:

@@ -42,14 +42,17 @@ class Copy(NamedTuple):
 
 
 def draw_names(number: int = NAMES) -> list[tuple[str, int]]:
-    """Words that no lesson has, as many each of 1, 2, 3 and 4 tokens (4: or more).
+    """Different words that no lesson has, as many each of 1, 2, 3 and 4 tokens (4: or more).
 
-    Raises ModuleNotFoundError without the extra "distill".
+    Raises ValueError for more than there are, ModuleNotFoundError without the extra "distill".
     """
     words = words_by_tokens(UNSEEN)
+    most = len(SHARES) * min(map(len, words.values()))
+    if not 0 < number <= most:
+        raise ValueError(f"{number} names were asked for; 1 to {most:,} can be drawn")
     draw = random.Random("copying 0")
-    counts = [1 + n % len(SHARES) for n in range(number)]
-    return [(draw.choice(words[count]), count) for count in counts]
+    drawn = {count: draw.sample(words[count], len(words[count])) for count in SHARES}
+    return [(drawn[1 + n % len(SHARES)].pop(), 1 + n % len(SHARES)) for n in range(number)]
 
 
 def copy_names(engine: Engine, names: Sequence[tuple[str, int]]) -> list[Copy]:

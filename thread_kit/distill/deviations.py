@@ -24,7 +24,7 @@ def first_deviation(episode: Episode, teacher: Teacher) -> tuple[str, str]:
 def cause_of(written: str, expected: str) -> str:
     """The kind of mistake, in words, of a failed episode with this first deviation."""
     if not written and not expected:
-        return "no mistake in the form; the budget was used up"
+        return "no mistake in the form"
     ours, theirs = (re.sub(r"\d+", "#", line) for line in (written, expected))
     if ours == theirs:
         return "a wrong number"

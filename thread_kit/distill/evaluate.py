@@ -28,9 +28,11 @@ from thread_kit.envs.qa.env import QuestionEnv
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.envs.textcraft import env as textcraft
 from thread_kit.envs.webshop.env import WebShop
+from thread_kit.experiments.episode_facts import is_out_of_actions
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.results_file import canonical
 from thread_kit.experiments.suite import Suite
+from thread_kit.replace_file import replace_text
 from thread_kit.trace.episode import Episode
 
 CALLS = {"thread": 200, "react": 60}
@@ -56,6 +58,7 @@ class TaskResult:
     the teacher's, and the teacher's.
     reward: of a purchase, which can be right in part; else None, and `solved` says it.
     out_of_actions: the environment had taken its last one; None in rows that do not say.
+    error: what broke the episode down, if anything did.
     """
 
     environment: str
@@ -74,6 +77,7 @@ class TaskResult:
     expected: str = ""
     reward: float | None = None
     out_of_actions: bool | None = None
+    error: str = ""
 
 
 def evaluate(
@@ -112,34 +116,30 @@ def evaluate(
         traces=True,
         options={"calls": CALLS[method], "new_tokens": NEW_TOKENS},
     )
-    played = {canonical(row["task"]): row for row in suite.run(at_once=at_once).rows}
+    # What broke down was no fault of the adapter's: it is played again.
+    played = {canonical(row["task"]): row for row in suite.run(at_once=at_once, retry=True).rows}
     results = []
     for task in tasks:
         row = played[canonical(benchmark.arguments(task))]
-        if row["trace"] is None:
+        episode = Episode.load(folder / row["trace"]) if row["trace"] else Episode()
+        if not episode.threads:
             raise RuntimeError(f"{task} could not be started: {row['error']}")
-        result = evaluate_episode(method, task, Episode.load(folder / row["trace"]))
-        results.append(replace(result, out_of_actions=row["out_of_actions"]))
+        result = evaluate_episode(method, task, episode)
+        results.append(replace(result, error=row["error"]))
     lines = "".join(json.dumps(asdict(result)) + "\n" for result in results)
-    (folder / f"{start}results.jsonl").write_text(lines, encoding="utf-8")
+    replace_text(folder / f"{start}results.jsonl", lines)
     return results
 
 
 def evaluate_episode(method: Method, task: Task, episode: Episode) -> TaskResult:
     """What came of a task, and, if it failed, where its episode first left the teacher's way."""
-    cause = said = expected = ""
-    if not episode.solved:
-        said, expected = first_deviation(episode, teacher_for(method, task))
-        cause = cause_of(said, expected)
-        if not said and not expected and _benchmark(task) == "webshop":
-            cause = "no mistake; what is taught does not solve it"
     if isinstance(task, textcraft.Task):
         goal, group = task.goal, f"depth {task.depth}"
     else:  # Your task is to: put a mug in desk.
         goal = episode.threads[0].title.partition(": ")[2].removesuffix(".")
         group = _kind(task) if isinstance(task, NumberedTask) else task.type
     used, name = episode.usage, _benchmark(task)
-    return TaskResult(
+    result = TaskResult(
         environment=name,
         task=BENCHMARKS[name].arguments(task),
         goal=goal,
@@ -151,11 +151,19 @@ def evaluate_episode(method: Method, task: Task, episode: Episode) -> TaskResult
         generated=used.generated,
         evaluated=used.evaluated,
         seconds=round(episode.seconds, 2),
-        cause=cause,
-        said=said,
-        expected=expected,
         reward=episode.reward or 0.0 if name == "webshop" else None,
+        out_of_actions=is_out_of_actions(episode),
     )
+    if episode.solved:
+        return result
+    said, expected = first_deviation(episode, teacher_for(method, task))
+    cause = cause_of(said, expected)
+    if not said and not expected:
+        if find_budget(asdict(result)):
+            cause += "; the budget was used up"
+        elif name == "webshop":
+            cause = "no mistake; what is taught does not solve it"
+    return replace(result, cause=cause, said=said, expected=expected)
 
 
 def teacher_for(method: Method, task: Task) -> Teacher:

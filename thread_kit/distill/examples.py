@@ -151,8 +151,9 @@ def examples(
             if number < len(done):
                 of_task = done[number]
             else:
-                episode, wrong = _play_with_slips(method, task, sandboxes, number, slips)
-                main, children = number % mains == 0, _is_drawn(number, others)
+                lot = number + seed * 10**9
+                episode, wrong = _play_with_slips(method, task, sandboxes, lot, slips)
+                main, children = number % mains == 0, _is_drawn(lot, others)
                 of_task = list(_tokenize(episode, engine, main, children, wrong))
                 if file:
                     file.add(of_task)

@@ -2,7 +2,8 @@
 
 A slip is one name, one number or one figure that is written otherwise than the teacher has it. The
 teacher then goes on from what came of it, as it would after a model's. What was written wrongly is
-left out of the loss (`examples.py`): nobody is taught to slip.
+left out of the loss (`examples.py`): nobody is taught to slip. In texts of the shop there is no
+such place.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ parameters beside it are trained. Needs the extra: pip install "thread-kit[disti
 
 from __future__ import annotations
 
+import platform
 import random
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,10 +51,15 @@ class Recipe:
 
 def precision() -> torch.dtype:
     """bfloat16 where the machine computes in it; float32 where it would only imitate it, slowly."""
-    onednn = torch.backends.mkldnn.is_available()  # its operators are missing where it is not built
-    if torch.cuda.is_available() or (onednn and torch.ops.mkldnn._is_mkldnn_bf16_supported()):
+    if torch.cuda.is_available():
         return torch.bfloat16
-    return torch.float32
+    if not torch.backends.mkldnn.is_available():  # its operators are missing where it is not built
+        return torch.float32
+    if platform.machine() in ("x86_64", "AMD64"):  # where oneDNN takes any AVX-512 for support
+        computes = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    else:
+        computes = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return torch.bfloat16 if computes else torch.float32
 
 
 def load_base(path: Path) -> Any:

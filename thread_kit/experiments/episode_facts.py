@@ -52,11 +52,11 @@ def claims_success(episode: Episode) -> bool | None:
     The last verdict in the main thread: AND and OR stop at the step that decides them. Where the
     environment has announced that it is won, nobody asks, and the thread ends with what it said.
     The reward is not looked at otherwise. None for methods without executors, and for executors
-    that judge nothing (`judges` of `react`).
+    that judge nothing, or whom nobody asks (`judges` and `is_asked` of `react`).
     """
     program = episode.header.get("program")
     while isinstance(program, dict):
-        if program.get("judges") is False:
+        if program.get("judges") is False or program.get("is_asked") is False:
             return None
         program = program.get("actor") or program.get("name")
     if program not in JUDGING or episode.dialect.code:

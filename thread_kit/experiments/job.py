@@ -35,13 +35,14 @@ from thread_kit.experiments.episode_facts import (
 )
 from thread_kit.experiments.extend import find_earlier, hand_over_trace
 from thread_kit.experiments.method import Method, Run
-from thread_kit.experiments.results_file import EpisodeKey, canonical
+from thread_kit.experiments.results_file import EpisodeKey, canonical, check_row
 from thread_kit.experiments.resume import Resumed
 from thread_kit.session.failures import describe_error
 from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Event
+from thread_kit.trace.jsonl import to_line
 
 IDENTITY = ("name", "sha256", "adapter", "model")
 """Of what an engine says of itself, what makes it another model; not where or how fast it runs."""
@@ -57,7 +58,8 @@ class Job:
     done: the keys of the episodes that need not be played again.
     earlier: rows of the same episode that go on where smaller budgets ended them.
     traces: the folder for them, or None.
-    at_once: how many episodes shared the engine's batches (their seconds are not comparable).
+    at_once: how many episodes shared the engine's batches (their seconds are not comparable); None:
+    as many as the worker processes had.
     """
 
     method: Method
@@ -70,7 +72,7 @@ class Job:
     done: Collection[EpisodeKey] = ()
     earlier: Sequence[dict[str, Any]] = ()
     traces: Path | None = None
-    at_once: int = 1
+    at_once: int | None = 1
     code: str = ""
 
 
@@ -99,16 +101,20 @@ class RunningJob:
             self._open()
         except Exception as error:
             self.error = _describe_error(error)
-            # What it would have been is not known; what is finished stays the result.
-            name = self._env.name if self._env else ""
-            here = [key for key in job.done if not name or key.environment in ("", name)]
-            self.key = max(here, key=lambda key: bool(key.settings), default=self.key)
-            self.is_done = self.key in job.done
-            if self.key.settings:
-                warnings.warn(
-                    f"{_describe_episode(job)} stays as it was: {self.error}", stacklevel=2
-                )
+            if not self.key.settings:
+                self._keep_finished()
             self.close()
+
+    def _keep_finished(self) -> None:
+        """What the episode would have been is not known; what is finished stays the result."""
+        name = self._env.name if self._env else ""
+        here = [key for key in self.job.done if not name or key.environment in ("", name)]
+        self.key = max(here, key=lambda key: bool(key.settings), default=self.key)
+        self.is_done = self.key in self.job.done
+        if self.key.settings:
+            warnings.warn(
+                f"{_describe_episode(self.job)} stays as it was: {self.error}", stacklevel=4
+            )
 
     def _open(self) -> None:
         self._run = self._start()
@@ -238,7 +244,7 @@ class RunningJob:
         used, header = episode.usage, episode.header
         states = list_states(episode)
         went_on = self._resumed is not None and self._resumed.went_on
-        return {
+        row = {
             **self.key._asdict(),
             "task": dict(job.task),
             "environment": header.get("environment") or (self._env.name if self._env else None),
@@ -269,13 +275,24 @@ class RunningJob:
             "budget": self._sources(),
             "temperature": header.get("sampling", job.options).get("temperature"),
             "engine": header.get("model"),
-            **(self._env.measures if self._env else {}),
             "others": _other_models(header) or None,
             "claimed": claims_success(episode),
             "k_max": find_k_max(episode),
             **self._extends,
             **({"code": job.code} if job.code else {}),
         }
+        # 3. What the environment measures beside, where a row can hold it.
+        try:
+            return check_row({**self._measure(row), **row})
+        except Exception as error:
+            return {**row, "error": row["error"] or _describe_error(error)}
+
+    def _measure(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        measures = dict(self._env.measures) if self._env else {}
+        if double := [name for name in measures if name in row]:
+            raise ValueError(f"a measure is called {double[0]!r}, as a column is; rename it")
+        to_line(measures)
+        return measures
 
 
 def list_own_actions(task: Mapping[str, Any]) -> list[int | None]:

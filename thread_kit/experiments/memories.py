@@ -254,6 +254,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _make_memory(options: argparse.Namespace) -> int:
     benchmark = find_benchmark(options.env)
+    least = FIRST if benchmark.name == "alfworld" and options.first else 0
+    if options.tasks < 0 or options.first < least:
+        raise ValueError(f"give --tasks from 0 and --first from {least}; it names the first one")
     envs = list_train(benchmark, options.tasks, options.first)
     records: list[Any] = []
     if options.method == "rap":
@@ -268,11 +271,15 @@ def _make_memory(options: argparse.Namespace) -> int:
         limits = {name: limit for name, limit in chosen.items() if limit is not None}
         made = make(benchmark, envs, engine, **limits)
     out = options.out or resource("data") / "memories" / f"{options.method}-{benchmark.name}.jsonl"
+    part = out.with_suffix(".part")  # the memory that is there counts until all are made
     for record in made:
         if record:
             records.append(record)
-            write_records(out, records)
+            write_records(part, records)
             print(f"{len(records)}: {record!r:.200}", flush=True)
+    if not records:
+        raise ValueError(f"no task gave a record, and {out} stays as it is; give more --tasks")
+    part.replace(out)
     print(f"{len(records)} records in {out}")
     return 0
 

@@ -17,7 +17,7 @@ def hash_own_code(*parts: Any) -> str:
     Of what runs, not of the file, so a comment changes nothing. What they call in turn is not seen.
     "" where all are the kit's. It begins with Python's version, of which the code depends.
     """
-    codes = [describe_code(code) for part in parts for code in _list_codes(part)]
+    codes = [text for part in parts for text in _describe(part)]
     if not codes:
         return ""
     digest = hashlib.sha256("\0".join(codes).encode(errors="replace")).hexdigest()[:16]
@@ -41,28 +41,42 @@ def describe_code(code: CodeType) -> str:
     return repr((code.co_code.hex(), code.co_names, code.co_varnames, constants))
 
 
-def _list_codes(part: Any) -> Iterator[CodeType]:
-    """The code of a method, an environment, or a function or class among what they are made of."""
+def _describe(part: Any) -> Iterator[str]:
+    """What a method, an environment, or a function or class among what they are made of does."""
     match part:
         case partial():
             for one in (part.func, *part.args, *_values(part.keywords)):
-                yield from _list_codes(one)
+                yield from _describe(one)
         case Mapping():
             for one in _values(part):
-                yield from _list_codes(one)
+                yield from _describe(one)
         case type():
-            if _is_own(part):
-                for one in _values(vars(part)):
-                    yield from _list_codes(getattr(one, "__func__", getattr(one, "fget", one)))
+            for own in filter(_is_own, part.__mro__):
+                yield from _describe_class(own)
         case _ if hasattr(part, "__func__"):  # a method that is bound
-            yield from _list_codes(part.__func__)
+            yield from _describe(part.__func__)
         case _ if isinstance(getattr(part, "__code__", None), CodeType):
             if _is_own(part):
-                yield part.__code__
+                yield describe_code(part.__code__)
+                for default in (*(part.__defaults__ or ()), *_values(part.__kwdefaults__ or {})):
+                    yield from _describe_value(default)
         case _ if callable(part):  # a method of a suite, and what it is made of
-            yield from _list_codes(type(part))
+            yield from _describe(type(part))
             for name in ("fixed", "make"):
-                yield from _list_codes(getattr(part, name, None))
+                yield from _describe(getattr(part, name, None))
+
+
+def _describe_class(own: type) -> Iterator[str]:
+    for name, one in sorted(vars(own).items()):
+        yield from _describe(getattr(one, "__func__", getattr(one, "fget", one)))
+        if not name.startswith("__"):
+            yield from _describe_value(one)
+
+
+def _describe_value(value: Any) -> Iterator[str]:
+    """Plain data as text; of other values, whose text may tell where they lie, nothing."""
+    if isinstance(value, str | int | float | tuple | list | dict) and " at 0x" not in repr(value):
+        yield repr(value)
 
 
 def _values(parts: Mapping[str, Any]) -> list[Any]:

@@ -176,7 +176,12 @@ def _make_suites(
     folder: Path,
 ) -> Iterator[Suite]:
     """A suite for each benchmark of an item that is registered."""
-    for benchmark in _choose_benchmarks(item, only):
+    benchmarks = _choose_benchmarks(item, only)
+    known = dict.fromkeys(rule for benchmark in benchmarks for rule in benchmark.rules)
+    if unknown := [rule for rule in rules if rule not in known]:
+        has = ", ".join(known) or "none"
+        raise ValueError(f"{item.label} has no rule {unknown[0]!r} here; it has: {has}")
+    for benchmark in benchmarks:
         own_split = split if split in benchmark.splits else item.find_split(benchmark)
         chosen = _list_tasks(item, benchmark, tasks, rules, str(own_split))
         yield Suite(

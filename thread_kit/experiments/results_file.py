@@ -109,7 +109,7 @@ def read_results(path: str | Path, *more: str | Path) -> list[dict[str, Any]]:
     rows: dict[EpisodeKey, dict[str, Any]] = {}
 
     def take(row: Any) -> None:
-        _check_row(row)
+        check_row(row)
         row = _rename(row)
         if rows.setdefault(EpisodeKey.of(row), row) != row:
             raise ValueError(
@@ -130,8 +130,8 @@ def _rename(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "method": RENAMED[row["method"]], "was": row["method"]}
 
 
-def _check_row(row: Any) -> None:
-    """Raises TypeError for what is no row, KeyError for a column that it lacks."""
+def check_row(row: Any) -> dict[str, Any]:
+    """A row as it is. Raises TypeError for what is no row, KeyError for a column that it lacks."""
     for name, kind in _COLUMNS.items():
         if not isinstance(row[name], kind) or (kind is int and isinstance(row[name], bool)):
             raise TypeError(f"{name} is {row[name]!r:.60}")
@@ -142,6 +142,7 @@ def _check_row(row: Any) -> None:
         if type(value) is int and abs(value) >= 2**63:  # of which no table can be made
             raise TypeError(f"{name} is {value!r:.60}")
     EpisodeKey.of(row)
+    return dict(row)
 
 
 class ResultsFile:

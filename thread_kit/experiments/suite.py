@@ -87,7 +87,8 @@ class Suite:
         self.environment, self.tasks, self.seeds = environment, list(tasks), list(seeds)
         self.options = dict(options or {})
         _check_parts(self.methods, self.models, environment, self.tasks, self.options)
-        self._known = {EpisodeKey.of(row): row for row in known}
+        ordered = sorted(known, key=lambda row: not row["error"])  # of two rows the one without
+        self._known = {EpisodeKey.of(row): row for row in ordered}
         self._traces = _traces_beside(self.path) if traces else None
         self._code = {one.name: hash_own_code(one, environment) for one in self.methods}
         _must_differ("method", [method.name for method in self.methods])
@@ -145,11 +146,13 @@ class Suite:
             self._must_be_picklable(at_once)
         with ResultsFile(self.path) as file:
             earlier = [*file.rows] if extend else []
-            rows = [*file.rows, *self._known.values()] if retry else []
-            again = {EpisodeKey.of(row) for row in rows if row["error"]}
+            here = {EpisodeKey.of(row): row for row in file.rows}
+            rows = self._known | here if retry else {}
+            again = {key for key, row in rows.items() if row["error"]}
             mine = self._play_all(file, again, earlier, at_once, executor, progress)
-            self._drop_replaced(file, find_replaced(file.rows, extended=extend) - mine)
-            return Results([row for row in file.rows if EpisodeKey.of(row) in mine])
+            rows_of_mine = [row for row in file.rows if EpisodeKey.of(row) in mine]
+            self._drop_replaced(file, find_replaced(rows_of_mine, extended=extend) - mine)
+            return Results(rows_of_mine)
 
     def _warn_of_other_code(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Warn of rows from before somebody changed what their method or environment does."""
@@ -249,7 +252,7 @@ class Suite:
                     done=frozenset(by_job[job]),
                     earlier=earlier_by_job[job],
                     traces=self._traces,
-                    at_once=at_once,
+                    at_once=None if executor else at_once,
                     code=self._code[method.name],
                 )
                 for seed in self.seeds

@@ -24,6 +24,7 @@ from thread_kit.methods.common import (
     REPLY_CALLS,
     ask,
     completed,
+    own_text,
     until_verdict,
     verdict,
     with_list,
@@ -68,7 +69,10 @@ def reflexion(
         Y, lesson, looked_back = yield from ask(
             thread, Y, "lesson", trial_text, program=write_lesson, prompt=reflect
         )
-        if looked_back.status.is_end:  # one that was cut is none
+        # One that its tokens cut counts as far as it goes (released code of Reflexion).
+        if not looked_back.status.is_end:
+            lesson = own_text(looked_back.sequence, thread.dialect)
+        if lesson.strip():
             lessons.append(lesson)
     # return whether the actor says that T is completed
     words = verdict(completed(answer))
