@@ -78,7 +78,12 @@ class LastingProcess(game_process.GameProcess):
 
 @pytest.fixture(scope="session")
 def _alfworld(tmp_path_factory):
-    return tmp_path_factory.mktemp("alfworld-games"), []
+    folder = tmp_path_factory.mktemp("alfworld-games")
+    if "PYTEST_XDIST_WORKER" in os.environ:  # processes side by side share the games
+        games = tmp_path_factory.getbasetemp().parent / "alfworld-games"
+        games.mkdir(exist_ok=True)
+        (folder / "alfworld").symlink_to(games)
+    return folder, []
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def test_bars_are_rates_with_their_intervals():
 
 def test_the_curve_of_trials_never_falls():
     rows = pd.DataFrame({"method": "reflexion", "model": "m", "trials": [1, 2, 3, 3]})
-    rows["solved"] = [True, True, True, False]
+    rows = rows.assign(solved=[True, True, True, False], task=list("abcd"), seed=0)
     (line,) = trials_figure(success_by_trial(rows), "Figure 6").data
     assert line.x == (1, 2, 3)
     assert line.y == (25, 50, 75)

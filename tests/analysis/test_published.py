@@ -439,6 +439,8 @@ def test_alfworld_by_task_type_has_ours_above_the_papers_tables():
             "method": "thread",
             "model": "mine",
             "game": games,
+            "task": games,
+            "seed": 0,
             "split": "valid_unseen",
             "solved": [True, False, True],
             "evaluated": [100, 300, 200],

@@ -27,7 +27,8 @@ from thread_kit.trace.episode import Episode
 FEW = 8
 """Calls with which one of the three tasks is ended unsolved, and two are not."""
 
-WHERE = ("settings", "limits", "budget", "extends", "trace", "seconds", "reused", "evaluated")
+WHERE = ("settings", "limits", "budget", "extends", "trace", "seconds", "at_once")
+WHERE += ("reused", "evaluated")
 """What a row that went on and one that was played at once may differ in."""
 
 

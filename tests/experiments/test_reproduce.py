@@ -27,7 +27,7 @@ from thread_kit.experiments.results import Results
 
 pytestmark = pytest.mark.slow
 
-OF_A_PROCESS = ("seconds", "trace", "reused", "evaluated")
+OF_A_PROCESS = ("seconds", "at_once", "trace", "reused", "evaluated")
 """Of a row, what depends on the engine that was at hand: a worker's cache is its own."""
 
 

@@ -42,7 +42,6 @@ from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Event
-from thread_kit.trace.jsonl import to_line
 
 IDENTITY = ("name", "sha256", "adapter", "model")
 """Of what an engine says of itself, what makes it another model; not where or how fast it runs."""
@@ -291,7 +290,6 @@ class RunningJob:
         measures = dict(self._env.measures) if self._env else {}
         if double := [name for name in measures if name in row]:
             raise ValueError(f"a measure is called {double[0]!r}, as a column is; rename it")
-        to_line(measures)
         return measures
 
 
