@@ -390,6 +390,11 @@ def test_defaults_constants_and_own_base_classes_are_code(part):
     assert hash_own_code(same) == hash_own_code(again) != hash_own_code(other)
 
 
+def test_what_differs_from_run_to_run_is_no_code():
+    parts = {"names": {"b", "a"}, "mixed": {1: "x", "a": "y", None: object()}, "other": object()}
+    assert hash_own_code(type("Mine", (), parts)) == ""
+
+
 def test_a_base_class_of_ones_own_is_code():
     class Other(Yard):
         def step(self, action):

@@ -41,6 +41,7 @@ def make_intercode_table(
 
 
 def _count_all_trials(frame: pd.DataFrame) -> pd.DataFrame:
+    """The turns of all trials, where rows have the last one's; then no error rate is known."""
     if "trials" not in frame:
         return frame
     trials = frame["trials"].fillna(1)

@@ -25,57 +25,13 @@ SHARES = {1: 30, 2: 30, 3: 25, 4: 15}
 """How often a word of so many tokens is drawn; the last stands for more, too."""
 
 SAID = frozenset(
-    [
-        "armchair",
-        "broken",
-        "chain",
-        "cookie",
-        "daisy",
-        "date",
-        "diamond",
-        "egg",
-        "empty",
-        "feather",
-        "fence",
-        "figure",
-        "fraction",
-        "frost",
-        "get",
-        "herring",
-        "ink",
-        "instruction",
-        "item",
-        "lilac",
-        "limit",
-        "line",
-        "look",
-        "mean",
-        "means",
-        "mining",
-        "need",
-        "organ",
-        "other",
-        "pattern",
-        "pink",
-        "power",
-        "question",
-        "rating",
-        "see",
-        "soup",
-        "star",
-        "stay",
-        "style",
-        "syndrome",
-        "table",
-        "target",
-        "tax",
-        "tear",
-        "total",
-        "want",
-        "water",
-        "wheat",
-        "wooden",
-    ]
+    re.findall(
+        r"\w+",
+        "armchair broken chain cookie daisy date diamond egg empty feather fence figure fraction "
+        "frost get herring ink instruction item lilac limit line look mean means mining need organ "
+        "other pattern pink power question rating see soup star stay style syndrome table target "
+        "tax tear total want water wheat wooden",
+    )
 )
 """Words of that tenth which lessons have all the same."""
 

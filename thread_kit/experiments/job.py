@@ -112,7 +112,7 @@ class RunningJob:
         self.is_done = self.key in self.job.done
         if self.key.settings:
             warnings.warn(
-                f"{_describe_episode(self.job)} stays as it was: {self.error}", stacklevel=4
+                f"{_describe_episode(self.job)} stays as it was: {self.error}", stacklevel=3
             )
 
     def _open(self) -> None:
@@ -282,7 +282,7 @@ class RunningJob:
         }
         # 3. What the environment measures beside, where a row can hold it.
         try:
-            return check_row({**self._measure(row), **row})
+            return check_row({**row, **self._measure(row)})
         except Exception as error:
             return {**row, "error": row["error"] or _describe_error(error)}
 

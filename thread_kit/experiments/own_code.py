@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from types import CodeType
 from typing import Any
@@ -74,13 +76,13 @@ def _describe_class(own: type) -> Iterator[str]:
 
 
 def _describe_value(value: Any) -> Iterator[str]:
-    """Plain data as text; of other values, whose text may tell where they lie, nothing."""
-    if isinstance(value, str | int | float | tuple | list | dict) and " at 0x" not in repr(value):
-        yield repr(value)
+    """Plain data as text; of other values, whose text may differ from run to run, nothing."""
+    with suppress(TypeError, ValueError, RecursionError):
+        yield json.dumps(value, sort_keys=True)
 
 
 def _values(parts: Mapping[str, Any]) -> list[Any]:
-    return [parts[name] for name in sorted(parts)]
+    return [parts[name] for name in sorted(parts, key=str)]
 
 
 def _is_own(part: Any) -> bool:
