@@ -157,6 +157,8 @@ def test_what_the_kit_has_of_the_same_episodes_is_taken_over_and_not_played(tmp_
     part = tmp_path / "part" / "textcraft.jsonl"
     part.parent.mkdir()
     part.write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
+    twice = load_stored_rows([first, first, first / "..", first])
+    assert len(twice[twice["model"] == "o"]) == 2
     models = load_stored_rows([first, part.parent]).query("path.str.contains(@tmp_path.name)")
     assert len(models[models["path"].str.contains("first")]) == 2  # no run is torn in two
     assert len(models[models["path"].str.contains("part")]) == 1
@@ -286,6 +288,7 @@ def test_without_an_item_all_of_a_paper_is_played_and_what_is_not_here_is_said(
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
     command = ["reproduce", "adapt", "--model", "helpers.suites:shown_oracle", "--tasks", "1"]
     command += ["--only", "react", "react-hybrid", "--results", str(tmp_path)]
+    command += ["--mariadb"]  # a rule of another benchmark
     assert main(command) == 0
     text = capsys.readouterr().out
     assert "ADaPT, Table 1 on alfworld\n  left out: no ALFWorld games in" in text

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from helpers import suites
@@ -391,8 +392,22 @@ def test_defaults_constants_and_own_base_classes_are_code(part):
 
 
 def test_what_differs_from_run_to_run_is_no_code():
-    parts = {"names": {"b", "a"}, "mixed": {1: "x", "a": "y", None: object()}, "other": object()}
-    assert hash_own_code(type("Mine", (), parts)) == ""
+    parts = {"NAMES": {"b", "a"}, "MIXED": {1: "x", "a": "y", None: object()}, "OTHER": object()}
+    assert hash_own_code(type("Mine", (), {**parts, "plays": 3})) == ""
+
+
+def test_classes_that_hold_one_another_are_described_once():
+    class Base(Yard):
+        known: ClassVar[dict[str, type]] = {}
+
+        def __init_subclass__(cls):
+            Base.known[cls.__name__] = cls
+
+    class Mine(Base):
+        def step(self, action):
+            return super().step(action)
+
+    assert hash_own_code(Mine) == hash_own_code(Mine) != hash_own_code(Yard)
 
 
 def test_a_base_class_of_ones_own_is_code():
@@ -465,11 +480,11 @@ def test_what_was_solved_before_it_broke_down_is_played_again_too(tmp_path):
 def test_what_is_known_without_an_error_is_not_played_again(tmp_path):
     whole = suite(tmp_path / "1.jsonl", methods=[THREAD]).run(progress=False).rows
     torn = [{**row, "error": "disk full"} for row in whole]
-    for known in (torn + whole, whole + torn):
+    for number, known in enumerate((torn + whole, whole + torn)):
         silent = ScriptedEngine([])
         given = {"methods": [THREAD], "models": {"oracle": silent}}
         for part in range(2):
-            one = suite(tmp_path / "2.jsonl", known=known, **given)
+            one = suite(tmp_path / f"known-{number}.jsonl", known=known, **given)
             assert one.run(retry=True, progress=False).rows == whole, part
         assert not silent.seen
 
@@ -482,6 +497,9 @@ def test_what_fails_behind_the_start_is_no_other_budgets_row(tmp_path, monkeypat
     (row,) = suite(path, **given, options={"calls": 200}).run(progress=False)
     assert (row["limits"]["calls"], row["error"]) == (200, "OSError: gone")
     assert read_results(path) == [small, row]
+    (row,) = suite(path, **given, options={"calls": 201}).run(extend=True, progress=False)
+    assert row["error"] == "OSError: gone"
+    assert small in read_results(path)  # from which the next try goes on
 
 
 @pytest.mark.parametrize(

@@ -673,3 +673,14 @@ def test_a_fork_of_a_fork_with_another_phi_has_the_first_phi_in_its_past(shed):
             break
     again = fork(first, None, ENDS)
     assert happened(again) == happened(whole)
+
+
+def test_a_trace_from_before_its_variables_were_told_happens_again():
+    """Those of the gallery: the environment's variables are not in their first event."""
+    old = tk.open_episode("acacia-fence-gate")
+    assert not old.at_first
+    env = tk.TextCraft(**old.header["task"])
+    fork = tk.fork(old, at=len(old.events) - 3, engine=ScriptedEngine(["#END#"] * 5), env=env)
+    new = fork.run(progress=False)
+    assert new.status.is_end, new.detail
+    assert list(new.at_first) == ["commands"]

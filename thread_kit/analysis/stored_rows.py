@@ -48,7 +48,8 @@ def load_stored_rows(folders: Iterable[str | Path] = ()) -> pd.DataFrame:
     kits = resource("data/results")
     changed = _stamp(kits / COMMANDS)
     frames += [_load_kits(path, _stamp(path), changed) for path in _list(kits, "*.jsonl")]
-    for folder in map(Path, folders):
+    own = dict.fromkeys(Path(folder).resolve() for folder in folders)
+    for folder in (one for one in own if one != kits.resolve()):
         frames += [_load_suite(path) for path in _list(folder, "*.jsonl")]
     frame = pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
     by = ["environment", "split", "method", "model"]
@@ -56,7 +57,7 @@ def load_stored_rows(folders: Iterable[str | Path] = ()) -> pd.DataFrame:
     whole = taken.groupby([frame[name] for name in ("path", *by)], dropna=False).transform("all")
     frame = frame[~whole].reset_index(drop=True)
     # One model's runs in different files are different runs: never added up.
-    several = frame.groupby(by)["path"].transform("nunique") > 1
+    several = frame.groupby(by, dropna=False)["path"].transform("nunique") > 1
     frame.loc[several, "model"] += " (" + frame.loc[several, "file"] + ")"
     # Rows are taken out a few at a time, and one by one: pandas' own texts are slow at both.
     return frame.astype(dict.fromkeys(frame.select_dtypes("str"), object))

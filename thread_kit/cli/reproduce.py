@@ -154,8 +154,9 @@ def _reproduce(
     paper: str,
     item: str,
     only: Sequence[str],
+    rules: Sequence[str] | None = None,
 ) -> ItemPage:
-    """The page of an item, played with what the command line says."""
+    """The page of an item, played with what the command line says. rules: None is all of those."""
     from thread_kit.experiments.reproduce import reproduce
 
     models, planners = (
@@ -171,7 +172,7 @@ def _reproduce(
         tasks=options.tasks,
         split=options.split,
         temperature=options.temperature,
-        rules=[rule for b in BENCHMARKS.values() for rule in b.rules if getattr(options, rule)],
+        rules=_list_rules(options) if rules is None else rules,
         at_once=options.at_once,
         executor=executor,
         server=options.server,
@@ -201,15 +202,22 @@ def _play_all(options: argparse.Namespace, folder: Path) -> None:
                 if {*options.only} - benchmarks and not methods:
                     continue
                 only = [benchmark.name, *methods]
+                rules = [rule for rule in _list_rules(options) if rule in benchmark.rules]
                 print(f"{item.label} on {benchmark.name}", flush=True)
                 try:
-                    page = _reproduce(options, folder, executor, item.paper, item.item, only)
+                    page = _reproduce(
+                        *(options, folder, executor, item.paper, item.item, only), rules=rules
+                    )
                 except ModelError:
                     raise
                 except (ValueError, OSError, ImportError) as error:
                     print(f"  left out: {error}", flush=True)
                 else:
                     print(f"  {page.save(_place(folder, item.paper, item.item))}", flush=True)
+
+
+def _list_rules(options: argparse.Namespace) -> list[str]:
+    return [rule for b in BENCHMARKS.values() for rule in b.rules if getattr(options, rule)]
 
 
 def _place(folder: Path, paper: str, item: str) -> Path:

@@ -29,8 +29,8 @@ SAID = frozenset(
         r"\w+",
         "armchair broken chain cookie daisy date diamond egg empty feather fence figure fraction "
         "frost get herring ink instruction item lilac limit line look mean means mining need organ "
-        "other pattern pink power question rating see soup star stay style syndrome table target "
-        "tax tear total want water wheat wooden",
+        "other pattern pink power question rating see soup spoon star stay style syndrome table "
+        "target tax tear total want water wheat wooden",
     )
 )
 """Words of that tenth which lessons have all the same."""

@@ -100,6 +100,7 @@ class RunningJob:
             self._open()
         except Exception as error:
             self.error = _describe_error(error)
+            self._extends = {}  # the row with smaller budgets stays
             if not self.key.settings:
                 self._keep_finished()
             self.close()
@@ -280,7 +281,7 @@ class RunningJob:
             **self._extends,
             **({"code": job.code} if job.code else {}),
         }
-        # 3. What the environment measures beside, where a row can hold it.
+        # 3. What the environment measures beside, unless it is what no row can hold.
         try:
             return check_row({**row, **self._measure(row)})
         except Exception as error:

@@ -271,7 +271,7 @@ def _make_memory(options: argparse.Namespace) -> int:
         limits = {name: limit for name, limit in chosen.items() if limit is not None}
         made = make(benchmark, envs, engine, **limits)
     out = options.out or resource("data") / "memories" / f"{options.method}-{benchmark.name}.jsonl"
-    part = out.with_suffix(".part")  # the memory that is there counts until all are made
+    part = out.with_name(f"{out.name}.part")  # the memory that is there counts until all are made
     for record in made:
         if record:
             records.append(record)

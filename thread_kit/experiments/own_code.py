@@ -43,35 +43,40 @@ def describe_code(code: CodeType) -> str:
     return repr((code.co_code.hex(), code.co_names, code.co_varnames, constants))
 
 
-def _describe(part: Any) -> Iterator[str]:
-    """What a method, an environment, or a function or class among what they are made of does."""
+def _describe(part: Any, above: tuple[type, ...] = ()) -> Iterator[str]:
+    """What a method, an environment, or a function or class among what they are made of does.
+
+    above: classes that are being described, which may hold one another.
+    """
     match part:
         case partial():
             for one in (part.func, *part.args, *_values(part.keywords)):
-                yield from _describe(one)
+                yield from _describe(one, above)
         case Mapping():
             for one in _values(part):
-                yield from _describe(one)
+                yield from _describe(one, above)
         case type():
             for own in filter(_is_own, part.__mro__):
-                yield from _describe_class(own)
+                if own not in above:
+                    yield from _describe_class(own, (*above, own))
         case _ if hasattr(part, "__func__"):  # a method that is bound
-            yield from _describe(part.__func__)
+            yield from _describe(part.__func__, above)
         case _ if isinstance(getattr(part, "__code__", None), CodeType):
             if _is_own(part):
                 yield describe_code(part.__code__)
                 for default in (*(part.__defaults__ or ()), *_values(part.__kwdefaults__ or {})):
                     yield from _describe_value(default)
         case _ if callable(part):  # a method of a suite, and what it is made of
-            yield from _describe(type(part))
+            yield from _describe(type(part), above)
             for name in ("fixed", "make"):
-                yield from _describe(getattr(part, name, None))
+                yield from _describe(getattr(part, name, None), above)
 
 
-def _describe_class(own: type) -> Iterator[str]:
+def _describe_class(own: type, above: tuple[type, ...]) -> Iterator[str]:
+    """Its methods, and constants by their capitals: other values may change while it plays."""
     for name, one in sorted(vars(own).items()):
-        yield from _describe(getattr(one, "__func__", getattr(one, "fget", one)))
-        if not name.startswith("__"):
+        yield from _describe(getattr(one, "__func__", getattr(one, "fget", one)), above)
+        if name.isupper():
             yield from _describe_value(one)
 
 

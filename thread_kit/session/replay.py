@@ -26,6 +26,7 @@ from thread_kit.trace.events import (
     ExecutedLine,
     GeneratedSpan,
     Prompted,
+    Spawned,
     to_json,
 )
 from thread_kit.trace.jsonl import to_line
@@ -193,6 +194,8 @@ class Replay:
         data.pop("traceback", None)  # whoever mends a function moves its lines
         for name in ("restored", "gone"):  # which older traces do not say
             data.pop(name, None)
+        if isinstance(event, Spawned):
+            data.pop("variables", None)  # nor these; the context says which task it is
         if isinstance(event, Ended):
             data.pop("detail")  # names limits, which may be others now
         if isinstance(event, ExecutedLine) and event.line == OF_CHILD and event.error:

@@ -154,6 +154,8 @@ class Xray:
             for part in parts
         ]
         above = sorted(values & thread.variables.keys() - assigned.keys())
+        if thread.parent is None:
+            above = []  # the environment's
         return {"marks": marks, "passed": passed, "above": above}
 
     def _in_sequence(self, thread: Thread, place: Place) -> Place | None:
