@@ -310,7 +310,8 @@ def test_no_unseen_word_stands_in_a_lesson():
     unseen = {word for words in words_by_tokens(UNSEEN).values() for word in words}
     listed = (*_NOUNS, *_PLACES, *_PHRASES, *_MEASURES, *_MEASURED, *_CONDITIONS)
     shops = (*webshop_tasks.OPTIONS, *webshop_tasks.SIZES, *webshop_tasks.OPENINGS)
-    listed += (*shops, str([*generator.ROOMS.values()]))  # of ALFWorld a quarter of the games is not renamed
+    # Of ALFWorld a quarter of the games is not renamed.
+    listed += (*shops, str([*generator.ROOMS.values()]))
     said = set(re.findall("[a-z]+", " ".join(listed).lower())) | {*words_of("train")}
     with closing(QuestionSandboxes()) as sandboxes:
         for lessons in (LESSONS["textcraft"], LESSONS["questions"], LESSONS["webshop"]):
