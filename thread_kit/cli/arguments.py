@@ -128,12 +128,17 @@ def read_rules(options: argparse.Namespace, benchmark: Benchmark) -> dict[str, A
 
     Raises ValueError for a rule that the benchmark does not have.
     """
-    rules = [rule for rule in _all_rules() if getattr(options, rule, False)]
+    rules = chosen_rules(options)
     for rule in rules:
         if rule not in benchmark.rules:
             having = " and ".join(f"--env {other.name}" for other in _having(rule))
             raise ValueError(f"{_flag(rule)} is for {having}; {benchmark.name} has no such rule")
     return dict.fromkeys(rules, True)
+
+
+def chosen_rules(options: argparse.Namespace) -> list[str]:
+    """The rules on the command line, of whatever benchmark."""
+    return [rule for rule in _all_rules() if getattr(options, rule, False)]
 
 
 def _flag(rule: str) -> str:

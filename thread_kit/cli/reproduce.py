@@ -15,6 +15,7 @@ from thread_kit.cli.arguments import (
     add_places,
     add_rules,
     check_models,
+    chosen_rules,
     import_object,
     is_own,
     list_loading,
@@ -100,7 +101,10 @@ def run(options: argparse.Namespace) -> None:
         return
     if options.item is not None:
         with open_place(options) as executor:
-            page = _reproduce(options, folder, executor, options.paper, options.item, options.only)
+            rules = chosen_rules(options)
+            page = _reproduce(
+                options, folder, executor, options.paper, options.item, options.only, rules
+            )
         print(page)
         print(page.save(options.out or _place(folder, options.paper, options.item)))
         return
@@ -125,9 +129,8 @@ def _check(options: argparse.Namespace) -> None:
 
 def _refuse_what_plays(options: argparse.Namespace) -> None:
     """Raises ValueError for options that would do nothing."""
-    rules = [rule for benchmark in BENCHMARKS.values() for rule in benchmark.rules]
-    names = ["only", "tasks", "split", "temperature", "planner_model", "executor", *rules]
-    given = [name for name in dict.fromkeys(names) if getattr(options, name)]
+    names = ["only", "tasks", "split", "temperature", "planner_model", "executor"]
+    given = [*(name for name in names if getattr(options, name)), *chosen_rules(options)]
     given += ["at_once"] if options.at_once != 1 else []
     given += list_loading(options)
     if options.plan and (idle := [*(["model"] if options.model else []), *given]):
@@ -154,9 +157,9 @@ def _reproduce(
     paper: str,
     item: str,
     only: Sequence[str],
-    rules: Sequence[str] | None = None,
+    rules: Sequence[str],
 ) -> ItemPage:
-    """The page of an item, played with what the command line says. rules: None is all of those."""
+    """The page of an item, played with what the command line says, by these of its rules."""
     from thread_kit.experiments.reproduce import reproduce
 
     models, planners = (
@@ -172,7 +175,7 @@ def _reproduce(
         tasks=options.tasks,
         split=options.split,
         temperature=options.temperature,
-        rules=_list_rules(options) if rules is None else rules,
+        rules=rules,
         at_once=options.at_once,
         executor=executor,
         server=options.server,
@@ -202,22 +205,16 @@ def _play_all(options: argparse.Namespace, folder: Path) -> None:
                 if {*options.only} - benchmarks and not methods:
                     continue
                 only = [benchmark.name, *methods]
-                rules = [rule for rule in _list_rules(options) if rule in benchmark.rules]
+                rules = [rule for rule in chosen_rules(options) if rule in benchmark.rules]
                 print(f"{item.label} on {benchmark.name}", flush=True)
                 try:
-                    page = _reproduce(
-                        *(options, folder, executor, item.paper, item.item, only), rules=rules
-                    )
+                    page = _reproduce(options, folder, executor, item.paper, item.item, only, rules)
                 except ModelError:
                     raise
                 except (ValueError, OSError, ImportError) as error:
                     print(f"  left out: {error}", flush=True)
                 else:
                     print(f"  {page.save(_place(folder, item.paper, item.item))}", flush=True)
-
-
-def _list_rules(options: argparse.Namespace) -> list[str]:
-    return [rule for b in BENCHMARKS.values() for rule in b.rules if getattr(options, rule)]
 
 
 def _place(folder: Path, paper: str, item: str) -> Path:

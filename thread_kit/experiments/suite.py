@@ -146,10 +146,7 @@ class Suite:
             self._must_be_picklable(at_once)
         with ResultsFile(self.path) as file:
             earlier = [*file.rows] if extend else []
-            here = {EpisodeKey.of(row): row for row in file.rows}
-            rows = self._known | here if retry else {}
-            again = {key for key, row in rows.items() if row["error"]}
-            mine = self._play_all(file, again, earlier, at_once, executor, progress)
+            mine = self._play_all(file, retry, earlier, at_once, executor, progress)
             rows_of_mine = [row for row in file.rows if EpisodeKey.of(row) in mine]
             self._drop_replaced(file, find_replaced(rows_of_mine, extended=extend) - mine)
             return Results(rows_of_mine)
@@ -181,7 +178,7 @@ class Suite:
     def _play_all(
         self,
         file: ResultsFile,
-        again: Collection[EpisodeKey],
+        retry: bool,
         earlier: Sequence[dict[str, Any]],
         at_once: int,
         executor: Executor | None,
@@ -189,10 +186,13 @@ class Suite:
     ) -> set[EpisodeKey]:
         """Play, write and show; the keys of all episodes of this suite.
 
-        again: what is played although the file has it; the new row takes the old one's place.
+        retry: what ended with an error is played although the file has it; the new row takes the
+        old one's place.
         """
         here = {EpisodeKey.of(row): row for row in file.rows}
-        rows = {key: row for key, row in (self._known | here).items() if key not in again}
+        rows = self._known | here
+        if retry:
+            rows = {key: row for key, row in rows.items() if not row["error"]}
         done = {key: bool(row["solved"]) for key, row in rows.items()}
         mine: set[EpisodeKey] = set()
         stayed: list[dict[str, Any]] = []

@@ -56,12 +56,12 @@ class LineResult:
 
 
 class Namespace(ABC):
-    """The variables of one thread; safe to share between Python threads.
+    """The variables of one thread; safe to share between Python threads."""
 
-    at_first: those that it was made with, in a form that JSON can write.
-    """
-
-    at_first: Mapping[str, Any] = {}
+    @property
+    def at_first(self) -> dict[str, Any]:
+        """Those that the main thread was given, in a form that JSON can write."""
+        return {}
 
     @property
     @abstractmethod
@@ -145,11 +145,15 @@ class PythonNamespace(Namespace):
         # The sandbox's state, and each value's text by name; always replaced together.
         self._now: tuple[bytes | None, Mapping[str, str]] = None, {}
         self._lock = threading.Lock()  # with scope="shared", children may run at the same time
-        self.at_first = self.edit(variables or {}).changed
+        self.edit(variables or {})
         self._start = self._now
 
     def __repr__(self) -> str:
         return f"PythonNamespace({self.variables}, scope={self.scope!r})"
+
+    @property
+    def at_first(self) -> dict[str, Any]:
+        return {name: _jsonable(text) for name, text in self._start[1].items()}
 
     @property
     def variables(self) -> Mapping[str, Any]:

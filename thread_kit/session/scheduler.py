@@ -290,7 +290,7 @@ class Scheduler:
             steps=program(NewThread(context, self._dialect, tokenize, tuple(futures))),
         )
         at = len(self.episode.threads[parent.id].sequence) if parent else 0
-        first = {} if parent else plain(dict(namespace.at_first))
+        first = {} if parent else plain(namespace.at_first)
         above = parent.id if parent else None
         yield Spawned(child.id, above, at, span, prompt.sha256, future, first)
 

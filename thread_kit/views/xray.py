@@ -153,9 +153,8 @@ class Xray:
             ]
             for part in parts
         ]
-        above = sorted(values & thread.variables.keys() - assigned.keys())
-        if thread.parent is None:
-            above = []  # the environment's
+        inherited = thread.variables.keys() - assigned.keys() if thread.id else set()
+        above = sorted(values & inherited)
         return {"marks": marks, "passed": passed, "above": above}
 
     def _in_sequence(self, thread: Thread, place: Place) -> Place | None:
