@@ -8,7 +8,7 @@ from itertools import cycle
 
 import pandas as pd
 import pytest
-from helpers.weights import quick_weights
+from helpers.weights import few_layers
 
 from thread_kit.bench import __main__ as bench
 from thread_kit.bench import episodes, rates, server, tables
@@ -160,7 +160,7 @@ def test_an_episode_without_calls_is_no_workload():
 
 @pytest.fixture(scope="module")
 def weights() -> Weights:
-    return Weights(quick_weights(), None, context=1024, cpu_threads=1)
+    return Weights(few_layers(), None, context=1024, cpu_threads=1)
 
 
 @pytest.fixture(scope="module")

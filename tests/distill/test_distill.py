@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from itertools import islice, pairwise
 
 import pytest
+from helpers.weights import few_layers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -620,7 +621,7 @@ def _read_once():
 def base():
     from thread_kit.distill.train import load_base
 
-    return load_base(find_file(MODELS[EMBEDDED]))
+    return load_base(few_layers())
 
 
 @pytest.fixture
@@ -708,7 +709,7 @@ def test_a_machine_computes_in_the_precision_that_it_has(base, fresh, some_examp
     assert {p.dtype for p in base.parameters()} == {here}
     other = torch.float32 if here is torch.bfloat16 else torch.bfloat16
     monkeypatch.setattr(train, "precision", lambda: other)
-    base = train.load_base(find_file(MODELS[EMBEDDED]))
+    base = train.load_base(few_layers())
     assert {p.dtype for p in base.parameters()} == {other}
     example = [min(some_examples, key=len)]
     with torch.no_grad():
@@ -863,17 +864,17 @@ def test_the_embedded_model_solves_tasks_as_it_comes():
 
 @distill
 @model
-def test_torch_and_llama_cpp_say_the_same_with_the_adapter(fresh):
+def test_torch_and_llama_cpp_say_the_same_with_the_adapter():
     """Greedy, on transcripts of held-out tasks: wherever the thread goes on, the same tokens."""
     import torch
 
     from thread_kit.dialect import AGENT
     from thread_kit.distill.export import load_adapter
-    from thread_kit.distill.train import autocast
+    from thread_kit.distill.train import Recipe, autocast, load_base, with_adapter
     from thread_kit.engines.engine import Completion
     from thread_kit.sequence import Provenance
 
-    adapted = fresh()
+    adapted = with_adapter(load_base(find_file(MODELS[EMBEDDED])), Recipe())
     load_adapter(adapted, find_adapter("thread-135m"))
 
     def rank(tokens: list[int]) -> list[int]:

@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from helpers.weights import quick_weights
+from helpers.weights import few_layers, quick_weights
 
 from thread_kit.engines import prompt_cache
 from thread_kit.engines.engine import Completion
@@ -143,7 +143,8 @@ LONG = Prompt("long", PROMPT.examples * 4)
 def run(prompt=PROMPT, **options):
     """A short episode on a fresh engine: the prompt's cost, and what was written."""
     options = {"adapter": None, "cpu_threads": 1, "context": 1024, "draft": 0} | options
-    with load_model(quick_weights(), **options) as engine:
+    weights = quick_weights() if options["adapter"] else few_layers()
+    with load_model(weights, **options) as engine:
         session = Session(engine, context="Say hello.", prompt=prompt, new_tokens=12)
         episode = session.run(progress=False)
     (prompted,) = (event for event in episode.events if isinstance(event, Prompted))
@@ -183,7 +184,7 @@ def test_cells_of_no_or_of_fewer_tokens_are_evaluated_anew(monkeypatch, size):
     store, cells = PromptCache.store, []
     shorter = Prompt("p", PROMPT.examples[:2])
     monkeypatch.setattr(PromptCache, "store", lambda self, about, new: cells.append(new))
-    with load_model(quick_weights(), adapter=None, draft=0, cpu_threads=1, context=1024) as engine:
+    with load_model(few_layers(), adapter=None, draft=0, cpu_threads=1, context=1024) as engine:
         list(engine.prefill(engine.tokenize(shorter.text, first=True)))
     monkeypatch.setattr(PromptCache, "store", store)
     monkeypatch.setattr(PromptCache, "load", lambda self, about: cells[0][:size].copy())
@@ -207,7 +208,7 @@ def test_cells_of_threads_that_are_over_make_room_for_a_prompt_from_disk():
     first, _ = run()
     (path,) = PromptCache().folder.iterdir()
     written = path.stat().st_ino
-    with load_model(quick_weights(), adapter=None, draft=0, cpu_threads=1, context=256) as engine:
+    with load_model(few_layers(), adapter=None, draft=0, cpu_threads=1, context=256) as engine:
         stay = engine.tokenize("A word. " * 60, first=True)[:250]
         engine.begin("over", stay, stops={}, max_tokens=1)
         while not any(isinstance(news, Completion) for news in engine.advance("over")):
@@ -222,7 +223,7 @@ def test_cells_of_threads_that_are_over_make_room_for_a_prompt_from_disk():
 @pytest.mark.model
 def test_a_prompt_on_disk_larger_than_the_cells_is_no_crash():
     run(LONG)
-    with load_model(quick_weights(), adapter=None, draft=0, cpu_threads=1, context=256) as engine:
+    with load_model(few_layers(), adapter=None, draft=0, cpu_threads=1, context=256) as engine:
         episode = Session(engine, context="Say hello.", prompt=LONG).run(progress=False)
     assert episode.status is Status.FAILED
     assert "larger context" in episode.detail
