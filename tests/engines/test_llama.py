@@ -10,6 +10,7 @@ in its place, moves the logits by two to four times that.
 """
 
 import ctypes
+import gc
 import os
 import re
 import signal
@@ -308,6 +309,16 @@ def test_text_never_becomes_a_control_token(shared):
     control = shared._vocabulary.raw(b"<|im_start|>", special=False)
     assert len(control) > 1
     assert shared.tokenize("<|im_start|>") == control
+
+
+def test_a_vocabulary_that_adds_an_end_adds_none_where_a_thread_goes_on(shared, monkeypatch):
+    vocabulary = shared._vocabulary
+    plain = vocabulary.tokenize("Go", first=True)
+    end = next(token for token in range(vocabulary.size) if vocabulary.ends(token))
+    monkeypatch.setattr(llama_cpp, "llama_vocab_get_add_eos", lambda vocab: True)
+    assert vocabulary.tokenize("Go", first=True) == plain
+    monkeypatch.setattr(vocabulary, "raw", lambda raw, *, special: (*plain, end))
+    assert vocabulary.tokenize("Go", first=True) == plain
 
 
 def test_what_a_prompt_and_its_continuation_are_tokenized_to_is_cut_at_the_seam(shared):
@@ -828,8 +839,10 @@ def test_a_draw_does_not_depend_on_what_else_runs(engine):
     assert sample(engine, 0, (1,)) == alone
 
 
-def test_a_temperature_near_zero_is_greedy(engine):
-    assert sample(engine, 0, (1,), temperature=1e-4) == sample(engine, 0, (1,), temperature=0.0)
+@pytest.mark.parametrize("temperature", [1e-4, 1e-7, 1e-38, 1e-300])
+def test_a_temperature_near_zero_is_greedy(engine, temperature):
+    greedy = sample(engine, 0, (1,), temperature=0.0)
+    assert sample(engine, 0, (1,), temperature=temperature) == greedy
 
 
 def test_every_place_has_a_draw_of_its_own(engine):
@@ -887,6 +900,42 @@ def test_releasing_a_thread_ends_its_call_and_frees_its_cells(engine):
     assert engine.step() == []
     ask(engine, 1, POEM)
     assert finish(engine, 1)[1].reused < len(tokens) - 1
+
+
+def abandon(engine) -> None:
+    """A session whose call runs, and which only the garbage collector can still find."""
+    session = Session(engine, context=LETTER, scope="none", new_tokens=40)
+    while not isinstance(next(session), Token):
+        pass
+
+
+@pytest.mark.parametrize("where", ["_count_known", "_evaluate", "_sample"])
+def test_a_session_that_is_collected_in_another_ones_step_ends_behind_it(
+    where, monkeypatch, request
+):
+    with load(context=256) as engine:
+        gc.collect()
+        gc.disable()  # it comes when this test says so
+        request.addfinalizer(gc.enable)
+        abandon(engine)
+        original, collected = getattr(engine, where), []
+
+        def collecting(*arguments):
+            if not collected:
+                collected.append(gc.collect())
+                assert len(engine._running) == 2, "both calls run, in the midst of the step"
+            return original(*arguments)
+
+        monkeypatch.setattr(engine, where, collecting)
+        beside = Session(engine, context=POEM, scope="none", new_tokens=8).run(progress=False)
+        assert collected
+        assert (beside.status, beside.usage.generated) == (Status.TRUNCATED, 8)
+        assert not engine._running
+        memory = llama_cpp.llama_get_memory(engine._model.context)
+        held = {one.number: len(one.tokens) for one in engine._cache._sequences.values()}
+        for number in range(engine._model.sequences):
+            cells = llama_cpp.llama_memory_seq_pos_max(memory, number) + 1
+            assert cells == held.get(number, 0)
 
 
 def test_a_session_can_be_stopped_while_the_model_writes(engine):

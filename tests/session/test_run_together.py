@@ -10,7 +10,7 @@ import pytest
 from thread_kit.distill.textcraft_teacher import speak_thread
 from thread_kit.engines.by_prompt import EngineByPrompt
 from thread_kit.engines.engine import EngineBusyError
-from thread_kit.engines.lock import FairLock
+from thread_kit.engines.lock import FairLock, when_free
 from thread_kit.engines.models import load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env
@@ -157,6 +157,20 @@ def test_the_lock_is_handed_on_in_the_order_in_which_it_was_asked_for():
     for thread in threads:
         thread.join()
     assert order == [0, 1, 2, 3, 4]
+
+
+def test_what_waits_until_a_lock_is_free_is_done_behind_the_last_hold_of_its_thread():
+    one, other, done = FairLock(), FairLock(), []
+    when_free(lambda: done.append("at once"))
+    with one:
+        with other, other:
+            when_free(lambda: done.append("behind"))
+            when_free(lambda: one.acquire() and one.release())  # as the end of a session does
+        assert done == ["at once"]
+        elsewhere = threading.Thread(target=lambda: when_free(lambda: done.append("elsewhere")))
+        elsewhere.start()
+        elsewhere.join()
+    assert done == ["at once", "elsewhere", "behind"]
 
 
 def test_a_busy_loop_does_not_keep_the_lock_from_others():

@@ -12,6 +12,7 @@ import email.utils
 import html
 import ipaddress
 import json
+import math
 import os
 import random
 import re
@@ -32,7 +33,16 @@ MAX_PAUSE = 120.0
 """Seconds: a server that asks for a longer pause than this (Retry-After) is not waited for."""
 
 MAX_ANSWER = 16 * 2**20
-"""Bytes of an answer, or of an error page."""
+"""Bytes of an answer."""
+
+MAX_ERROR = 64 * 2**10
+"""Bytes of an error page that are read; what is behind them is left there."""
+
+LOOKED_AT = 8 * 2**10
+"""Characters of what a server says that are looked at for the 300 that a message shows."""
+
+WITHOUT_EVENT = 10
+"""Times `timeout` after which a completion that brings no event (but signs of life) has failed."""
 
 MAX_STREAM = 256 * 2**20
 """Bytes of all events of one completion."""
@@ -44,15 +54,25 @@ _NO_JSON = object()
 
 
 class _BoundedBody(httpx.SyncByteStream):
-    """What a server sends, up to a limit in bytes; raises EngineError beyond it."""
+    """What a server sends, up to a limit in bytes; raises EngineError beyond it.
 
-    def __init__(self, body: Any, limit: int, url: str) -> None:
+    is_error: what is beyond is left there. deadline: of `time.monotonic`, for the next event.
+    """
+
+    def __init__(self, body: Any, limit: int, url: str, *, is_error: bool) -> None:
         self._body, self._limit, self._url = body, limit, url
+        self._is_error = is_error
+        self.deadline = math.inf
 
     def __iter__(self) -> Iterator[bytes]:
         size = 0
         for chunk in self._body:
             size += len(chunk)
+            if time.monotonic() > self.deadline:
+                raise httpx.ReadTimeout("no event")
+            if self._is_error and size > MAX_ERROR:
+                yield chunk[: MAX_ERROR - size]
+                return
             if size > self._limit:
                 raise EngineError(
                     f"{self._url} sends more than {self._limit / 2**20:.0f} MiB in one answer, "
@@ -128,8 +148,11 @@ class HttpClient:
 
     def clean(self, text: str) -> str:
         """A line of at most 300 characters that can be printed, without key and password."""
+        text, is_cut = text[:LOOKED_AT], len(text) > LOOKED_AT
         for secret in self._secrets:
             text = text.replace(secret, "***")
+        if is_cut and self._secrets:  # the cut may go through a key, whatever way it is written
+            text = text[: -8 * max(map(len, self._secrets))]
         bare = _unescape(text)
         if any(_unescape(secret) in bare for secret in self._secrets):
             return "(not shown: it holds the key)"
@@ -147,7 +170,8 @@ class HttpClient:
                     f"{self.url} compresses its answers, which it was asked not to do; check "
                     "base_url, and any proxy in front of the server"
                 )
-            response.stream = _BoundedBody(response.stream, limit, self.url)
+            is_error = response.status_code != 200
+            response.stream = _BoundedBody(response.stream, limit, self.url, is_error=is_error)
             response.encoding = "utf-8"  # as JSON and events are, whatever a header says
             yield response
 
@@ -209,7 +233,7 @@ class HttpClient:
                 with self._send("POST", path, body, MAX_STREAM, trace=token.watch) as response:
                     # 1. Answered: events, up to the last one, or to the end of the request.
                     if response.status_code == 200:
-                        for data in _events(response):
+                        for data in _events(response, WITHOUT_EVENT * self._timeout):
                             if data == "[DONE]" or token.is_cancelled:
                                 return
                             number += 1
@@ -363,10 +387,16 @@ def _seconds(pause: str) -> float | None:
         return None
 
 
-def _events(response: httpx.Response) -> Iterator[str]:
-    """The data of server-sent events."""
+def _events(response: httpx.Response, patience: float) -> Iterator[str]:
+    """The data of server-sent events, each of which comes within so many seconds."""
     response.headers["Content-Type"] = "text/event-stream"  # which not every server says
-    return (event.data for event in EventSource(response).iter_sse() if event.data)
+    body = response.stream
+    assert isinstance(body, _BoundedBody)
+    body.deadline = time.monotonic() + patience
+    for event in EventSource(response).iter_sse():
+        body.deadline = time.monotonic() + patience
+        if event.data:
+            yield event.data
 
 
 def _parse(text: str) -> Any:

@@ -215,7 +215,11 @@ class LlamaEngine(Engine):
         return done, len(chunk), False
 
     def _identify(self, prompt: list[int]) -> dict[str, Any]:
-        """All that the cells of a prompt depend on: batches of another size round otherwise."""
+        """All that the cells of a prompt depend on, but for rounding.
+
+        Batches of another size round otherwise, and so do those of a prompt that was read behind
+        what it shares with another one.
+        """
         about = self.describe()
         names = ("sha256", "adapter", "layers_offloaded", "llama_cpp_python", "batch", "system")
         return {"tokens": prompt, **{name: about[name] for name in names}}

@@ -44,12 +44,17 @@ class LlamaCall:
     known_by: CompletionKey | None = None
 
 
+COLDEST = 1e-6
+"""A temperature below this is 0: what logits are divided by has to leave them numbers."""
+
+
 def sample(logits: Any, call: LlamaCall, vocabulary: Vocabulary) -> int:
     """The next token: the likeliest, or a draw at the call's temperature (the Gumbel-max trick)."""
     request, completion = call.request, call.completion
-    if request.temperature <= 0 and not call.forbid:
+    is_greedy = request.temperature < COLDEST
+    if is_greedy and not call.forbid:
         return int(logits.argmax())
-    if request.temperature > 0:
+    if not is_greedy:
         # Seeded by place, so that a draw never depends on what else was in the batch.
         draw = np.random.default_rng([*request.seed, len(call.tokens)])
         logits = logits / request.temperature + draw.gumbel(size=vocabulary.size)

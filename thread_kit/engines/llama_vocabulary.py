@@ -29,7 +29,10 @@ class Vocabulary:
     def tokenize(self, text: str, *, first: bool) -> tuple[int, ...]:
         """The tokens of a text. `first`: it opens the context, so marks of a beginning belong."""
         if first:
-            return self.raw(text.encode("utf-8", "replace"), special=True)
+            tokens = self.raw(text.encode("utf-8", "replace"), special=True)
+            # Some vocabularies add a mark of the end, too, and there it goes on.
+            has_end = tokens and llama_cpp.llama_vocab_get_add_eos(self._vocab)
+            return tokens[:-1] if has_end and self.ends(tokens[-1]) else tokens
         return tokenize_inside(self._inside, text, self._lead)
 
     def _inside(self, text: str) -> tuple[int, ...]:

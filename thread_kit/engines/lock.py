@@ -4,6 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
+
+
+class _Here(threading.local):
+    """Of one OS thread: how many locks it has, or is just taking, and what waits for it."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self.waiting: deque[Callable[[], object]] = deque()
+
+
+_here = _Here()
+
+
+def when_free(task: Callable[[], object]) -> None:
+    """Do this now, or where this OS thread has a `FairLock`, as soon as it has given back the last.
+
+    For what Python's garbage collector may begin anywhere, also in the midst of a step.
+    """
+    if _here.held:
+        _here.waiting.append(task)
+    else:
+        task()
 
 
 class FairLock:
@@ -20,6 +43,14 @@ class FairLock:
         self._count = 0
 
     def acquire(self) -> bool:
+        _here.held += 1
+        try:
+            return self._acquire()
+        except BaseException:
+            _here.held -= 1
+            raise
+
+    def _acquire(self) -> bool:
         me = threading.get_ident()
         with self._guard:
             if self._owner in (None, me):
@@ -43,6 +74,9 @@ class FairLock:
             self._count -= 1
             if self._count == 0:
                 self._hand_on()
+        _here.held -= 1
+        while _here.waiting and not _here.held:
+            _here.waiting.popleft()()
 
     def _hand_on(self) -> None:
         self._owner = None

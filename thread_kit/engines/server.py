@@ -39,12 +39,16 @@ from thread_kit.engines.server_events import (
     Costs,
     End,
     Written,
-    check_count,
     find_fault,
     finish_reason,
     read_tokens,
 )
-from thread_kit.engines.tokenizers import PieceTokenizer, ServerTokenizer, Tokenizer
+from thread_kit.engines.tokenizers import (
+    PieceTokenizer,
+    ServerTokenizer,
+    Tokenizer,
+    check_count,
+)
 from thread_kit.sequence import Span
 from thread_kit.trace.events import Idle
 

@@ -10,17 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from thread_kit.dialect import Stop
-from thread_kit.engines.tokenizers import Tokenizer, Tokens
-
-MOST = 2**53
-"""Tokens that a count can come to: what JSON keeps exactly."""
-
-
-def check_count(number: Any, at_most: int = MOST, *, at_least: int = 0) -> int:
-    """A count of tokens; raises ValueError for what no count of these is."""
-    if not at_least <= int(number) <= at_most:
-        raise ValueError(f"{number!r} is no number from {at_least} to {at_most}")
-    return int(number)
+from thread_kit.engines.tokenizers import Tokenizer, Tokens, check_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +24,7 @@ class Costs:
     def of(cls, event: dict[str, Any]) -> Costs:
         """Those of llama-server's timings; the last token written was not evaluated."""
         timings = event.get("timings") or {}
-        written = max(int(timings.get("predicted_n", 0)) - 1, 0)
+        written = max(check_count(timings.get("predicted_n", 0)) - 1, 0)
         reused, prompt = (check_count(timings.get(name, 0)) for name in ("cache_n", "prompt_n"))
         return cls(reused, prompt + written)
 
@@ -89,5 +79,5 @@ def read_tokens(event: dict[str, Any], tokenizer: Tokenizer, *, exact: bool) -> 
         listed = (choice.get("logprobs") or {}).get("content") or []
         raw = text.encode("utf-8", "replace")
         if len(listed) == 1 and listed[0].get("bytes") == [*raw]:
-            return [(int(listed[0]["id"]), raw)]
+            return [(check_count(listed[0]["id"]), raw)]
     return tokenizer.tokenize(text)

@@ -23,6 +23,17 @@ Tokens = list[tuple[int, bytes]]
 T = TypeVar("T", bound=Sequence[Any])
 
 
+MOST = 2**53
+"""Tokens that a count can come to, or the number of one: what JSON keeps exactly."""
+
+
+def check_count(number: Any, at_most: int = MOST, *, at_least: int = 0) -> int:
+    """A count of tokens, or the number of one; raises ValueError for what is none of these."""
+    if not at_least <= int(number) <= at_most:
+        raise ValueError(f"{number!r:.60} is no number from {at_least} to {at_most}")
+    return int(number)
+
+
 def tokenize_inside(tokenize: Callable[[str], T], text: str, lead: str) -> T:
     """The tokens of a text in the middle of a sequence, as `tokenize` would have them there.
 
@@ -70,7 +81,7 @@ class ServerTokenizer(Tokenizer):
         content = text.encode("utf-8", "replace").decode()
         answer = self._client.post("/tokenize", {"content": content, **options})
         try:
-            return [(int(token["id"]), _read_piece(token["piece"])) for token in answer["tokens"]]
+            return [(check_count(one["id"]), _read_piece(one["piece"])) for one in answer["tokens"]]
         except (KeyError, TypeError, ValueError, OverflowError):
             raise EngineError(
                 f"{self._client.url}/tokenize does not answer as llama-server does; use a newer "

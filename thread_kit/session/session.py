@@ -20,6 +20,7 @@ from typing import Any, Literal
 from thread_kit import exchange
 from thread_kit.dialect import Dialect
 from thread_kit.engines.engine import Engine, ThreadKey
+from thread_kit.engines.lock import when_free
 from thread_kit.envs.env import Env
 from thread_kit.interrupt import hold_interrupts, stop_on_interrupt
 from thread_kit.program import thread_program
@@ -252,6 +253,7 @@ class Session:
     def _guarded(self) -> Generator[Event, None, None]:
         """All events; however the episode ends, its threads, its trace and its cells are closed."""
         over = EpisodeOver(Status.STOPPED, "the session was closed")
+        ending: list[Event] = []
         try:
             for event in self._scheduler.events(self._context or ""):
                 yield self._record(event)
@@ -263,8 +265,8 @@ class Session:
             self._failures.end_episode(error, self._scheduler.serving)
             over = EpisodeOver(Status.FAILED, describe_error(error))
         finally:  # also when the session is closed or interrupted
-            with hold_interrupts():
-                ending = self._end_all(over)
+            with hold_interrupts():  # and by the garbage collector, in another one's step
+                when_free(lambda: ending.extend(self._end_all(over)))
         yield from ending
         if self.error:
             self._failures.log("the episode failed", self.error)
