@@ -20,10 +20,14 @@ def find_nearest(action: str, admissible: Sequence[str]) -> str:
     said = action.partition(".")[0].strip().lower()
     if said in admissible:
         return said
-    likeness = {other: bleu(said.split(), other.split()) for other in admissible}
+    words = said.split()[:MOST]
+    likeness = {other: bleu(words, other.split()) for other in admissible}
     best = max(likeness, key=likeness.__getitem__, default=action)
     return best if likeness.get(best) else action
 
+
+MOST = 200
+"""Words of a text that are compared; no action has more than ten."""
 
 LONGEST = 4
 """Words of the runs that two lists have in common, at most."""

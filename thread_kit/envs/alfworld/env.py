@@ -3,7 +3,7 @@
 The engine and the rules are those of the packages `alfworld` 0.4.2 and `textworld` 1.7.0. Covered:
 the official games (the papers use the 134 of "valid_unseen"), which ALFWorld's own command
 `alfworld-download` puts into its data folder ($ALFWORLD_DATA, else ~/.cache/alfworld); any game
-file by its path; new games of all six types, generated here and named so (`generator.py`); the
+file by its path, in folders that say its type as theirs do; new games of all six types, generated here and named so (`generator.py`); the
 papers' wording and the engine's own (`envs/alfworld/wording.py`); a planner that wins every game
 (`planner.py`). Not covered: tasks with movable receptacles or sliced objects, which
 ALFWorld leaves out, too; images.
@@ -26,7 +26,7 @@ from thread_kit.envs.alfworld.generator import KINDS, generate_file
 from thread_kit.envs.alfworld.planner import solve
 from thread_kit.envs.alfworld.process import GameProcess
 from thread_kit.envs.alfworld.wording import WORDINGS, apply_wording, read_goal, trim_arrival
-from thread_kit.envs.env import Env, Step, check_split, choose_task
+from thread_kit.envs.env import Env, Step, check_split, choose_task, is_whole
 
 GENERATED = "generated"
 SPLITS = ("valid_unseen", "valid_seen", "train", GENERATED)
@@ -312,8 +312,8 @@ def _find_game(split: str, game: str | int) -> Task:
             f"Types: {', '.join(KINDS)}"
         )
     choices = tasks(split)
-    if isinstance(game, int):
-        return choose_task(choices, split, game)
+    if is_whole(game):
+        return choose_task(choices, split, int(game))
     for task in choices:
         if task.name == game:
             return task

@@ -80,7 +80,7 @@ class GameProcess:
         """
         with self._lock:
             if not self.is_open:
-                raise GameError("the engine is closed")
+                raise GameError("the engine is closed; start the game anew (reset)")
             try:
                 self._pipe.send_bytes(json.dumps(request).encode())
                 if not self._pipe.poll(self.seconds):

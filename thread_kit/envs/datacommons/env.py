@@ -64,8 +64,8 @@ class DataCommonsQA(QuestionEnv):
         if number < 0:
             raise ValueError(f"no question {number}; questions are counted from 0")
         self.split = split
-        self.number = number
-        self.task = {"split": split, "number": number}
+        self.number = int(number)
+        self.task = {"split": split, "number": self.number}
         if not questions:
             self.source = source or OpenStatistics()
             self._path: Path | None = None

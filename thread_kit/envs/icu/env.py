@@ -54,9 +54,9 @@ class IcuQA(QuestionEnv):
                 f"the question is about the stays {stays!r}, and here are {self.stays.name!r}; set "
                 f"{STAYS_VARIABLE} to the path of those"
             )
-        self.number = number
+        self.number = int(number)
         self.split = split
-        self.task = {"stays": self.stays.name, "split": split, "number": number}
+        self.task = {"stays": self.stays.name, "split": split, "number": self.number}
         self._path: Path | None = None
         if not questions:
             self.question = generate(self.stays, number, split)

@@ -59,7 +59,7 @@ class InterCodeBash(InterCodeEnv):
 
     def __init__(self, split: str = "test", number: int = 0, *, turns: int | None = TURNS) -> None:
         self.chosen: Task = choose_task(tasks(split), split, number)
-        self.task = {"split": split, "number": number}
+        self.task = {"split": split, "number": int(number)}
         self._gold = run_gold(self.chosen)
         self._container: Container | None = None
         super().__init__(turns)

@@ -53,7 +53,8 @@ class InterCodeSql(InterCodeEnv):
     ) -> None:
         self.chosen: Task = choose_task(tasks(split), split, number)
         self.mariadb = mariadb
-        self.task = {"split": split, "number": number} | ({"mariadb": True} if mariadb else {})
+        self.task = {"split": split, "number": int(number)}
+        self.task |= {"mariadb": True} if mariadb else {}
         self._gold = find_gold(self.chosen, mariadb)
         self._engine: SqlEngine | None = None
         super().__init__(turns)

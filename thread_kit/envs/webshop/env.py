@@ -83,10 +83,12 @@ class WebShop(Env):
                 f"{SHOP_VARIABLE} to the folder of that one"
             )
         check_split(split, SPLITS)
-        if not 1 <= products <= PER_PAGE:
-            raise ValueError(f"products is {products}; a page shows 1 to {PER_PAGE}")
-        if max_actions is not None and max_actions < 1:
-            raise ValueError(f"max_actions is {max_actions}; give 1 or more, or None for no limit")
+        if not is_whole(products) or products not in range(1, PER_PAGE + 1):
+            raise ValueError(f"products is {products!r}; a page shows 1 to {PER_PAGE}")
+        if max_actions is not None and (not is_whole(max_actions) or max_actions < 1):
+            raise ValueError(
+                f"max_actions is {max_actions!r}; give 1 or more, or None for no limit"
+            )
         made = make_goals(shop, by_people=by_people)
         goals = made.goals[SPLITS[split]]
         if not is_whole(number) or number not in range(len(goals)):
@@ -99,8 +101,8 @@ class WebShop(Env):
         self._prices = made.prices
         self.task = {
             "split": split,
-            "number": number,
-            "products": products,
+            "number": int(number),
+            "products": int(products),
             "by_people": by_people,
             "attributes": attributes,
             "catalogue": shop.name,

@@ -1,16 +1,17 @@
 """The shop's search: BM25 as WebShop has it (Lucene by way of pyserini, k1 = 0.9, b = 0.4).
 
-`bm25s` scores as Lucene does, and equal scores stand in the catalogue's order as there; what
-differs is that Lucene rounds the lengths of documents.
+`bm25s` scores as Lucene does, words and stems are Lucene's, and equal scores stand in the order of
+the products' ids, as pyserini has them; what differs is that Lucene rounds documents' lengths.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
+import regex
+import Stemmer
 
 from thread_kit.envs.webshop.catalogue import Catalogue
 from thread_kit.envs.webshop.product import Product
@@ -25,13 +26,40 @@ _STOP_WORDS = """
 a an and are as at be but by for if in into is it no not of on or such that the their then there
 these they this to was will with
 """
-STOP_WORDS = _STOP_WORDS.split()
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Lucene's for English."""
 
 _JOINS = r"(?<=\d)[.,;'’](?=\d)|(?<=[^\W\d_])(?!['’]s\b)[.:'’·](?=[^\W\d_])"
-WORD = re.compile(rf"(\w+(?:(?:{_JOINS})\w+)*)(?:(?<=[^\W\d_])['’]s\b)?")
-"""What Lucene's standard tokenizer takes for a word ("8.5", "don't", "u.s.a"; Unicode's annex 29),
-less the possessive 's that its English filter cuts off."""
+_PICTURE = r"[\p{Extended_Pictographic}--[©®™〰〽]]\uFE0F?\p{Emoji_Modifier}?"
+_PICTURES = rf"{_PICTURE}(?:\u200D{_PICTURE})*|\p{{Regional_Indicator}}{{2}}"
+_WORDS = rf"\w+(?:(?:{_JOINS})\w+)*|{_PICTURES}"
+WORD = regex.compile(rf"({_WORDS})(?:(?<=[^\W\d_])['’]s\b)?", regex.V1)
+"""What Lucene's standard tokenizer takes for a word ("8.5", "don't", "u.s.a"; Unicode's annex 29;
+and emoji), less the possessive 's that its English filter cuts off."""
+
+_MEASURED = r"(\w*(?:[aeiou]|(?<=[^aeiou])y)\w*?(?:[^aeiouy]|(?<=[aeiou])y)\w*)"
+_LATER_RULES = tuple(
+    (regex.compile(_MEASURED + end), becomes)
+    for end, becomes in (("bl(?:y|i|ies)", "ble"), ("log(?:y|i|ies)", "log"))
+)
+"""What Porter added to his program later, and Lucene has: behind a vowel and a consonant."""
+
+_porter = Stemmer.Stemmer("porter")
+
+
+@lru_cache(maxsize=2**16)
+def stem(word: str) -> str:
+    """The stem of a lower-case word by Porter's program, as Lucene has it.
+
+    Snowball's "porter" is the algorithm as it was published, without the later rules; words of one
+    and two letters have no stem.
+    """
+    if len(word) < 3:
+        return word
+    for pattern, becomes in _LATER_RULES:
+        if match := pattern.fullmatch(word):
+            word = match[1] + becomes
+    return _porter.stemWord(word)
 
 
 class Search:
@@ -39,39 +67,33 @@ class Search:
 
     def __init__(self, catalogue: Catalogue) -> None:
         import bm25s
-        import Stemmer
 
         self._products = catalogue.products
-        self._stemmer = Stemmer.Stemmer("porter")
+        split = [split_words(product.document) for product in catalogue.products]
         self._index = bm25s.BM25(k1=0.9, b=0.4, method="lucene")
-        documents = [product.document for product in catalogue.products]
-        split = self._split(documents)
         self._index.index(split, show_progress=False)
-        # not the index's own list: that has the empty word (the stem of a lone "s") in any case
         self._words = {word for words in split for word in words}
+        self._order = rank(product.id for product in catalogue.products)
 
     def find(self, query: str) -> list[Product]:
         """The products that fit a query, the best first; none if no word of it is known."""
-        words = self._split([query[:LONGEST_QUERY].lower()])
-        known = [word for word in words[0] if word in self._words]
+        known = [word for word in split_words(query[:LONGEST_QUERY]) if word in self._words]
         if not known:
             return []
         scores = self._index.get_scores(known)
-        # As Lucene, equal scores in the order of the catalogue; `retrieve` has the processor's.
-        ranked = np.argsort(-scores, kind="stable")[:FOUND]
+        ranked = np.lexsort((self._order, -scores))[:FOUND]
         return [self._products[number] for number in ranked if scores[number] > 0]
 
-    def _split(self, texts: list[str]) -> Any:
-        import bm25s
 
-        return bm25s.tokenize(
-            texts,
-            stopwords=STOP_WORDS,
-            stemmer=self._stemmer,
-            token_pattern=WORD.pattern,
-            return_ids=False,
-            show_progress=False,
-        )
+def split_words(text: str) -> list[str]:
+    """The stems of a text's words, in their order, without stop words."""
+    words = (word.lower() for word in WORD.findall(text))
+    return [stem(word) for word in words if word not in STOP_WORDS]
+
+
+def rank(names: Iterable[str]) -> np.ndarray:
+    """The place of each name among all of them in the order of their characters."""
+    return np.argsort(np.argsort(list(names), kind="stable"), kind="stable")
 
 
 @lru_cache(maxsize=8)  # shops are invented without end to teach (`distill/webshop_tasks.py`)
