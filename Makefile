@@ -46,13 +46,14 @@ help: ## list these targets
 
 setup: $(VENV)/.ready ## make the virtual environment; does nothing when nothing changed
 
-# JupyterLab would ask about its news, over the buttons of a widget.
+# JupyterLab would ask about its news, over the buttons of a widget. Its root is the kit, not the
+# notebooks: they link to the pages in docs/.
 lab: setup ## open JupyterLab on the first notebook
 	@mkdir -p $(VENV)/share/jupyter/lab/settings
 	@echo '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}' \
 	  > $(VENV)/share/jupyter/lab/settings/overrides.json
 	$(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) \
-	  --ServerApp.root_dir=$(CURDIR)/notebooks --LabApp.default_url=/lab/tree/$(LAB) --LabApp.news_url=
+	  --ServerApp.root_dir=$(CURDIR) --LabApp.default_url=/lab/tree/notebooks/$(LAB) --LabApp.news_url=
 
 test: $(VENV)/.extras ## run all tests, and every notebook against its stored outputs
 	@status=0; set -x; \

@@ -137,6 +137,7 @@ class Dialect:
         """The last line of a context as `context` laid it out: what a thread was asked to do."""
         c = context.removeprefix("Prompt:\n").rpartition("\n\nResponse:\n")[0] or context
         lines = [line.strip().removesuffix(self.listen).rstrip() for line in c.split("\n")]
+        lines = [line.removesuffix(self.close).rstrip() for line in lines]
         return next((line for line in reversed(lines) if line), "")
 
     def example(self, c: str, response: str) -> str:

@@ -225,7 +225,8 @@ def write_end(env: QuestionEnv, figures: Sequence[float]) -> str:
     """The concluding sentence and the answer, from figures that have been seen."""
     kind, fields, names, *_ = describe_question(env)
     answer = kind.answer(figures, names)
-    return f"\n{kind.conclude(figures, answer, fields)}\nFinal Answer: {answer}\n#END#"
+    places = names if env.name == "datacommons" else ()
+    return f"\n{kind.conclude(figures, answer, fields, places)}\nFinal Answer: {answer}\n#END#"
 
 
 def play_program(env: QuestionEnv, *, looks: bool) -> Episode:

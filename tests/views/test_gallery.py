@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 import thread_kit as tk
 from thread_kit.__main__ import main
 from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.trace.events import GeneratedSpan
 from thread_kit.trace.shipped import FOLDER, list_episodes
 from thread_kit.views import gallery
 
@@ -112,3 +113,12 @@ def test_the_command_lists_the_episodes_and_says_where_the_index_is(tmp_path, ca
     *lines, last = capsys.readouterr().out.splitlines()
     assert last == str(tmp_path / "pages" / "index.html")
     assert [line.split()[0] for line in lines[::2]] == [entry.name for entry in ENTRIES]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_every_call_says_which_text_each_token_added(entry):
+    """Without, the player shows a call's whole text at its first token, and then nothing."""
+    for event in tk.open_episode(entry.name).events:
+        if isinstance(event, GeneratedSpan) and event.span.text:
+            assert len(event.lengths) == len(event.span)
+            assert sum(event.lengths) == len(event.span.text)

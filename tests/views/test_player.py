@@ -361,7 +361,7 @@ def test_a_saved_episode_is_watched_and_forked_with_a_model_that_is_given(tmp_pa
     path = tk.Session(script, context="go").run(progress=False).save(tmp_path / "e.jsonl")
     saved = Episode.load(path)
     assert repr(watch(saved)) == repr(watch(saved)).replace("not started", "")
-    with pytest.raises(ValueError, match=r"give one: tk\.watch"):
+    with pytest.raises(ValueError, match=r"give one, and where .* tk\.watch"):
         watch(saved).fork(1, token=0)
     player = watch(saved, engines={"mine": ScriptedEngine(["No.\n#END#"])})
     messages_of(player)

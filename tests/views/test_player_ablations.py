@@ -143,9 +143,9 @@ def test_the_switches_by_keyboard_and_both_trees_with_their_difference(browser, 
     page.keyboard.press("Escape")
     player.focus()
     page.keyboard.press("a")
-    form.get_by_label("no variables").check()
-    page.keyboard.press("Enter")
     expect(player.get_by_role("alert")).to_contain_text("run the cell again")
+    expect(form).to_be_hidden()
+    expect(player.get_by_role("button", name="Fork here")).to_be_disabled()
     expect(player.locator(".tk-node")).to_have_count(4)
     page.close()
 

@@ -82,7 +82,7 @@ class ItemPage:
     @property
     def html(self) -> str:
         """The page as HTML, with its figure; `save` puts beside it what draws the figure."""
-        return to_html(self.title, self.sections, self._draw_figure())
+        return to_html(self.title, self.sections, self._draw_figure(), Path.cwd())
 
     def save(self, path: str | Path) -> Path:
         """Write the page, as HTML where the path ends so, else as Markdown; its path.

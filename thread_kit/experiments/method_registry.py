@@ -157,9 +157,10 @@ def find_method(name: str) -> str:
 
     Raises ValueError for a name that there is not.
     """
-    if (own := _complete_name(name)) is None:
-        near = get_close_matches(name, {method_slug(own) for own in list_methods()})
-        known = f"did you mean {' or '.join(near)}?" if near else "suite --help lists them"
+    if (own := _complete_name(name.lower())) is None:
+        near = get_close_matches(name.lower(), {method_slug(own) for own in list_methods()})
+        lists = "run --help and suite --help list them"
+        known = f"did you mean {' or '.join(near)}?" if near else lists
         raise ValueError(f"there is no method {name!r}; {known}")
     return own
 

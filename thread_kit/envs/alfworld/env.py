@@ -3,10 +3,10 @@
 The engine and the rules are those of the packages `alfworld` 0.4.2 and `textworld` 1.7.0. Covered:
 the official games (the papers use the 134 of "valid_unseen"), which ALFWorld's own command
 `alfworld-download` puts into its data folder ($ALFWORLD_DATA, else ~/.cache/alfworld); any game
-file by its path, in folders that say its type as theirs do; new games of all six types, generated here and named so (`generator.py`); the
-papers' wording and the engine's own (`envs/alfworld/wording.py`); a planner that wins every game
-(`planner.py`). Not covered: tasks with movable receptacles or sliced objects, which
-ALFWorld leaves out, too; images.
+file by its path, in folders that say its type as theirs do; new games of all six types, generated
+here and named so (`generator.py`); the papers' wording and the engine's own
+(`envs/alfworld/wording.py`); a planner that wins every game (`planner.py`). Not covered: tasks with
+movable receptacles or sliced objects, which ALFWorld leaves out, too; images.
 
 Each episode has a process of its own (`envs/alfworld/process.py`), from its reset to its end.
 """

@@ -3,10 +3,10 @@
 For those who have not downloaded the official games, and for training: what is learned from these
 games says nothing about the official ones. A generated game is valid in the way that an official
 one is: same rules, same grammar, same six goals, objects only where the package lets them lie (and
-the desk lamp, which it places nowhere, on tables and desks), nothing won at the start, solved by the planner and won by playing what it planned. It is not taken
-from ALFRED's scenes: the households are rolled from `ROOMS`, and so are what lies in them and the
-goal. The name says that it is generated ("heat-12": type and seed), and the same name is the same
-game everywhere.
+the desk lamp, which it places nowhere, on tables and desks), nothing won at the start, solved by
+the planner and won by playing what it planned. It is not taken from ALFRED's scenes: the households
+are rolled from `ROOMS`, and so are what lies in them and the goal. The name says that it is
+generated ("heat-12": type and seed), and the same name is the same game everywhere.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Four kinds of threads, as in the paper's example (000, G.1): the question asks for a table and for
 measures of it; the table asks for the values of each place; each of those is looked up. A thread
-binds the names of what it is about first.
+binds the names of what it is about first; a second one has the first place's, too, and says what it
+is to find, as in the prompts that the authors released.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.datacommons.questions import KINDS
 from thread_kit.envs.datacommons.statistics import ListedStatistics
 from thread_kit.envs.qa.kinds import measure_code, read_question
-from thread_kit.envs.qa.rules import Script, Segments, read_subject
+from thread_kit.envs.qa.rules import Script, Segments, read_subjects
 
 _TABLE = re.compile(r"Here is a table of (.+) from (\d+) to (\d+) in (.+?)(?: and in (.+))?:")
 _VALUES = re.compile(r"Series (\d), the values of (.+) from (\d+) to (\d+) in (.+), is")
@@ -41,8 +42,8 @@ class DataCommonsScript(Script):
             return self._write_values(*match.groups())
         if match := _MEASURE.fullmatch(context):
             path, measure, variable, places = match.groups()
-            place = read_subject(places, self.dialect.close).removeprefix("in ")
-            return self._write_measure(path, measure, variable, place)
+            named = [place.removeprefix("in ") for place in read_subjects(places, self.dialect)]
+            return self._write_measure(path, measure, variable, named)
         return self._write_question(written)
 
     def _write_question(self, written: str) -> Segments:
@@ -64,7 +65,7 @@ class DataCommonsScript(Script):
         figures, end = self.read_figures(written), ""
         if len(figures) == needed:
             answer = self.kind.answer(figures, names)
-            end = self.conclude(self.kind, figures, answer, self.fields)
+            end = self.conclude(self.kind, figures, answer, self.fields, names)
         return [f"{table} {self.dialect.listen}", *asked, end]
 
     def _write_table(
@@ -88,8 +89,12 @@ class DataCommonsScript(Script):
         start, end = use("first", int(first)), use("last", int(last))
         asked = f"{use('place_ID', place_ID)}, {use('variable_ID', variable_ID)}"
         rows = f"[row for row in rows if {start} <= int(row['date']) <= {end}]"
+        refer = self.refer
+        years = f"from {refer('first', first)} to {refer('last', last)}"
+        wanted = f"# I need {refer('variable', variable)} {years} in {refer('place', name)}.\n"
         return [
             self.bind(first=int(first), last=int(last), variable=variable, place=name)
+            + wanted * (number == "2")
             + self.show(f"find_variables({use('variable', variable)})"),
             f"\n{self.bind(variable_ID=variable_ID)}"
             + self.show(f"find_places({use('place', name)})"),
@@ -98,23 +103,32 @@ class DataCommonsScript(Script):
             self.return_series(number),
         ]
 
-    def _write_measure(self, path: str, measure: str, variable: str, place: str) -> Segments:
-        # 1. The table, looked at.
-        pair = place.split(" and ") if measure == "correlation" else [place]
-        keys = ["place", "other"][: len(pair)]
+    def _write_measure(self, path: str, measure: str, variable: str, places: list[str]) -> Segments:
+        # 1. The names: of a correlation both, of a second place the first one's, too.
         names: dict[str, Any] = {"table_path": path, "variable": variable}
+        wanted = ""
+        if measure == "correlation":
+            bound = dict(zip(("place", "other"), places[0].split(" and "), strict=True))
+        elif len(places) == 1:
+            bound = {"place": places[0]}
+        else:
+            bound = {f"place_{number}": place for number, place in enumerate(places, 1)}
+            of = self.refer("variable", variable)
+            wanted = f"# I need the {measure} of {of} in {self.refer('place_2', places[1])}.\n"
+        # 2. The table, looked at.
         read = (
-            self.bind(**names, **dict(zip(keys, pair, strict=True)))
+            self.bind(**names, **bound)
+            + wanted
             + f"table = pd.read_csv({self.use('table_path', path)})\n"
             + self.show("table.head(3)")
         )
-        # 2. The measure.
-        columns = [self.use(*named) for named in zip(keys, pair, strict=True)]
+        # 3. The measure.
+        columns = [self.use(*named) for named in bound.items()]
         if measure == "correlation":
             code = f"rows = table[[{', '.join(columns)}]].dropna()\n"
             figure = f"stats.pearsonr(rows[{columns[0]}], rows[{columns[1]}]).statistic"
         else:
             before, figure = measure_code(measure, "rows['date']")
-            code = f"rows = table[['date', {columns[0]}]].dropna()\nvalues = rows[{columns[0]}]\n"
+            code = f"rows = table[['date', {columns[-1]}]].dropna()\nvalues = rows[{columns[-1]}]\n"
             code += before
         return [read, f"\n{code}print(round(float({figure}), 6))\n"]

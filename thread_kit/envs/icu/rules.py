@@ -2,7 +2,7 @@
 
 The question asks for a table of its patients' values, for measures of it and for the mean of a
 group; the table asks for the values of each patient. A thread binds the names of what it is about
-first.
+first; a measure of a second patient has the first one's number, too, as in the released prompts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from thread_kit.envs.icu.questions import (
     name_reference,
 )
 from thread_kit.envs.qa.kinds import measure_code, read_question
-from thread_kit.envs.qa.rules import Script, Segments, read_subject
+from thread_kit.envs.qa.rules import Script, Segments, read_subjects
 
 _TABLE = re.compile(
     r"Here is a table of the (.+) from hour (\d+) to hour (\d+) of patient (\d+)"
@@ -53,8 +53,9 @@ class IcuScript(Script):
             return self._write_values(*match.groups())
         if match := _MEASURE.fullmatch(context):
             path, measure, variable, patients = match.groups()
-            patient = read_subject(patients, self.dialect.close).removeprefix("of patient ")
-            return self._write_measure(path, measure, variable, patient)
+            named = read_subjects(patients, self.dialect)
+            numbers = [patient.removeprefix("of patient ") for patient in named]
+            return self._write_measure(path, measure, variable, numbers)
         if match := _GROUP.fullmatch(context):
             return self._write_group(*match.groups())
         return self._write_question(written)
@@ -102,10 +103,14 @@ class IcuScript(Script):
             self.return_series(number),
         ]
 
-    def _write_measure(self, path: str, measure: str, variable: str, patient: str) -> Segments:
-        column = self.use("patient", patient)
+    def _write_measure(
+        self, path: str, measure: str, variable: str, patients: list[str]
+    ) -> Segments:
+        keys = ["patient"] if len(patients) == 1 else ["patient_1", "patient_2"]
+        bound = dict(zip(keys, patients, strict=True))
+        column = self.use(keys[-1], patients[-1])
         read = (
-            self.bind(table_path=path, variable=variable, patient=patient)
+            self.bind(table_path=path, variable=variable, **bound)
             + f"table = pd.read_csv({self.use('table_path', path)})\n"
             + self.show("table.head(3)")
         )

@@ -141,16 +141,24 @@ class Kind:
         is_first = figures[0] > reference if self.sign == ">" else figures[0] < reference
         return (self.answers or names)[0 if is_first else 1]
 
-    def conclude(self, figures: Sequence[float], answer: str, fields: Mapping[str, str]) -> str:
+    def conclude(
+        self,
+        figures: Sequence[float],
+        answer: str,
+        fields: Mapping[str, str],
+        places: Sequence[str] = (),
+    ) -> str:
         """The sentence before the answer: what the figures say, and so what is asked.
 
-        fields: those of the question.
+        fields: those of the question. places: whose the figures are, where the sentence says so.
         """
         end = self.conclusion.format(answer=answer, **fields)
         if self.asks_when:
             return f"So {end}."
         first, reference = figures[0], figures[1] if len(figures) > 1 else 0
-        return f"{first} is {'above' if first > reference else 'below'} {reference}, so {end}."
+        one, other = [f" in {place}" for place in places if len(figures) > 1] or ("", "")
+        order = "above" if first > reference else "below"
+        return f"{first}{one} is {order} {reference}{other}, so {end}."
 
 
 def make_higher_lower(name: str, measure: str, text: str, conclusion: str) -> Iterator[Kind]:

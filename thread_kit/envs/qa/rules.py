@@ -123,10 +123,15 @@ class Script(ABC):
         return segments
 
     def conclude(
-        self, kind: Kind, figures: Sequence[float], answer: str, fields: Mapping[str, str]
+        self,
+        kind: Kind,
+        figures: Sequence[float],
+        answer: str,
+        fields: Mapping[str, str],
+        places: Sequence[str] = (),
     ) -> str:
         """The end of a main thread: the concluding sentence, and the answer (G.1)."""
-        return f"\n{kind.conclude(figures, answer, fields)}\nFinal Answer: {answer}\n"
+        return f"\n{kind.conclude(figures, answer, fields, places)}\nFinal Answer: {answer}\n"
 
     def read_figures(self, written: str) -> tuple[float, ...]:
         """The numbers that have come back, or that an action has shown."""
@@ -139,6 +144,7 @@ class Script(ABC):
         return re.findall(rf"{re.escape(self.dialect.listen)}(/\S+?){self.dialect.close}", written)
 
 
-def read_subject(text: str, close: str) -> str:
-    """Whom a sentence is about at its end, behind the answers about others."""
-    return re.split(rf"(?:{re.escape(close)}| \.\.\.) and ", text)[-1]
+def read_subjects(text: str, dialect: Dialect) -> list[str]:
+    """Whom a sentence is about: those who were asked before, and last the one that is asked."""
+    answer = f"{re.escape(dialect.listen)}.*?{re.escape(dialect.close)}"
+    return re.split(rf" is (?:{answer}|\.\.\.) and ", text)

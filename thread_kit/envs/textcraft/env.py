@@ -7,14 +7,14 @@ observations and reward, a planner that solves them. The game itself knows no li
 
 The observations are the package's, character for character: no final full stop, item ids after
 "Crafted", the space at the end of an inventory. So are its rules: counts must be those of the
-command, tags must be named by a member, a full stop after an action belongs to the item's name
-(and so is not found). Five things differ, and none helps to solve a task: white space around an
-action is removed (how a dialect lays out its lines is not part of the game), counts of seven
-digits and more are refused ("Could not execute ..."; Python itself refuses to read longer ones),
-`get 0 coal` leaves nothing in the inventory, a recipe that names one ingredient twice (as a kind,
-and as its member) with too few for both does nothing, where the package breaks or counts below
-zero, and a command makes what it says: the package's
-`reset` mixes the recipes of a thing with those of what it is made of (docs/fidelity/adapt.md).
+command, tags must be named by a member, a full stop after an action belongs to the item's name (and
+so is not found). Five things differ, and none helps to solve a task: white space around an action
+is removed (how a dialect lays out its lines is not part of the game), counts of seven digits and
+more are refused ("Could not execute ..."; Python itself refuses to read longer ones), `get 0 coal`
+leaves nothing in the inventory, a recipe that names one ingredient twice (as a kind, and as its
+member) with too few for both does nothing, where the package breaks or counts below zero, and a
+command makes what it says: the package's `reset` mixes the recipes of a thing with those of what it
+is made of (docs/fidelity/adapt.md).
 """
 
 from __future__ import annotations

@@ -137,8 +137,9 @@ class FrameRecorder:
     def _add_event(self, event: Event) -> None:
         if isinstance(event, GeneratedSpan):
             if event.thread not in self._written:
+                parts = split_tokens(event)
                 for token, text, logprobs in zip_longest(
-                    event.span.tokens, split_tokens(event), event.logprobs
+                    event.span.tokens[: len(parts)], parts, event.logprobs[: len(parts)]
                 ):
                     self._add_token(Token(event.thread, token, text, logprobs))
             self._written.discard(event.thread)
@@ -260,9 +261,9 @@ class FrameRecorder:
 
 
 def split_tokens(event: GeneratedSpan) -> list[str]:
-    """The text that each token of a call added; all at the first where the trace does not say."""
+    """The text that each token of a call added, or all of it at once where no trace says so."""
     text, at, parts = event.span.text, 0, []
-    for length in event.lengths or (len(text), *[0] * (len(event.span) - 1)):
+    for length in event.lengths or (len(text),):
         parts.append(text[at : at + length])
         at += length
     return parts

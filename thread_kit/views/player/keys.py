@@ -45,5 +45,6 @@ class KeyGuard(anywidget.AnyWidget):
 
 def show_error(error: Exception) -> str:
     """What went wrong behind a button, as HTML to stand beside it."""
-    text = escape(sanitize(f"{type(error).__name__}: {error}"))
+    kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+    text = escape(sanitize(f"{kind}{error}"))
     return f'<span role="alert" style="border-left:3px solid #d55e00;padding:2px 8px">{text}</span>'

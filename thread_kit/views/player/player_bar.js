@@ -107,7 +107,8 @@ class Bar {
     this.running.setAttribute("aria-disabled", Boolean(view.asked));
     this.canStop = now.phase !== "over" && view.asked !== "over" && !view.store.isDead;
     this.stopping.setAttribute("aria-disabled", !this.canStop);
-    this.forking.disabled = this.ablating.disabled = Boolean(view.store.offline);
+    this.forking.disabled = this.ablating.disabled = Boolean(view.store.offline || view.store.isDead);
+    if (view.store.isDead && !view.store.offline) this.forking.title = this.ablating.title = NO_KERNEL;
     this.drawing.setAttribute("aria-pressed", Boolean(view.figure));
     const waits = view.asked ? "asked; waiting for the kernel" : "";
     for (const control of [this.running, this.stopping]) control.title = waits;

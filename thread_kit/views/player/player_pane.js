@@ -34,7 +34,7 @@ class Pane {
     if (!thread) return this.element.replaceChildren(make("p", {}, this.empty()));
     const active = document.activeElement;
     const focused = this.element.contains(active) && active.dataset.key;
-    const keepEnd = this.isAtEnd();
+    const keepEnd = this.isAtEnd() && Boolean(before || this.view.isLive); // what is over: from its top
     const top = isSame ? this.element.scrollTop : 0;
     this.writing = document.createTextNode(thread.writing);
     this.writingPiece = this.piece("generated", this.writing);

@@ -75,8 +75,9 @@ function changesOf(before, after) {
   return changes;
 }
 
-// What a fork cost and came to, beside its original.
-function sums(states) {
+// What a fork cost and came to, beside its original. Evaluated are the tokens of what was done anew,
+// which of a fork in the middle is another part of the episode.
+function sums(states, isWhole) {
   const [before, after] = states.map(({ threads, reward }) => {
     const all = Object.values(threads);
     const sum = (name) => all.reduce((sum, { usage }) => sum + usage[name], 0);
@@ -86,6 +87,6 @@ function sums(states) {
     const by = after[name] - before[name];
     return `${label} ${number(before[name])} → ${number(after[name])} (${by > 0 ? "+" : by < 0 ? "−" : "±"}${number(Math.abs(by))})`;
   };
-  const tokens = [line("tokens generated", "generated"), line("evaluated", "evaluated"), line("threads", "threads")];
+  const tokens = [line("tokens generated", "generated"), ...(isWhole ? [line("evaluated", "evaluated")] : []), line("threads", "threads")];
   return [`reward ${before.reward} → ${after.reward}`, ...tokens].join(" · ");
 }

@@ -10,7 +10,7 @@ const PANELS = [];
 class View {
   constructor(store, el) {
     this.store = store;
-    this.selected = 0; // the track that the buttons and the timeline are for
+    this.selected = store.tracks.length - 1; // the track that the buttons and the timeline are for
     this.heads = []; // for each track: the moment that is shown, and whether it is played
     this.open = ["0"]; // the threads in the panes, one a side
     this.follow = true; // open the thread that is at work
@@ -342,6 +342,13 @@ class View {
     return sent;
   }
 
+  // What needs a kernel: done, or why it cannot be; a page has none, and no button for it.
+  ifAlive(act) {
+    if (this.store.offline) return;
+    if (this.store.isDead) return this.report(NO_KERNEL);
+    act();
+  }
+
   setSpeed(speed) {
     this.speed = speed;
     if (speed === Infinity && this.isLive && this.head.playing) this.seek(this.length);
@@ -375,11 +382,11 @@ class View {
       9: () => this.seek(this.length),
       "+": () => faster(1),
       "-": () => faster(-1),
-      f: () => !bar.forking.disabled && this.forking.askHere(),
+      f: () => this.ifAlive(() => this.forking.askHere()),
       o: () => this.toggleFollow(),
       g: () => this.showFigure(this.figure ? "" : "tree"),
       w: () => this.showFigure(this.figure === "work" ? "tree" : "work"),
-      a: () => !bar.ablating.disabled && this.switches.toggle(),
+      a: () => this.ifAlive(() => this.switches.toggle()),
       "?": () => bar.toggleKeys(),
       Escape: () => bar.toggleKeys(true),
     };

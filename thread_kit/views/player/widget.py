@@ -128,7 +128,12 @@ class Player(anywidget.AnyWidget):
         _answer_beside_cells(self)
 
     def _make_track(
-        self, number: int, source: Session | Episode, parent: int | None = None
+        self,
+        number: int,
+        source: Session | Episode,
+        parent: int | None = None,
+        *,
+        is_whole: bool = True,
     ) -> Track:
         """A track; a fork of it goes on with its own engine, or else with the first there is."""
         engine = source.engine if isinstance(source, Session) else None
@@ -138,6 +143,7 @@ class Player(anywidget.AnyWidget):
             *(number, source, self._throttle),
             over=self._write_static,
             parent=parent,
+            is_whole=is_whole,
             engine=name,
         )
 
@@ -192,13 +198,14 @@ class Player(anywidget.AnyWidget):
                     changes.setdefault("engine", next(iter(self._engines.values())))
                 elif "engine" not in changes:
                     raise ValueError(
-                        "a saved episode has no model to go on with; give one: "
-                        "tk.watch(episode, engines={'name': tk.load_model()})"
+                        "a saved episode has no model to go on with; give one, and where it acts "
+                        "in an environment its task: "
+                        "tk.watch(episode, engines={'name': tk.load_model()}, env=...)"
                     )
                 env = self._env.again() if self._env else None
                 session = fork(parent.episode, at, **{"env": env, **changes})
             session.keep_cells = True
-            track = self._make_track(len(self._tracks), session, of)
+            track = self._make_track(len(self._tracks), session, of, is_whole=at == 0)
             self._tracks.append(track)
             self._throttle.add(track.number, **track.snapshot())
             track.start()
