@@ -1,7 +1,9 @@
 """The example threads that THREAD paper prints in G.1 and G.2, played line by line.
 
 What the print leaves out ("...", the request to Data Commons, the braces of a dictionary) is filled
-in; all else stands as it is printed there, since the point is that it plays as it is printed.
+in. Four things stand otherwise: a slope is rounded to four digits as it is printed (the second is
+0.1643 then, for 0.1642), files have other paths, values of a place are taken without the loop over
+missing years, and G.2's filter by a column of another name is by the one that was chosen.
 """
 
 from __future__ import annotations

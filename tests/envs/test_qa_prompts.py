@@ -123,6 +123,27 @@ def test_all_threads_but_main_ones_bind_the_names_of_what_they_are_about_first(b
             assert "\nvariable = " in example.response
 
 
+def test_second_children_bind_both_and_say_what_they_are_to_find():
+    """As in the prompts that THREAD's authors released, of the line that the first one answered."""
+    for benchmark, one in (("datacommons", "place"), ("icu", "patient")):
+        seconds = [
+            example
+            for example in load(f"thread/{benchmark}").examples
+            if re.fullmatch(r"By the data in .* is =>\S+<= and .* is =>", example.context)
+        ]
+        assert len(seconds) >= 3
+        for example in seconds:
+            first, second = re.findall(rf"^{one}_[12] = '(.+)'$", example.response, re.MULTILINE)
+            assert f" {first} is =>" in example.context
+            assert example.context.endswith(f" {second} is =>")
+            assert f"[{one}_2]" in example.response
+            measure = re.search(r"data in \S+ the (.+?) of ", example.context)[1]
+            says = f"# I need the {measure} of {{variable}} in {{place_2}}.\n"
+            assert (says in example.response) == (one == "place")
+    _, _, look_up = load("thread/datacommons").text.partition("\nSeries 2, the values of the ")
+    assert "# I need {variable} from {first} to {last} in {place}.\n" in look_up
+
+
 @pytest.mark.parametrize("benchmark", BOTH)
 def test_without_variables_all_that_passes_between_threads_is_text(benchmark):
     prompt = load(f"thread/{benchmark}-no-variables")

@@ -3,8 +3,8 @@
 An executor that writes what the paper prints, in an environment that answers as printed, has to
 give the printed trajectory, and a planner that writes a printed plan its steps as the tasks of the
 next executors. The trajectories are in the adapt-*.txt beside this file, in the paper's layout and
-quoted in short: descriptions of rooms are left out, long lists and pages cut, and the checks of an
-assumption shortened after the first ones.
+quoted in short: descriptions of rooms and some thoughts are left out, long lists and pages cut, and
+the checks of an assumption shortened after the first ones.
 
 Two things are laid out in the kit's way: a thought is no action, so nothing answers "OK." to it (it
 is one in the shop), and an answer stands between the kit's marks. `as_printed` undoes that. Not
