@@ -10,7 +10,10 @@ from thread_kit.engines.llama import LlamaEngine
 
 
 class TimedEngine(LlamaEngine):
-    """computing: seconds in llama.cpp. passes: those of them that write."""
+    """computing: seconds in llama.cpp and in what fills its batch, as `eval` of the contenders'
+    library has it (on two cores 0.3 ms a pass of one sequence and 1 ms of eight, in Python).
+    passes: those of them that write.
+    """
 
     computing = 0.0
     passes = 0

@@ -169,6 +169,7 @@ class SetupForm(widgets.VBox):
         self._tasks = self._benchmark.list_tasks(self.split.value, self._rules)
         with quiet(self.number):
             self.number.max = len(self._tasks) - 1
+        self.number.tooltip = f"0 to {self.number.max}: another number becomes the nearest of these"
 
     def _fill_task(self) -> None:
         """The task's text; which methods there are can depend on its type."""
