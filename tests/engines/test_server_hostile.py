@@ -322,12 +322,14 @@ def test_of_an_error_page_no_more_is_read_than_a_message_can_show(fake, monkeypa
     assert sum(sent) < 50 * 2**20
 
 
-@pytest.mark.parametrize("before", [8 * 2**10 - 20, 8 * 2**10 - 5, 20_000])
+@pytest.mark.parametrize("before", [100, 8 * 2**10 - 172, 8 * 2**10 - 20, 8 * 2**10 - 5, 20_000])
 def test_a_key_that_a_long_page_is_cut_in_is_not_shown(fake, before):
-    fake.replies += [lambda handler: (handler.head(400, {}), handler.wfile.write(page))] * 3
+    fake.replies += [lambda handler: (handler.head(400, {}), handler.wfile.write(page))] * 8
     for form in FORMS.values():
         page = b"no" + b" " * before + form.encode()
-        assert_clean(failure(fake, retries=0))
+        error = failure(fake, retries=0)
+        assert "(400: " in str(error)
+        assert_clean(error)
 
 
 @pytest.mark.parametrize("number", [-5, 10**30])
@@ -337,14 +339,15 @@ def test_numbers_with_which_no_trace_can_be_read_are_an_error(llama_fake, number
     assert f"ValueError('{number} is no number from 0 to" in str(failure(llama_fake))
 
 
-def test_signs_of_life_are_no_event(fake, monkeypatch):
+@pytest.mark.parametrize("sign", [b": ping\n\n", b"event: ping\n\n"])
+def test_signs_of_life_are_no_event(fake, monkeypatch, sign):
     monkeypatch.setattr(http_client, "WITHOUT_EVENT", 0.05)
     stop = []
 
     def pings(handler):
         handler.head(200, {"Content-Type": "text/event-stream"})
         while not stop:
-            handler.wfile.write(b": ping\n\n")
+            handler.wfile.write(sign)
             handler.wfile.flush()
 
     fake.replies += [pings]

@@ -236,6 +236,12 @@ def test_stems_are_lucenes(word, expected):
     assert stem(word) == expected
 
 
+def test_capitals_are_no_other_words_and_a_word_of_any_length_is_read_at_once():
+    assert split_words("MEN'S shoes") == split_words("men's shoes") == ["men", "shoe"]
+    word = "ably" * 490 + "x"  # took 12 s
+    assert split_words(word) == [word]
+
+
 def test_a_size_of_two_letters_is_not_another_one():
     shop = Catalogue("two", (replace(DEODORANT, title="xs"), replace(DEODORANT, title="x")))
     assert [product.title for product in make_search(shop).find("xs")] == ["xs"]

@@ -173,6 +173,30 @@ def test_what_waits_until_a_lock_is_free_is_done_behind_the_last_hold_of_its_thr
     assert done == ["at once", "elsewhere", "behind"]
 
 
+def test_what_waited_for_a_lock_and_fails_is_nobody_elses_error(caplog):
+    lock, done = FairLock(), []
+    with lock:
+        when_free(lambda: 1 / 0)
+        when_free(lambda: done.append("and the next"))
+    assert done == ["and the next"]
+    assert "what waited for a lock failed" in caplog.text
+
+
+def test_an_interrupted_wait_for_a_lock_leaves_nothing_waiting(monkeypatch):
+    lock, done = FairLock(), []
+
+    def interrupted():
+        when_free(lambda: done.append("behind the interrupt"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lock, "_acquire", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lock.acquire()
+    assert done == ["behind the interrupt"]
+    when_free(lambda: done.append("at once"))
+    assert done[-1] == "at once"
+
+
 def test_a_busy_loop_does_not_keep_the_lock_from_others():
     lock, stop, got = FairLock(), threading.Event(), threading.Event()
 

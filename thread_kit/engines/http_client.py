@@ -148,15 +148,14 @@ class HttpClient:
 
     def clean(self, text: str) -> str:
         """A line of at most 300 characters that can be printed, without key and password."""
-        text, is_cut = text[:LOOKED_AT], len(text) > LOOKED_AT
+        text = text[:LOOKED_AT]
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        if is_cut and self._secrets:  # the cut may go through a key, whatever way it is written
-            text = text[: -8 * max(map(len, self._secrets))]
         bare = _unescape(text)
         if any(_unescape(secret) in bare for secret in self._secrets):
             return "(not shown: it holds the key)"
-        return sanitize(" ".join(text.split())[:300])
+        # Of a key at the end of what was looked at a part may be left: that half is never shown.
+        return sanitize(" ".join(text[: LOOKED_AT // 2].split())[:300])
 
     @contextmanager
     def _send(
@@ -394,9 +393,9 @@ def _events(response: httpx.Response, patience: float) -> Iterator[str]:
     assert isinstance(body, _BoundedBody)
     body.deadline = time.monotonic() + patience
     for event in EventSource(response).iter_sse():
-        body.deadline = time.monotonic() + patience
         if event.data:
             yield event.data
+            body.deadline = time.monotonic() + patience
 
 
 def _parse(text: str) -> Any:

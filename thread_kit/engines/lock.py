@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -17,6 +18,8 @@ class _Here(threading.local):
 
 _here = _Here()
 
+log = logging.getLogger(__name__)
+
 
 def when_free(task: Callable[[], object]) -> None:
     """Do this now, or where this OS thread has a `FairLock`, as soon as it has given back the last.
@@ -27,6 +30,17 @@ def when_free(task: Callable[[], object]) -> None:
         _here.waiting.append(task)
     else:
         task()
+
+
+def _let_go() -> None:
+    """One hold less; what waited for the last to end is nobody's error but its own."""
+    _here.held -= 1
+    while _here.waiting and not _here.held:
+        task = _here.waiting.popleft()
+        try:
+            task()
+        except Exception as error:
+            log.error("what waited for a lock failed", exc_info=error)
 
 
 class FairLock:
@@ -47,7 +61,7 @@ class FairLock:
         try:
             return self._acquire()
         except BaseException:
-            _here.held -= 1
+            _let_go()
             raise
 
     def _acquire(self) -> bool:
@@ -68,15 +82,15 @@ class FairLock:
         return True
 
     def release(self) -> None:
-        with self._guard:
-            if self._owner != threading.get_ident():
-                raise RuntimeError("the lock belongs to another thread")
-            self._count -= 1
-            if self._count == 0:
-                self._hand_on()
-        _here.held -= 1
-        while _here.waiting and not _here.held:
-            _here.waiting.popleft()()
+        if self._owner != threading.get_ident():
+            raise RuntimeError("the lock belongs to another thread")
+        try:
+            with self._guard:
+                self._count -= 1
+                if self._count == 0:
+                    self._hand_on()
+        finally:  # also where an interrupt comes between the two
+            _let_go()
 
     def _hand_on(self) -> None:
         self._owner = None

@@ -265,8 +265,8 @@ class Session:
             self._failures.end_episode(error, self._scheduler.serving)
             over = EpisodeOver(Status.FAILED, describe_error(error))
         finally:  # also when the session is closed or interrupted
-            with hold_interrupts():  # and by the garbage collector, in another one's step
-                when_free(lambda: ending.extend(self._end_all(over)))
+            # The garbage collector closes a session anywhere, also in another one's step.
+            when_free(lambda: ending.extend(self._end_all(over)))
         yield from ending
         if self.error:
             self._failures.log("the episode failed", self.error)
@@ -301,7 +301,11 @@ class Session:
         return event
 
     def _end_all(self, over: EpisodeOver) -> list[Event]:
-        """End what is alive and close the episode."""
+        """End what is alive and close the episode; interrupts wait until that is done."""
+        with hold_interrupts():
+            return self._end_everything(over)
+
+    def _end_everything(self, over: EpisodeOver) -> list[Event]:
         # 1. The threads' calls, and the sandbox.
         events = list(self._scheduler.cancel())
         try:

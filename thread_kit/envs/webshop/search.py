@@ -22,6 +22,9 @@ FOUND = 50
 LONGEST_QUERY = 2_000
 """Characters of a query that are read; no page asks for more."""
 
+LONGEST_WORD = 255
+"""Letters of a word that has a stem; Lucene cuts longer ones, and the rules take their time."""
+
 _STOP_WORDS = """
 a an and are as at be but by for if in into is it no not of on or such that the their then there
 these they this to was will with
@@ -54,7 +57,7 @@ def stem(word: str) -> str:
     Snowball's "porter" is the algorithm as it was published, without the later rules; words of one
     and two letters have no stem.
     """
-    if len(word) < 3:
+    if not 3 <= len(word) <= LONGEST_WORD:
         return word
     for pattern, becomes in _LATER_RULES:
         if match := pattern.fullmatch(word):
@@ -87,8 +90,7 @@ class Search:
 
 def split_words(text: str) -> list[str]:
     """The stems of a text's words, in their order, without stop words."""
-    words = (word.lower() for word in WORD.findall(text))
-    return [stem(word) for word in words if word not in STOP_WORDS]
+    return [stem(word) for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
 
 
 def rank(names: Iterable[str]) -> np.ndarray:

@@ -93,6 +93,7 @@ export class Recording {
     const call = this.frames.slice(n).find(isCall);
     if (!call) return null;
     const [, , [span]] = call.changes.find(([verb, path]) => verb === "push" && path.at(-1) === "sequence");
+    if (!span.lengths.length) return { at: call.event + 1 }; // nobody knows what each token wrote
     const end = this.frames.indexOf(call);
     const begin = this.frames.slice(0, end).findLastIndex(isCall) + 1;
     const tokens = (frames) => frames.filter((other) => "token" in other && other.thread === frame.thread);
@@ -101,7 +102,7 @@ export class Recording {
     let token = written.length;
     // Not each token has a frame: some were written before this recording began, and the last one
     // can have been spelled anew. So it is counted in characters, from the end.
-    if (token + left.length !== span.lengths.length && span.lengths.length) {
+    if (token + left.length !== span.lengths.length) {
       const count = (texts) => texts.reduce((sum, text) => sum + Array.from(text).length, 0);
       let room = span.lengths.reduce((a, b) => a + b, 0) - count(left.map((other) => other.token));
       token = span.lengths.findIndex((length) => (room -= length) < 0);

@@ -28,7 +28,6 @@ class Track:
     """An episode's frames, more of them while its session runs, and what is true of it just now.
 
     number: its place among the player's tracks. parent: the track that it is a fork of, or None.
-    is_whole: it is played from its start.
     over: called when its session is over. engine: the name of what a fork of it goes on with.
     now: "phase" ("not started", "running", "paused" or "over"), "error", "notice" (why something
     that a person asked for was not done), "reading" (the context that is being evaluated) and
@@ -43,11 +42,9 @@ class Track:
         *,
         over: Callable[[], None],
         parent: int | None = None,
-        is_whole: bool = True,
         engine: str = "",
     ) -> None:
         self.number, self.parent, self.engine = number, parent, engine
-        self._about = {"engine": engine, "is_whole": is_whole}
         self.session = source if isinstance(source, Session) else None
         self.episode = source.episode if isinstance(source, Session) else source
         self.recorder = FrameRecorder(
@@ -65,7 +62,7 @@ class Track:
     def snapshot(self) -> dict[str, Any]:
         """All that a page needs to show it."""
         recorder = self.recorder
-        about, frames = {**recorder.about, **self._about}, list(recorder.frames)
+        about, frames = {**recorder.about, "engine": self.engine}, list(recorder.frames)
         return {"parent": self.parent, "about": about, "now": self.now, "frames": frames}
 
     def start(self) -> None:

@@ -128,12 +128,7 @@ class Player(anywidget.AnyWidget):
         _answer_beside_cells(self)
 
     def _make_track(
-        self,
-        number: int,
-        source: Session | Episode,
-        parent: int | None = None,
-        *,
-        is_whole: bool = True,
+        self, number: int, source: Session | Episode, parent: int | None = None
     ) -> Track:
         """A track; a fork of it goes on with its own engine, or else with the first there is."""
         engine = source.engine if isinstance(source, Session) else None
@@ -143,7 +138,6 @@ class Player(anywidget.AnyWidget):
             *(number, source, self._throttle),
             over=self._write_static,
             parent=parent,
-            is_whole=is_whole,
             engine=name,
         )
 
@@ -205,7 +199,7 @@ class Player(anywidget.AnyWidget):
                 env = self._env.again() if self._env else None
                 session = fork(parent.episode, at, **{"env": env, **changes})
             session.keep_cells = True
-            track = self._make_track(len(self._tracks), session, of, is_whole=at == 0)
+            track = self._make_track(len(self._tracks), session, of)
             self._tracks.append(track)
             self._throttle.add(track.number, **track.snapshot())
             track.start()
