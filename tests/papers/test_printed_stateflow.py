@@ -42,44 +42,39 @@ MISSING = (
     "SELECT name, grade FROM high_schoolers",
     "Error executing query: Table 'network_1.high_schoolers' doesn't exist",
 )
+CONTESTANTS = (
+    (
+        "I need to find out what columns are available.",
+        "DESCRIBE contestants",
+        "[('contestant_number', 'int', 'NO'), ('contestant_name', 'varchar(50)', 'NO')]",
+    ),
+    (
+        "I can now write a SQL query.",
+        "SELECT contestant_name FROM contestants WHERE contestant_name != 'Jessie Alloway'",
+        "[('Edwina Burnam',), ('Tabatha Gehling',)]",
+    ),
+    ("I am finished with this query.", "submit", "Submitted."),
+)
+"""How both end in Table 19, which prints it once."""
+
 TRAJECTORIES = {
     "ReAct, Table 18": [MISSING, TABLES, LOOK, SOLVE, SUBMIT],
     "ReAct_Refined, Table 18": [TABLES, LOOK, SOLVE, SUBMIT],
-    "ReAct_Refined, Table 19": [
-        (
-            "I should first find out what tables are available.",
-            "SHOW TABLES",
-            "[('contestants')]",
-        ),
-        (
-            "I need to find out what columns are available.",
-            "DESCRIBE contestants",
-            "[('contestant_number', 'int', 'NO'), ('contestant_name', 'varchar(50)', 'NO')]",
-        ),
-        (
-            "I can now write a SQL query.",
-            "SELECT contestant_name FROM contestants WHERE contestant_name != 'Jessie Alloway'",
-            "[('Edwina Burnam',), ('Tabatha Gehling',)]",
-        ),
-        ("I am finished with this query.", "submit", "Submitted."),
-    ],
     "ReAct, Table 19": [
         (
             "I should write a SQL query that excludes the name of 'Jessie Alloway'",
             "SELECT name FROM contestants WHERE name != 'Jessie Alloway'",
             "Error executing query: Unknown column 'name' in 'field list'",
         ),
+        *CONTESTANTS,
+    ],
+    "ReAct_Refined, Table 19": [
         (
-            "I need to find out what columns are available.",
-            "DESCRIBE contestants",
-            "[('contestant_number', 'int', 'NO'), ('contestant_name', 'varchar(50)', 'NO')]",
+            "I should first find out what tables are available.",
+            "SHOW TABLES",
+            "[('contestants')]",
         ),
-        (
-            "I can now write a SQL query.",
-            "SELECT contestant_name FROM contestants WHERE contestant_name != 'Jessie Alloway'",
-            "[('Edwina Burnam',), ('Tabatha Gehling',)]",
-        ),
-        ("I am finished with this query.", "submit", "Submitted."),
+        *CONTESTANTS,
     ],
 }
 
