@@ -98,10 +98,11 @@ def _read(name_or_path: str | Path, folder: Path | None) -> tuple[str, str]:
         path = folder / f"{name}.txt"
         if not path.is_file():
             head = f"{method}/" if method else ""
-            known = ", ".join(sorted(f"{head}{file.stem}" for file in folder.glob("*.txt")))
+            known = sorted(f"{head}{file.stem}" for file in folder.glob("*.txt"))
+            alike = [one for one in known if one.startswith(f"{head}{name}-")]
             raise FileNotFoundError(
-                f"there is no prompt {str(name_or_path)!r}; known: {known or 'none'}. "
-                "Or give the path of a .txt file"
+                f"there is no prompt {str(name_or_path)!r}; known: "
+                f"{', '.join(alike or known) or 'none'}. Or give the path of a .txt file"
             )
     if not path.is_file():
         raise FileNotFoundError(f"there is no prompt file {path}")

@@ -141,7 +141,7 @@ def test_second_children_bind_both_and_say_what_they_are_to_find():
             says = f"# I need the {measure} of {{variable}} in {{place_2}}.\n"
             assert (says in example.response) == (one == "place")
     _, _, look_up = load("thread/datacommons").text.partition("\nSeries 2, the values of the ")
-    assert "# I need {variable} from {first} to {last} in {place}.\n" in look_up
+    assert "# I have to look up {variable} from {first} to {last} in {place}: the IDs" in look_up
 
 
 @pytest.mark.parametrize("benchmark", BOTH)

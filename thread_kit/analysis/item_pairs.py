@@ -94,7 +94,7 @@ def find_pairs(item: PaperItem, rows: pd.DataFrame) -> Iterator[Pair]:
         benchmark=name_with_settings(rows), base=rows["model"].str.partition(" (")[0]
     )
     for (benchmark, _), part in rows.groupby(["benchmark", "base"], sort=False):
-        once = part[~part.duplicated(["method", "model", "task"], keep=False)]
+        once = part[~part[["method", "model", "task"]].duplicated(keep=False)]
         solved = once.pivot(index="task", columns=["method", "model"], values="solved")
         methods = solved.columns.get_level_values("method")
         for other in filter(set(methods).__contains__, item.methods):

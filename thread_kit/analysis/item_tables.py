@@ -263,7 +263,7 @@ def _measure(rows: pd.DataFrame, column: Column) -> float:
 def _count(rows: pd.DataFrame) -> dict[str, Any]:
     solved, n = int(rows["solved"].sum()), len(rows)
     # Episodes of one task are no independent ones, as Wilson's interval would have them.
-    repeated = rows.duplicated(["environment", "task"]).any()
+    repeated = rows[["environment", "task"]].duplicated().any()
     low, high = (float("nan"), float("nan")) if repeated else wilson(solved, n)
     broken = count_broken(rows)
     counts = {**count_cut(rows), **({"broke down": broken} if broken else {})}

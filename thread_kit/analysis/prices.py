@@ -33,11 +33,7 @@ def compute_dollars(
     input_tokens: all that the model is sent, call by call, since an API bills each. Raises
     ValueError for a model without a price.
     """
-    prices = load_prices() if prices is None else prices
-    if model not in prices.index:
-        known = ", ".join(map(str, prices.index))
-        raise ValueError(f"there is no price of {model!r}; known: {known}. Add it to the list")
-    price = prices.loc[model]
+    price = _find_price(model, prices)
     return float((input_tokens * price["input"] + output_tokens * price["output"]) / 1e6)
 
 
@@ -50,9 +46,15 @@ def add_dollars(
     """
     if missing := {"prompt_tokens", "generated"} - set(frame.columns):
         raise ValueError(f"these episodes have no {' and no '.join(sorted(missing))}; play a suite")
+    price = _find_price(priced_as, prices)
+    dollars = frame["prompt_tokens"] * price["input"] + frame["generated"] * price["output"]
+    return frame.assign(dollars=dollars / 1e6)
+
+
+def _find_price(model: str, prices: pd.DataFrame | None) -> pd.Series:
+    """US dollars a million tokens, `input` and `output`."""
     prices = load_prices() if prices is None else prices
-    dollars = [
-        compute_dollars(row.prompt_tokens, row.generated, priced_as, prices)
-        for row in frame.itertuples()
-    ]
-    return frame.assign(dollars=dollars)
+    if model not in prices.index:
+        known = ", ".join(map(str, prices.index))
+        raise ValueError(f"there is no price of {model!r}; known: {known}. Add it to the list")
+    return prices.loc[model]

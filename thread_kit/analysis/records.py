@@ -35,7 +35,10 @@ def list_other_settings(row: Mapping[Any, Any], known: Collection[str] = ()) -> 
 
 def list_records(frame: pd.DataFrame, *columns: str) -> list[dict[Any, Any]]:
     """A dictionary a row, with those of the columns that the frame has."""
-    return frame[[name for name in columns if name in frame]].to_dict("records")
+    values = {name: frame[name].tolist() for name in columns if name in frame}
+    if not values:
+        return [{} for _ in range(len(frame))]
+    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
 
 
 def is_sampled(frame: pd.DataFrame) -> pd.Series:

@@ -10,6 +10,7 @@ misread feedback. Where both are there, Figures 4, 5 and 6 of THREAD paper need 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import asdict
 from functools import cache
@@ -53,13 +54,13 @@ def are_reviewed(rows: pd.DataFrame) -> pd.Series:
     Of a method's in a file all or none: with the solved alone there would seem to be no failures.
     """
     reviews = {path: _find_reviews(path) for path in rows["path"].unique()}
-    suites = {path: {Path(one).parent for one in known} for path, known in reviews.items()}
+    suites = {path: set(map(os.path.dirname, known)) for path, known in reviews.items()}
 
     def is_known(row: dict[Any, Any]) -> bool:
         trace, path = row.get("trace"), row["path"]
         if not isinstance(trace, str):
             return False
-        return Path(trace).parent in suites[path] if row["solved"] else trace in reviews[path]
+        return os.path.dirname(trace) in suites[path] if row["solved"] else trace in reviews[path]
 
     known = [is_known(row) for row in list_records(rows, "solved", *TRACE)]
     reviewed = pd.Series(known, rows.index, dtype=bool) | have_traces(rows)
