@@ -151,9 +151,11 @@ def test_the_bootstrap_is_the_same_every_time_and_changes_sides(played):
 
 def test_methods_that_differ_everywhere_or_nowhere_have_no_spread():
     """Drawn with replacement they are always the same, which says nothing of other tasks."""
-    for first, second, mean in (([1] * 5, [0] * 5, 1), ([1, 0, 1], [1, 0, 1], 0)):
+    thirds = [2 / 3, 1 / 3, 1], [1 / 3, 0, 2 / 3]
+    pairs_and_means = ([1] * 5, [0] * 5, 1), ([1, 0, 1], [1, 0, 1], 0), (*thirds, 1 / 3)
+    for first, second, mean in pairs_and_means:
         difference = paired_bootstrap(first, second)
-        assert difference.mean == mean
+        assert difference.mean == pytest.approx(mean)
         assert np.isnan([difference.low, difference.high]).all()
 
 

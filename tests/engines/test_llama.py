@@ -959,6 +959,18 @@ def test_facts_about_the_engine_are_plain_data(engine):
     assert facts["file"] == engine.path.name, "the file's name and not where it lies"
 
 
+@pytest.mark.parametrize("flash", [False, True])
+def test_either_attention_says_what_the_reference_says(flash):
+    one, other = load(flash_attention=flash), Reference(few_layers())
+    assert one.describe()["flash_attention"] is flash
+    context = ask(one, 0, POEM)
+    written = finish(one, 0)[0].tokens
+    other.measure_noise(context, written)
+    assert not other.first_fault(context, written)
+    one.close()
+    other.close()
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no such limit on this system")
 def test_a_process_that_may_use_one_core_takes_one():
     done = in_another_process(

@@ -204,6 +204,13 @@ def test_it_can_be_switched_off_and_an_adapter_has_prompts_of_its_own():
 
 
 @pytest.mark.model
+def test_cells_of_another_attention_are_another_prompts():
+    first, _ = run()
+    assert run(flash_attention=False)[0].evaluated == first.evaluated > 0
+    assert run(flash_attention=False)[0].evaluated == run()[0].evaluated == 0
+
+
+@pytest.mark.model
 def test_cells_of_threads_that_are_over_make_room_for_a_prompt_from_disk():
     first, _ = run()
     (path,) = PromptCache().folder.iterdir()

@@ -205,6 +205,23 @@ def test_a_kill_between_playing_and_dropping_loses_nothing(tmp_path):
     assert len({EpisodeKey.of(row) for row in read_results(path)}) == len(read_results(path)) == 6
 
 
+def test_what_breaks_down_with_the_larger_budget_takes_nobodys_place(tmp_path):
+    path = tmp_path / "r.jsonl"
+    given = {"tasks": tasks(18), "methods": [THREAD]}
+    (before,) = few(path, **given).run(progress=False)
+    broken = {"models": {"oracle": ScriptedEngine([])}, "options": {"calls": 200}}
+    few(path, **given, **broken).run(extend=True, progress=False)
+    kept = read_results(path)
+    assert before in kept
+    assert any(row["error"] for row in kept)
+    assert (tmp_path / before["trace"]).is_file()
+    (after,) = few(path, **given, options={"calls": 200}).run(
+        extend=True, retry=True, progress=False
+    )
+    assert (after["solved"], after["error"]) == (True, "")
+    assert read_results(path) == [after]
+
+
 def test_a_smaller_budget_after_a_larger_one_is_played_beside_it(tmp_path):
     path = tmp_path / "r.jsonl"
     given = {"tasks": tasks(18), "methods": [THREAD]}

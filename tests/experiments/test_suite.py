@@ -489,6 +489,18 @@ def test_what_is_known_without_an_error_is_not_played_again(tmp_path):
         assert not silent.seen
 
 
+@pytest.mark.parametrize("retry", [False, True])
+def test_what_is_known_without_an_error_takes_the_place_of_what_broke_down_here(tmp_path, retry):
+    whole = suite(tmp_path / "1.jsonl", methods=[THREAD]).run(progress=False).rows
+    path = tmp_path / "2.jsonl"
+    path.write_text("".join(json.dumps({**row, "error": "disk full"}) + "\n" for row in whole))
+    silent = ScriptedEngine([])
+    one = suite(path, methods=[THREAD], models={"oracle": silent}, known=whole)
+    assert one.run(retry=retry, progress=False).rows == whole
+    assert read_results(path) == whole
+    assert not silent.seen
+
+
 def test_what_fails_behind_the_start_is_no_other_budgets_row(tmp_path, monkeypatch):
     path = tmp_path / "r.jsonl"
     given = {"methods": [THREAD], "tasks": tasks(40)}

@@ -74,7 +74,7 @@ def cached_costs(
     sizes = [size for size in SIZES if size <= model.batch_size]
     about = [
         *((file.name, file.stat().st_size) for file in (path, adapter) if file),
-        *(model.offloaded, model.cpu_threads, llama_cpp.__version__),
+        *(model.offloaded, model.cpu_threads, model.flash_attention, llama_cpp.__version__),
         describe_system(),
         *(sizes, platform.node(), platform.machine(), os.cpu_count()),
     ]

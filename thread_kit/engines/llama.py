@@ -80,6 +80,11 @@ class LlamaEngine(Engine):
         None: as many as pay on this machine, by what passes cost (measured once, about a tenth of a
         second where they are fast, and kept in the cache folder's `passes`) and by what has come
         true so far. `load_model` has a default of its own.
+    flash_attention: llama.cpp's attention that needs no memory for scores; None leaves that to
+        llama.cpp, which takes it. On a CPU it reads the cells once for each token of a pass, and
+        without it (False) once for all: faster where many threads share a long prompt. It takes
+        memory then (4 bytes for each token of a batch, cell and head), and the last digits of
+        logits depend on what else the cells hold.
 
     Raises EngineError if the file cannot be loaded or the context cannot be made.
     """
@@ -99,6 +104,7 @@ class LlamaEngine(Engine):
         sequences: int = 64,
         keep_prompts: bool = True,
         draft: int | None = 0,
+        flash_attention: bool | None = None,
     ) -> None:
         super().__init__()
         # 1. The model.
@@ -106,7 +112,7 @@ class LlamaEngine(Engine):
         self.name = name or self.path.stem
         self.adapter = Path(adapter) if adapter else None
         self._model = LlamaModel(self.path, self.name, self.adapter, gpu_layers)
-        self._model.open(context, cpu_threads, batch, sequences)
+        self._model.open(context, cpu_threads, batch, sequences, flash_attention)
         self._cpu_threads = cpu_threads
         self.offloaded = self._model.offloaded
         self.cells, self.context_size = self._model.cells, self._model.context_size
@@ -221,7 +227,9 @@ class LlamaEngine(Engine):
         what it shares with another one.
         """
         about = self.describe()
-        names = ("sha256", "adapter", "layers_offloaded", "llama_cpp_python", "batch", "system")
+        names = ["sha256", "adapter", "layers_offloaded", "llama_cpp_python", "batch", "system"]
+        if about["flash_attention"] is not None:
+            names.append("flash_attention")  # without it the cells lie otherwise
         return {"tokens": prompt, **{name: about[name] for name in names}}
 
     def _restore(self, key: SequenceKey, prompt: list[int]) -> bool:
@@ -449,6 +457,7 @@ class LlamaEngine(Engine):
             "batch": self._model.batch_size,
             "cpu_threads": self._cpu_threads,
             "system": describe_system(),
+            "flash_attention": self._model.flash_attention,
             "layers_offloaded": list(self.offloaded),
             "llama_cpp_python": llama_cpp.__version__,
         }

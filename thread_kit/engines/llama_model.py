@@ -52,7 +52,7 @@ class LlamaModel:
     vocabulary: its tokens. offloaded: (layers on the GPU, of so many).
     Once it is open: cells: of the KV cache, in tokens; context_size: tokens that a thread can see
     at most; batch: llama.cpp's own, with room for batch_size tokens; sequences: at most;
-    cpu_threads: of the last pass.
+    cpu_threads: of the last pass; flash_attention: None where llama.cpp decides.
 
     Raises EngineError if the file cannot be loaded.
     """
@@ -84,7 +84,14 @@ class LlamaModel:
         self.layers = llama_cpp.llama_model_n_layer(self.model) + 1
         self.offloaded = _offloaded(mark) or (0, self.layers)
 
-    def open(self, context: int, cpu_threads: int | None, batch: int, sequences: int) -> None:
+    def open(
+        self,
+        context: int,
+        cpu_threads: int | None,
+        batch: int,
+        sequences: int,
+        flash_attention: bool | None = None,
+    ) -> None:
         """Make the context that the model computes in, with its adapter; raises EngineError."""
         # 1. What llama.cpp would answer with the end of the process.
         _check_count("context", context)
@@ -107,6 +114,8 @@ class LlamaModel:
         params.n_threads_batch = params.n_threads
         params.kv_unified = True  # a sequence copy is then metadata only
         params.swa_full = True  # sliding windows would forget what a rewind needs
+        self.flash_attention = flash_attention
+        params.flash_attn_type = -1 if flash_attention is None else int(flash_attention)  # -1: auto
         with hold_interrupts():
             self.context = llama_cpp.llama_init_from_model(self.model, params)
         if not self.context:

@@ -69,12 +69,14 @@ def hand_over_trace(earlier: Mapping[str, Any], trace: Path) -> None:
 
 def find_replaced(rows: Iterable[dict[str, Any]], *, extended: bool) -> set[EpisodeKey]:
     """The keys of the rows whose place others have taken: no start at all, and if `extended`,
-    smaller budgets.
+    smaller budgets. One that broke down takes nobody's place.
     """
     rows = list(rows)
     replaced = {EpisodeKey.of(row).without_settings for row in rows if row["settings"]}
     if extended:
         replaced |= {
-            EpisodeKey.of(row)._replace(settings=row["extends"]) for row in rows if "extends" in row
+            EpisodeKey.of(row)._replace(settings=row["extends"])
+            for row in rows
+            if "extends" in row and not row["error"]
         }
     return replaced

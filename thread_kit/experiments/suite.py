@@ -190,7 +190,12 @@ class Suite:
         old one's place.
         """
         here = {EpisodeKey.of(row): row for row in file.rows}
-        rows = self._known | here
+        better = {  # what broke down here counts for nothing where it is known otherwise
+            key: row
+            for key, row in self._known.items()
+            if key not in here or (here[key]["error"] and not row["error"])
+        }
+        rows = here | better
         if retry:
             rows = {key: row for key, row in rows.items() if not row["error"]}
         done = {key: bool(row["solved"]) for key, row in rows.items()}
@@ -206,8 +211,10 @@ class Suite:
                     file.replace(row)
                 elif row is not None:
                     file.append(row)
-                elif key not in here:
-                    file.append(self._known[key])
+                elif key in better and key in here:
+                    file.replace(better[key])
+                elif key in better:
+                    file.append(better[key])
                 skipped += row is None
                 if row is None:
                     stayed.append(rows[key])
