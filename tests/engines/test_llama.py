@@ -971,6 +971,13 @@ def test_either_attention_says_what_the_reference_says(flash):
     other.close()
 
 
+def test_another_attention_and_scores_that_no_machine_has_room_for_are_refused_in_words():
+    with pytest.raises(EngineError, match="flash_attention='off': give True, False or None"):
+        load(flash_attention="off")
+    with pytest.raises(EngineError, match=r"of KV cache and scores .*smaller context"):
+        load(flash_attention=False, context=300_000, batch=300_000)
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no such limit on this system")
 def test_a_process_that_may_use_one_core_takes_one():
     done = in_another_process(

@@ -98,7 +98,9 @@ class LlamaModel:
         _check_count("batch", batch)
         _check_count("sequences", sequences, MAX_SEQUENCES)
         _check_count("cpu_threads", 1 if cpu_threads is None else cpu_threads, MAX_CPU_THREADS)
-        self._must_fit_memory(context)
+        if flash_attention not in (None, True, False):
+            raise EngineError(f"flash_attention={flash_attention!r}: give True, False or None")
+        self._must_fit_memory(context, 0 if flash_attention is not False else min(batch, context))
         # It also aborts where there are fewer cells or places than sequences; and of places it
         # takes memory for as many as it is told, of which a context can use no more than its own.
         context = max(context, 256)
@@ -131,17 +133,22 @@ class LlamaModel:
         if self._adapter:
             self._adapt(self._adapter)
 
-    def _must_fit_memory(self, context: int) -> None:
-        """The system would kill the process, without a word, for taking more than there is."""
-        width = llama_cpp.llama_model_n_embd(self.model) // max(
-            llama_cpp.llama_model_n_head(self.model), 1
-        )
+    def _must_fit_memory(self, context: int, scored: int) -> None:
+        """The system would kill the process, without a word, for taking more than there is.
+
+        scored: tokens of a batch whose scores of attention are kept for every cell and head (f32).
+        """
+        heads = llama_cpp.llama_model_n_head(self.model)
+        width = llama_cpp.llama_model_n_embd(self.model) // max(heads, 1)
         cell = 4 * self.layers * width * llama_cpp.llama_model_n_head_kv(self.model)  # k, v: f16
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if context * cell > memory:
+        scores = 4 * scored * heads
+        if context * (cell + scores) > memory:
+            beside = " and scores (flash_attention=False)" if scores else ""
             raise EngineError(
-                f"context={context} takes {context * cell / 2**30:.0f} GiB of KV cache, and this "
-                f"machine has {memory / 2**30:.0f} GiB; load the model with a smaller context=..."
+                f"context={context} takes {context * (cell + scores) / 2**30:.0f} GiB of KV cache"
+                f"{beside}, and this machine has {memory / 2**30:.0f} GiB; load the model with a "
+                "smaller context=..."
             )
 
     def _adapt(self, path: Path) -> None:

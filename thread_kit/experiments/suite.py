@@ -207,14 +207,9 @@ class Suite:
         with tqdm(total=len(self), unit="episode", **options) as bar:
             for key, row in self._episodes(done, earlier, at_once, executor):
                 mine.add(key)
-                if row is not None and key in here:
-                    file.replace(row)
-                elif row is not None:
-                    file.append(row)
-                elif key in better and key in here:
-                    file.replace(better[key])
-                elif key in better:
-                    file.append(better[key])
+                new = better.get(key) if row is None else row
+                if new is not None:
+                    (file.replace if key in here else file.append)(new)
                 skipped += row is None
                 if row is None:
                     stayed.append(rows[key])
