@@ -92,6 +92,17 @@ def test_prices_of_ones_own(tmp_path):
     own.write_text("model,input\nmine,5\n")
     with pytest.raises(ValueError, match="lacks date, output, source"):
         load_prices(own)
+    own.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="lacks date, input, model, output, source"):
+        load_prices(own)
+
+
+def test_a_table_of_what_was_never_started_has_no_turns():
+    (row,) = make_intercode_table(
+        frame().drop(columns=["turns", "error_rate"]).assign(solved=False)
+    ).to_dict("records")
+    assert (row["n"], row["success"]) == (2, 0)
+    assert row["turns"] != row["turns"]
 
 
 def test_episodes_in_mariadb_are_rows_of_their_own():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thread_kit.analysis.scores import compare_scores, score
-from thread_kit.analysis.statistics import holm
+from thread_kit.analysis.statistics import holm, success
 
 
 def frame(**rewards: list[float | None]) -> pd.DataFrame:
@@ -35,6 +35,13 @@ def test_a_score_is_a_hundred_times_the_mean_reward_and_what_broke_down_counts_a
     row = score(frame(a=[1, 0.5, 0, None])).iloc[0]
     assert (row["score"], row["n"], row["solved"], row["cut"]) == (37.5, 4, 1, 0)
     assert 0 <= row["low"] < 37.5 < row["high"] <= 100
+
+
+def test_an_episode_of_no_group_is_not_lost():
+    """One that was not started does not know its environment, say."""
+    rows = frame(a=[1, None]).assign(environment=["sql", None])
+    for count in (score, success):
+        assert count(rows, by=["environment"])["n"].tolist() == [1, 1]
 
 
 def test_what_a_budget_cut_stands_beside_the_score():

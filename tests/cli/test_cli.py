@@ -204,6 +204,34 @@ def test_a_prompt_of_ones_own_is_not_left_out_of_threads_ablations_without_a_wor
         build_methods(names, TEXTCRAFT, "textcraft", prompt=load_prompt("textcraft"))
 
 
+def test_a_prompt_that_nobody_would_read_beside_an_adapter_is_said():
+    given = {"prompt": load_prompt("textcraft"), "adapter": "thread-135m", "is_chosen": True}
+    with pytest.raises(ValueError, match="thread, no variables would not"):
+        build_methods(["thread", "thread-no-variables"], TEXTCRAFT, "textcraft", **given)
+    with pytest.raises(ValueError, match="--prompt is THREAD's own; react have theirs"):
+        build_methods(["react"], TEXTCRAFT, "textcraft", **given)
+    (method,) = build_methods(["thread"], TEXTCRAFT, "textcraft", **given)
+    assert method.prompt == given["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--model", "own:make", "--context", "99"], "--context is for a model that the kit loads"),
+        (["--server", "http://localhost:1", "--draft", "4"], "--draft is for a model that is load"),
+    ],
+)
+def test_run_says_which_options_its_model_would_not_hear(capsys, given, words):
+    assert main(["run", *given]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
+
+
+def test_no_tasks_are_for_what_is_played(capsys):
+    assert main(["reproduce", "--tasks", "0"]) == 2
+    assert "--tasks is for what is played" in capsys.readouterr().err
+
+
 def test_trials_are_those_of_the_methods_that_try_again():
     with pytest.raises(ValueError, match="--trials is for Reflexion and Try Again"):
         build_methods(["react"], TEXTCRAFT, "textcraft", trials=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import pandas as pd
@@ -17,13 +18,14 @@ from thread_kit.analysis.item_states import State
 from thread_kit.analysis.item_tables import select_rows
 from thread_kit.analysis.paper_items import find_item
 from thread_kit.analysis.stored_rows import load_stored_rows
-from thread_kit.analysis.trace_summaries import write_summaries
+from thread_kit.analysis.trace_summaries import load_action_runs, write_summaries
 from thread_kit.cli.main import main
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.experiments.reproduce import _list_tasks
 from thread_kit.experiments.results import Results
+from thread_kit.trace.jsonl import replace_lines
 
 pytestmark = pytest.mark.slow
 
@@ -135,6 +137,22 @@ def test_what_was_counted_in_traces_stays_when_they_go(tmp_path):
     assert all(map(pd.DataFrame.equals, before, after))
     with pytest.raises(ValueError, match=r"no trace of its episodes is there.*--traces"):
         write_summaries(tmp_path / "textcraft.jsonl")
+
+
+def test_a_trace_that_was_written_after_the_summary_counts(tmp_path):
+    """As after a retry: what the summary says is of the episode before."""
+    tk.reproduce("adapt", "table-3", {"o": oracle()}, tasks=1, folder=tmp_path, progress=False)
+    path = tmp_path / "textcraft.jsonl"
+    rows = Results.load(path).frame.assign(path=str(path))
+    write_summaries(path)
+    known = load_action_runs(rows)
+    beside = tmp_path / "textcraft-action-runs.jsonl"
+    stale = [{"trace": trace, "runs": [[77, 0]]} for trace in rows["trace"]]
+    replace_lines(beside, stale)
+    assert set(load_action_runs(rows)["actions"]) == {77}
+    for trace in (tmp_path / "textcraft-traces").iterdir():
+        os.utime(trace, ns=(beside.stat().st_mtime_ns + 1,) * 2)
+    assert load_action_runs(rows).equals(known)
 
 
 def test_what_the_kit_has_of_the_same_episodes_is_taken_over_and_not_played(tmp_path, monkeypatch):

@@ -385,6 +385,13 @@ def _make_parts(number, step):
     return phi, Mine
 
 
+def test_what_a_function_has_from_around_it_is_code():
+    def make(number):
+        return lambda: number
+
+    assert hash_own_code(make(3)) == hash_own_code(make(3)) != hash_own_code(make(9))
+
+
 @pytest.mark.parametrize("part", [0, 1])
 def test_defaults_constants_and_own_base_classes_are_code(part):
     same, again, other = (_make_parts(number, "x")[part] for number in (3, 3, 9))

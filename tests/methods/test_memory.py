@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from thread_kit.cli.main import main
+from thread_kit.experiments.memories import main as make_memory
 from thread_kit.methods.memory import Guideline, Log, read_records, write_records
 
 ODD = "a\u2028b\x85c\x0bd\x1ce\ud800f\x1b[2J\r\n"
@@ -62,3 +63,18 @@ def test_a_memory_of_ones_own_that_is_none_is_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert message in line
     assert "\x1b" not in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["rap", "--calls", "5"], "rap asks no model"),
+        (["rap", "--cpu-threads", "1"], "rap asks no model"),
+        (["autoguide", "--calls", "-5"], "calls=-5 leaves nothing to do"),
+    ],
+)
+def test_a_number_that_says_nothing_makes_no_memory(tmp_path, capsys, arguments, words):
+    out = tmp_path / "memory.jsonl"
+    assert make_memory([*arguments, "--env", "webshop", "--out", str(out)]) == 2
+    assert words in capsys.readouterr().err
+    assert not out.exists()

@@ -15,14 +15,14 @@ from thread_kit.paths import resource
 
 def load_prices(path: str | Path | None = None) -> pd.DataFrame:
     """The price list, one row a model; its name is the index. path: one's own; None: the kit's."""
-    prices = pd.read_csv(path or resource("data/prices.csv"), index_col="model")
-    missing = {"input", "output", "date", "source"} - set(prices.columns)
+    prices = pd.read_csv(path or resource("data/prices.csv"))
+    missing = {"model", "input", "output", "date", "source"} - set(prices.columns)
     if missing:
         lacking = ", ".join(sorted(missing))
         raise ValueError(
             f"the price list {path} lacks {lacking}; its columns are those of data/prices.csv"
         )
-    return prices
+    return prices.set_index("model")
 
 
 def compute_dollars(

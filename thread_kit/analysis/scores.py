@@ -32,7 +32,7 @@ def score(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.Da
     a single task there is no interval. Raises ValueError if an episode occurs twice.
     """
     rows = []
-    for key, group in check_episodes(frame, by).groupby(list(by), sort=False):
+    for key, group in check_episodes(frame, by).groupby(list(by), sort=False, dropna=False):
         means = _rewards(group).groupby("task", sort=False)["reward"].mean().to_numpy()
         low = high = np.nan
         if len(means) > 1:

@@ -172,7 +172,7 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
     several seeds read `repeats`. Raises ValueError if an episode occurs twice.
     """
     rows = []
-    for key, group in check_episodes(frame, by).groupby(list(by), sort=False):
+    for key, group in check_episodes(frame, by).groupby(list(by), sort=False, dropna=False):
         solved, n = int(group["solved"].sum()), len(group)
         low, high = wilson(solved, n)
         row = dict(zip(by, key, strict=True))

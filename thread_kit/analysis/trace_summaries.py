@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Container
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -94,8 +95,9 @@ def load_reviews(rows: pd.DataFrame) -> pd.DataFrame:
     (path,) = rows["path"].unique()
     known = _find_reviews(path)
     failed = rows[~rows["solved"].astype(bool)]
-    made = review_by_rules(_load_traces(failed[~failed["trace"].isin(known)]))
-    return reviews_to_frame([*(known[t] for t in failed["trace"] if t in known), *made])
+    made = review_by_rules(_load_traces(failed[~_are_current(failed, known, ERRORS)]))
+    known |= {one.episode: one for one in made}
+    return reviews_to_frame([known[t] for t in failed["trace"] if t in known])
 
 
 def load_action_runs(rows: pd.DataFrame) -> pd.DataFrame:
@@ -105,7 +107,7 @@ def load_action_runs(rows: pd.DataFrame) -> pd.DataFrame:
     """
     (path,) = rows["path"].unique()
     counted = _read_action_runs(path)
-    others = rows[~rows["trace"].isin(counted)]
+    others = rows[~_are_current(rows, counted, ACTION_RUNS)]
     counted |= _count_action_runs(_load_traces(others))
     lengths = [
         {"trace": trace, "in a row": length, "actions": actions, "misread": misread}
@@ -113,6 +115,18 @@ def load_action_runs(rows: pd.DataFrame) -> pd.DataFrame:
         for length, (actions, misread) in enumerate(counted.get(trace, ()), start=1)
     ]
     return pd.DataFrame(lengths, columns=["trace", "in a row", "actions", "misread"])
+
+
+def _are_current(rows: pd.DataFrame, known: Container[str], suffix: str) -> pd.Series:
+    """Which rows a file beside theirs knows; not those of traces that were written after it."""
+    current = []
+    for row in list_records(rows, *TRACE):
+        summary, trace = _beside(row["path"], suffix), find_trace(row)
+        is_older = (
+            trace and summary.exists() and trace.stat().st_mtime_ns > summary.stat().st_mtime_ns
+        )
+        current.append(row.get("trace") in known and not is_older)
+    return pd.Series(current, rows.index, dtype=bool)
 
 
 def write_summaries(path: Path) -> None:

@@ -288,9 +288,14 @@ def check_models(models: Sequence[str], options: argparse.Namespace) -> None:
         raise ValueError(
             f"{name_flags(idle)} is for a model that is loaded here, and not for one on a server"
         )
-    elsewhere = options.server or options.executor  # a worker may have what is not here
-    planner = [options.planner_model] if options.planner_model else []
-    for model in () if elsewhere else (*models, *planner):
+    all_models = [*models, *([options.planner_model] if options.planner_model else [])]
+    if models and all(map(is_own, all_models)) and (idle := list_loading(options)):
+        raise ValueError(
+            f"{name_flags(idle)} is for a model that the kit loads; {all_models[0]} loads its own"
+        )
+    # A worker may have what is not here; `run` has no workers.
+    elsewhere = options.server or getattr(options, "executor", None)
+    for model in () if elsewhere else all_models:
         if is_own(model):
             import_object(model)
         elif model not in MODELS:

@@ -60,10 +60,11 @@ def build_methods(
             f"none for few-shot prompts{teachers if fitting else ''}"
         )
     reads_prompt = any(name == "thread" or ":" in name for name in names)
-    if prompt is not None and not adapter and not reads_prompt:
+    chosen = prompt is not None and (bool(prompt.text) or not adapter)  # a taught model reads none
+    if chosen and not reads_prompt:
         raise ValueError(f"--prompt is THREAD's own; {', '.join(names)} have theirs")
     variants = [n for n in names if n.startswith("thread") and n != "thread" and ":" not in n]
-    if prompt is not None and not adapter and variants:
+    if chosen and variants:
         raise ValueError(f"--prompt is read by the method thread; {', '.join(variants)} would not")
     methods: list[Method] = []
     has_use = planner_model is None

@@ -130,7 +130,9 @@ def _check(options: argparse.Namespace) -> None:
 def _refuse_what_plays(options: argparse.Namespace) -> None:
     """Raises ValueError for options that would do nothing."""
     names = ["only", "tasks", "split", "temperature", "planner_model", "executor"]
-    given = [*(name for name in names if getattr(options, name)), *chosen_rules(options)]
+    given = [name for name in names if getattr(options, name) not in (None, "", 0.0, [])]
+    given += ["tasks"] if options.tasks == 0 else []
+    given += chosen_rules(options)
     given += ["at_once"] if options.at_once != 1 else []
     given += list_loading(options)
     if options.plan and (idle := [*(["model"] if options.model else []), *given]):

@@ -72,7 +72,8 @@ def find_replaced(rows: Iterable[dict[str, Any]], *, extended: bool) -> set[Epis
     smaller budgets. One that broke down takes nobody's place.
     """
     rows = list(rows)
-    replaced = {EpisodeKey.of(row).without_settings for row in rows if row["settings"]}
+    played = [EpisodeKey.of(row).without_settings for row in rows if row["settings"]]
+    replaced = {*played, *(key._replace(environment="") for key in played)}
     if extended:
         replaced |= {
             EpisodeKey.of(row)._replace(settings=row["extends"])

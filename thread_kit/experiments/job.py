@@ -14,11 +14,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from thread_kit import exchange
 from thread_kit.analysis.spent_budget import find_budget
+from thread_kit.dialect import Dialect
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.replay import ReplayError
 from thread_kit.envs.env import Env
+from thread_kit.exchange import exchange_of
+from thread_kit.experiments.ablations import ABLATIONS
 from thread_kit.experiments.budgets import (
     CountsActions,
     apply_budget,
@@ -35,13 +37,14 @@ from thread_kit.experiments.episode_facts import (
 )
 from thread_kit.experiments.extend import find_earlier, hand_over_trace
 from thread_kit.experiments.method import Method, Run
-from thread_kit.experiments.results_file import EpisodeKey, canonical, check_row
+from thread_kit.experiments.results_file import EpisodeKey, canonical, check_row, find_misfits
 from thread_kit.experiments.resume import Resumed
 from thread_kit.session.failures import describe_error
 from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Event
+from thread_kit.trace.header import name_object
 
 IDENTITY = ("name", "sha256", "adapter", "model")
 """Of what an engine says of itself, what makes it another model; not where or how fast it runs."""
@@ -54,7 +57,7 @@ class Job:
     environment(**task) makes the environment of an episode.
     options: what was chosen instead of the budget of the method's paper, and sampling.
     paper: in whose tables the method has its budget (`budget_of`).
-    done: the keys of the episodes that need not be played again.
+    done: the keys of the episodes that need not be played again, as they stand in the file.
     earlier: rows of the same episode that go on where smaller budgets ended them.
     traces: the folder for them, or None.
     at_once: how many episodes shared the engine's batches (their seconds are not comparable); None:
@@ -102,19 +105,30 @@ class RunningJob:
             self.error = _describe_error(error)
             self._extends = {}  # the row with smaller budgets stays
             if not self.key.settings:
+                self.key = self.key._replace(environment=self._environment)
                 self._keep_finished()
             self.close()
 
     def _keep_finished(self) -> None:
         """What the episode would have been is not known; what is finished stays the result."""
-        name = self._env.name if self._env else ""
+        name = self._environment
         here = [key for key in self.job.done if not name or key.environment in ("", name)]
-        self.key = max(here, key=lambda key: bool(key.settings), default=self.key)
+        # Of several budgets that were played, the latest; the others are not touched either.
+        finished = [key for key in here if key.settings]
+        self.key = (finished or here or [self.key])[-1]
         self.is_done = self.key in self.job.done
         if self.key.settings:
             warnings.warn(
                 f"{_describe_episode(self.job)} stays as it was: {self.error}", stacklevel=3
             )
+
+    @property
+    def _environment(self) -> str:
+        """Its name; "" of one that could not be made, and whose class says none."""
+        maker: Any = self.job.environment
+        made = self._env or getattr(maker, "func", maker)
+        name = getattr(made, "name", "")
+        return name if isinstance(name, str) else ""
 
     def _open(self) -> None:
         self._run = self._start()
@@ -145,8 +159,9 @@ class RunningJob:
         self._close_env()
         self._env = job.environment(**job.task)
         own = self._env.max_actions if isinstance(self._env, CountsActions) else None
-        budget = budget_of(job.method.name, self._env.name, job.paper)
-        if list_own_actions(job.task):  # chosen for this task
+        budget = budget_of(job.method.name, self._environment, job.paper)
+        by_hand = list_own_actions(_list_fixed(job.environment))
+        if by_hand or list_own_actions(job.task):  # chosen for this task, or for all
             budget.pop("actions", None)
         options = apply_budget(budget, self._env, job.options)
         options |= {"past": past} if past else {}
@@ -157,7 +172,7 @@ class RunningJob:
             self._resumed.forget()
             return self._start()
         self._limits = run.episode.header.get("limits") or {}
-        if isinstance(self._env, CountsActions) and self._env.max_actions != own:
+        if isinstance(self._env, CountsActions) and (by_hand or self._env.max_actions != own):
             self._limits = {**self._limits, "actions": self._env.max_actions}
         return run
 
@@ -247,7 +262,7 @@ class RunningJob:
         row = {
             **self.key._asdict(),
             "task": dict(job.task),
-            "environment": header.get("environment") or (self._env.name if self._env else None),
+            "environment": header.get("environment") or self._environment or None,
             "solved": episode.solved,
             "reward": episode.reward,
             "status": str(episode.status) if self._run else "not started",
@@ -285,13 +300,14 @@ class RunningJob:
         try:
             return check_row({**row, **self._measure(row)})
         except Exception as error:
+            row |= dict.fromkeys(find_misfits(row))
             return {**row, "error": row["error"] or _describe_error(error)}
 
     def _measure(self, row: Mapping[str, Any]) -> dict[str, Any]:
         measures = dict(self._env.measures) if self._env else {}
         if double := [name for name in measures if name in row]:
             raise ValueError(f"a measure is called {double[0]!r}, as a column is; rename it")
-        return measures
+        return {name: None if value != value else value for name, value in measures.items()}  # NaN
 
 
 def list_own_actions(task: Mapping[str, Any]) -> list[int | None]:
@@ -317,23 +333,49 @@ def _key(job: Job, header: Mapping[str, Any]) -> EpisodeKey:
         }
         if "program" in header:
             values["program"] = header["program"]
+        elif len(header.get("prompts") or {}) > 1:  # which of them the main thread reads
+            values["main_prompt"] = next(iter(header["prompts"]))
         if (header.get("dialect") or {}).get("several_lines"):
             values["several_lines"] = True
-        # The kit's own functions are known by the method's name, unless they were chosen.
-        functions = header.get("exchange") or {}
-        if own := {
-            kind: name
-            for kind, name in functions.items()
-            if kind in job.options or not hasattr(exchange, name)
-        }:
+        if own := _find_exchanged(job, header):
             values["exchange"] = own
-        if "dialect" in job.options:
+        if "dialect" in {**job.options, **getattr(job.method, "fixed", {})}:
             values["dialect"] = header.get("dialect")
+        if fixed := _list_fixed(job.environment):
+            values["fixed"] = fixed
         if others := _other_models(header):
             values["others"] = {name: _identify(model) for name, model in others.items()}
         settings = _hash(values)
     names = job.method.name, job.model, prompts, settings, canonical(job.task), job.seed
     return EpisodeKey(*names, header.get("environment") or "")
+
+
+def _find_exchanged(job: Job, header: Mapping[str, Any]) -> dict[str, str]:
+    """The functions between threads, by kind, that the method's name does not tell."""
+    functions = header.get("exchange") or {}
+    if "program" in header:  # which exchanges nothing
+        return {kind: name for kind, name in functions.items() if kind in job.options}
+    prompts = list((header.get("prompts") or {}).values())
+    told = exchange_of(
+        Dialect.of(header.get("dialect") or {}),
+        without_examples=not any(prompt["text"] for prompt in prompts),
+    )
+    if job.method.name in ABLATIONS:
+        told |= ABLATIONS[job.method.name].fixed
+    return {
+        kind: name
+        for kind, name in functions.items()
+        if kind in job.options or name != name_object(told[kind])
+    }
+
+
+def _list_fixed(environment: Callable[..., Env]) -> dict[str, Any]:
+    """Plain values that a `partial` gives the environment of all tasks."""
+    return {
+        name: value
+        for name, value in getattr(environment, "keywords", {}).items()
+        if value is None or isinstance(value, str | int | float)
+    }
 
 
 def _identify(model: Mapping[str, Any]) -> dict[str, Any]:

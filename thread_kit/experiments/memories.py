@@ -35,6 +35,7 @@ from thread_kit.methods.memory import Guideline, Log, write_records
 from thread_kit.paths import resource
 from thread_kit.prompts import EMPTY
 from thread_kit.requests import NewThread, Steps
+from thread_kit.session.checks import check_numbers
 from thread_kit.trace.episode import Episode
 
 TRAIN = "train"
@@ -257,6 +258,11 @@ def _make_memory(options: argparse.Namespace) -> int:
     least = FIRST if benchmark.name == "alfworld" and options.first else 0
     if options.tasks < 0 or options.first < least:
         raise ValueError(f"give --tasks from 0 and --first from {least}; it names the first one")
+    chosen = {"calls": options.calls, "new_tokens": options.new_tokens}
+    limits = {name: limit for name, limit in chosen.items() if limit is not None}
+    check_numbers(limits)
+    if options.method == "rap" and (limits or options.cpu_threads):
+        raise ValueError("rap asks no model; --calls, --new-tokens, --cpu-threads are for others")
     envs = list_train(benchmark, options.tasks, options.first)
     records: list[Any] = []
     if options.method == "rap":
@@ -267,8 +273,6 @@ def _make_memory(options: argparse.Namespace) -> int:
         if options.tasks:
             engine = load_model(options.model, adapter=None, **threads)
         make = make_guidelines if options.method == "autoguide" else make_skills
-        chosen = {"calls": options.calls, "new_tokens": options.new_tokens}
-        limits = {name: limit for name, limit in chosen.items() if limit is not None}
         made = make(benchmark, envs, engine, **limits)
     out = options.out or resource("data") / "memories" / f"{options.method}-{benchmark.name}.jsonl"
     part = out.with_name(f"{out.name}.part")  # the memory that is there counts until all are made

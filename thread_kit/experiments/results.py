@@ -37,16 +37,18 @@ class Results:
     def frame(self) -> pd.DataFrame:
         """One row an episode. `task` is JSON text; its parts (split, number ...) are columns too.
 
-        limits, budget and engine are JSON text. An episode that was not started has the environment
+        limits, budget and engine are JSON text. A column that some row has is never a part of the
+        task. An episode that was not started has the environment
         of the others, where they have one.
         """
         import pandas as pd
 
         texts = ("task", "limits", "budget", "engine")
+        columns = {name for row in self.rows for name in row}
         frame = pd.DataFrame(
             [
                 {**row, **{name: canonical(row[name]) for name in texts if name in row}}
-                | {part: value for part, value in row["task"].items() if part not in row}
+                | {part: value for part, value in row["task"].items() if part not in columns}
                 for row in self.rows
             ]
         )

@@ -25,7 +25,8 @@ class EpisodeKey(NamedTuple):
     """What tells one episode of a suite from another; two rows with the same key never exist.
 
     prompt, settings: hashes, of the few-shot prompts, and of the budgets, the sampling and the
-    model's file; "" of what could not be started, as is its environment. task: as JSON.
+    model's file; "" of what could not be started. task: as JSON. environment: its name; "" of one
+    that could not be made.
     """
 
     method: str
@@ -40,9 +41,8 @@ class EpisodeKey(NamedTuple):
     def of(cls, row: Mapping[str, Any]) -> EpisodeKey:
         """The key of a row."""
         task, settings = canonical(row["task"]), row["settings"]
-        environment = (row.get("environment") or "") if settings else ""
         names = row["method"], row["model"], row["prompt"], settings, task, row["seed"]
-        return cls(*names, environment)
+        return cls(*names, row.get("environment") or "")
 
     @property
     def job(self) -> tuple[str, str, str, int]:
@@ -52,7 +52,7 @@ class EpisodeKey(NamedTuple):
     @property
     def without_settings(self) -> EpisodeKey:
         """The key of the same episode if it could not be started."""
-        return self._replace(prompt="", settings="", environment="")
+        return self._replace(prompt="", settings="")
 
 
 def broke_down(row: Mapping[str, Any]) -> bool:
@@ -135,14 +135,22 @@ def check_row(row: Any) -> dict[str, Any]:
     for name, kind in _COLUMNS.items():
         if not isinstance(row[name], kind) or (kind is int and isinstance(row[name], bool)):
             raise TypeError(f"{name} is {row[name]!r:.60}")
-    for name, value in row.items():
-        kinds = _OTHERS.get(name)
-        if kinds and value is not None and type(value) not in kinds:
-            raise TypeError(f"{name} is {value!r:.60}")
-        if type(value) is int and abs(value) >= 2**63:  # of which no table can be made
-            raise TypeError(f"{name} is {value!r:.60}")
+    for name in find_misfits(row):
+        raise TypeError(f"{name} is {row[name]!r:.60}")
     EpisodeKey.of(row)
     return dict(row)
+
+
+def find_misfits(row: Mapping[str, Any]) -> list[str]:
+    """The columns, of those that may be empty, that hold what no table can be made of."""
+    return [
+        name
+        for name, value in row.items()
+        if (
+            (value is not None and type(value) not in _OTHERS.get(name, (type(value),)))
+            or (type(value) is int and abs(value) >= 2**63)
+        )
+    ]
 
 
 class ResultsFile:

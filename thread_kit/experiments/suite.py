@@ -35,6 +35,9 @@ from thread_kit.session.checks import check_numbers
 from thread_kit.session.run_together import run_together
 from thread_kit.session.session import Session
 
+NUMBERS = ("calls", "new_tokens", "tokens", "depth", "seconds", "actions", "temperature")
+"""The options that are one."""
+
 Played = tuple[EpisodeKey, dict[str, Any] | None]
 
 
@@ -234,9 +237,9 @@ class Suite:
     ) -> Iterator[Played]:
         """The key of each episode when it is over, and its row unless it was there before."""
         # 1. What the file has of each job: the keys that are done, and rows to go on from.
-        by_job = defaultdict(set)
+        by_job = defaultdict(list)
         for key in done:
-            by_job[key.job].add(key)
+            by_job[key.job].append(key)
         earlier_by_job = defaultdict(list)
         for row in earlier:
             earlier_by_job[EpisodeKey.of(row).job].append(row)
@@ -251,7 +254,7 @@ class Suite:
                     seed,
                     self.options,
                     paper=self.paper,
-                    done=frozenset(by_job[job]),
+                    done=tuple(by_job[job]),
                     earlier=earlier_by_job[job],
                     traces=self._traces,
                     at_once=None if executor else at_once,
@@ -338,12 +341,14 @@ def _check_parts(
 ) -> None:
     """Raises ValueError for what would break down in each episode, or be passed over."""
     for method in methods:
-        if not (callable(method) and hasattr(method, "name")):
+        if not (callable(method) and isinstance(getattr(method, "name", None), str)):
             raise ValueError(
                 f"{method!r:.80} is no method; load one, tk.load_method('thread', 'textcraft'), or "
                 "see docs/howto/own-method.md"
             )
     for name, model in models.items():
+        if not isinstance(name, str):
+            raise ValueError(f"{name!r:.80} is no name of a model; give a text")
         if not (isinstance(model, Engine) or callable(model)):
             raise ValueError(
                 f"the model {name!r} is no engine and no function that loads one: {model!r:.80}; "
@@ -358,6 +363,12 @@ def _check_parts(
             raise ValueError(
                 f"the task {task!r:.80} is not what makes an environment: {{'number': 0}}"
             )
+        try:
+            canonical(task)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"the task {task!r:.80} is no JSON ({error}); give texts and Python's own numbers"
+            ) from error
     own = [method for method in methods if not isinstance(method, SessionMethod | PerTaskMethod)]
     known = [name for name in (*signature(Session).parameters, "actions") if name not in GIVEN]
     for name in options:
@@ -365,6 +376,7 @@ def _check_parts(
             near = get_close_matches(name, known)
             meant = f"did you mean {near[0]!r}?" if near else "a session has none"
             raise ValueError(f"there is no option {name!r}; {meant}")
+    check_numbers({name: options[name] for name in NUMBERS if name in options})
 
 
 def _must_differ(what: str, names: Sequence[Any]) -> None:

@@ -36,6 +36,8 @@ def check_parts(
             f"{type(env).__name__} has no {' and no '.join(lacks)}; an environment has a name (of "
             "its benchmark) and a task (what tells it from others, a dictionary)"
         )
+    if env is not None and not isinstance(env.name, str):
+        raise ValueError(f"{type(env).__name__}.name is {env.name!r:.80}; give a text")
     if env is not None and not isinstance(env.dialect, Dialect):
         raise ValueError(
             f"{type(env).__name__}.dialect is {env.dialect!r:.80}; the marks of threads stand "
@@ -145,7 +147,7 @@ def check_numbers(numbers: Mapping[str, float | None]) -> None:
     Raises ValueError naming the first that is not so.
     """
     for name, number in numbers.items():
-        if number is None and name in ("calls", "tokens", "seconds", "depth"):
+        if number is None and name in ("calls", "tokens", "seconds", "depth", "actions"):
             continue
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise ValueError(f"{name}={number!r} is no number; give one")

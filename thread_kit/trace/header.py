@@ -67,7 +67,7 @@ def make_header(
             for prompt, tokens in prompts
         },
         "dialect": {name: mark for name, mark in marks.items() if mark not in (None, False)},
-        "exchange": {name: _name_object(function) for name, function in exchange.items()},
+        "exchange": {name: name_object(function) for name, function in exchange.items()},
         "scope": scope,
         "limits": limits,
         "sampling": sampling,
@@ -105,7 +105,7 @@ def describe_program(program: Any) -> Any:
     match program:
         case partial():
             parts = {name: describe_program(part) for name, part in program.keywords.items()}
-            name = {"name": _name_object(program.func)}
+            name = {"name": name_object(program.func)}
             return {**name, **parts, **name}  # first, and no keyword's
         case Prompt():
             return program.name
@@ -123,10 +123,10 @@ def describe_program(program: Any) -> Any:
             if value != part.default or part.metadata != UNNAMED
         }
         return {"name": type(program).__name__, **parts}
-    return _name_object(program)
+    return name_object(program)
 
 
-def _name_object(value: Any) -> str:
+def name_object(value: Any) -> str:
     """The name of a function, or what an object says of itself, alike in every process."""
     return getattr(value, "__name__", None) or re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 

@@ -24,12 +24,23 @@ MALFORMED = (
 
 
 def to_line(data: Any) -> str:
-    """A value as a line, less its line break; an object that JSON does not know as its repr."""
+    """A value as a line, less its line break.
+
+    Of what JSON does not know, numpy's numbers are numbers, and another object is its repr.
+    """
     # ASCII, so that a half character or a lone surrogate in model text cannot break a file.
     try:
-        return json.dumps(data, default=repr, allow_nan=False)
+        return json.dumps(data, default=_to_json, allow_nan=False)
     except ValueError:
-        return json.dumps(_name_non_finite(data), default=repr, allow_nan=False)
+        return json.dumps(_name_non_finite(data), default=_to_json, allow_nan=False)
+
+
+def _to_json(value: Any) -> Any:
+    is_number = getattr(value, "shape", None) == () and hasattr(value, "item")
+    plain = value.item() if is_number else None
+    if isinstance(plain, bool | int) or (isinstance(plain, float) and math.isfinite(plain)):
+        return plain
+    return repr(value)
 
 
 def parse_line(line: str | bytes) -> Any:
