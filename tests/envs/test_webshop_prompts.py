@@ -249,6 +249,27 @@ def test_what_a_match_has_found_is_told_to_the_executors_behind_it(name):
     assert asked == ["Wait[B0Y661XDL1]", *buys, *last]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["> think[B0Y661XDL1 matches.] =>", "> think[B0BBBBBBBB matches.] =>"],
+        ["> think[B0Y661XDL1 and B0BBBBBBBB match.] =>"],
+        ["> think[B0Y661XDL1, B0BBBBBBBB and B0AAAAAAAA match the criteria.] =>"],
+    ],
+)
+def test_of_several_products_that_match_the_first_is_bought(said):
+    """ADaPT paper, appendix G: "the first suitable product"; a later match takes its place."""
+    plan = "\n".join(["Step 1: SimpleMatch[mesh]", "Step 2: DetailMatch[prod_id]"])
+    plan += "\nStep 3: Buy[prod_id]\nExecution order: (Step 1 AND Step 2 AND Step 3)\n#END#"
+    done = "Task completed!\n#END#"
+    replies = iter([plan, *said, done, "> think[B0CCCCCCCC matches.] =>", done, done])
+    episode = say(lambda _: next(replies), load_method("plan-and-execute", "webshop"), SHOWN[0])
+    asked = re.findall(r"(DetailMatch|Buy)\[(B\w+)\]\.", str(episode_contexts(episode)))
+    assert ("DetailMatch", "B0Y661XDL1") in asked
+    assert ("Buy", "B0CCCCCCCC") in asked
+    assert {product for _, product in asked} == {"B0Y661XDL1", "B0CCCCCCCC"}
+
+
 def episode_contexts(episode: Episode) -> list[str]:
     return [thread.context.text for thread in episode.threads.values()]
 

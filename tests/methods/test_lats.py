@@ -16,7 +16,7 @@ from thread_kit.methods.reflexion import HEADING
 from thread_kit.prompts import Example, Prompt
 from thread_kit.requests import Finished, Status
 from thread_kit.sequence import Sequence
-from thread_kit.trace.events import Acted, GeneratedSpan, Restarted
+from thread_kit.trace.events import Acted, GeneratedSpan, Restarted, Returned
 
 VALUE = Prompt("value", (Example("value", "#END#"),))
 REFLECT = Prompt("reflect", (Example("reflect", "#END#"),))
@@ -89,13 +89,29 @@ def test_what_went_wrong_is_read_by_all_that_follow_and_the_best_is_done_at_the_
     assert episode.reward == 0.5  # the way over `b`, `a` is done again
 
 
-def test_a_lesson_that_was_cut_is_none():
+def test_a_lesson_that_was_cut_counts_as_far_as_it_goes():
     actor = ["> b =>", "> a =>", "> a =>", "> a =>", "> a =>", "> a =>"]
     speak = by_role(actor, ["9#END#", "1#END#"], ["The other door. " * 9, "Never.#END#"])
     program = partial(lats, value=VALUE, reflect=REFLECT, samples=2, iterations=2)
     episode = play(program, speak, env=Doors(), prompts=[VALUE, REFLECT], new_tokens=60)
     assert not actor  # it went on
-    assert not any(HEADING in t.context.text for t in episode.threads.values())
+    told = [t.context.text for t in episode.threads.values() if HEADING in t.context.text]
+    assert told
+    assert all("- The other door. The other door." in text for text in told)
+
+
+def test_marks_and_lessons_may_tell_of_actions():
+    """A listen mark ends neither, and the number of an action is no mark."""
+    actor = ["> b =>", "> a =>", "> a =>", "> a =>", "> a =>", "> a =>"]
+    marks = ["It took > 9 b =>", " so far. Mark: 3#END#", "4#END#"]
+    lessons = ["Next time do > a =>", " and look.#END#"]
+    program = partial(lats, value=VALUE, reflect=REFLECT, samples=2, iterations=2)
+    speak = by_role(actor, marks, lessons)
+    episode = play(program, speak, env=Doors(), prompts=[VALUE, REFLECT])
+    texts = [t.context.text for t in episode.threads.values()]
+    assert any("- Next time do > a => and look." in text for text in texts)
+    returned = [one.span.text for one in of_kind(episode, Returned)]
+    assert any("Mark: 3" in text for text in returned)
 
 
 def test_where_every_way_is_over_the_search_ends():

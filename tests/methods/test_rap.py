@@ -218,6 +218,13 @@ def test_without_plans_the_key_is_the_thought_or_what_was_seen():
     assert episode.threads[3].context.text.startswith(f"Prompt:\n{MUG.task}\nPlan: {MUG.plan}")
 
 
+@pytest.mark.parametrize("words", ["think: Task completed! =>", "Task failed!\n#END#"])
+def test_what_it_says_of_itself_ends_nothing(words):
+    """As in the released code: the game does, or the steps."""
+    episode = remember(by_role("p#END#", ["action: heat#END#"], [words, "> heat cup 1 =>"]))
+    assert episode.reward == 1
+
+
 @pytest.mark.parametrize("reply", ["no action =>", "#END#", "Task failed!\n#END#", "a" * 10])
 def test_whatever_the_model_writes_ends_in_order(reply):
     program = partial(rap, memory=MEMORY, iterations=3)

@@ -29,7 +29,7 @@ from thread_kit.methods.common import (
     begin,
     with_break,
     with_list,
-    write_reply,
+    write_prose,
 )
 from thread_kit.methods.memory import GuidelineMemory
 from thread_kit.methods.steps import ask_step, write_steps
@@ -74,7 +74,7 @@ def autoguide(
         if len(guidelines) > k:
             listed = _number(guidelines)
             selected: Answer = ask(
-                thread, Y, "select", f"{text}\n{listed}", program=write_reply, prompt=select
+                thread, Y, "select", f"{text}\n{listed}", program=write_prose, prompt=select
             )
             Y, reply, _ = yield from selected
             guidelines = choose(guidelines, reply, k)
@@ -118,7 +118,7 @@ def extract_guideline(
     failed, successful = (write_steps(thread.dialect, steps) for steps in (lost, won))
     pair = f"{thread.context}\nFailed:\n{failed}Successful:\n{successful}Context: {context}"
     Y, guideline, child = yield from ask(
-        thread, Y, "guideline", pair, program=write_reply, prompt=extract
+        thread, Y, "guideline", pair, program=write_prose, prompt=extract
     )
     whole = child.status.is_end  # one that was cut is none
     facts = {"context": context, "guideline": " ".join(guideline.split()) if whole else ""}
@@ -146,7 +146,7 @@ def find_context(
 
     "" where a budget has cut what the model says.
     """
-    identified: Answer = ask(thread, Y, "context", text, program=write_reply, prompt=identify)
+    identified: Answer = ask(thread, Y, "context", text, program=write_prose, prompt=identify)
     Y, reply, child = yield from identified
     context = " ".join(reply.split()) if child.status.is_end else ""
     if context in known or not known or not context:
@@ -156,7 +156,7 @@ def find_context(
         Y,
         "match",
         f"{_number(known)}\nContext: {context}",
-        program=write_reply,
+        program=write_prose,
         prompt=match,
     )
     Y, reply, _ = yield from matched

@@ -116,8 +116,8 @@ class Handover:
         known = last_step(executor.sequence, dialect) or self.known  # it may not have acted
         found = dict(self.found)
         for name, pattern in (placeholders or {}).items():
-            for match in filter(None, (re.match(pattern, action) for action in new)):
-                found[name] = match[1]  # the last one counts
+            for match in filter(None, (re.match(pattern, action) for action in reversed(new))):
+                found[name] = match[1]  # of one executor's the first counts
         return Handover((*self.actions, *new), known, self.failed, won, found)
 
     def fill_in(self, step: str) -> str:
@@ -239,6 +239,13 @@ def write_reply(thread: NewThread, *, begun: str = "", calls: int = 1) -> Steps:
             break
     status = status or Status.ENDED
     return Finished(Y, status, {}, own_text(Y, thread.dialect))
+
+
+def write_prose(thread: NewThread) -> Steps:
+    """A program that returns all that the model writes, which may tell of an action with its mark:
+    a lesson, a guideline, a mark for a trajectory.
+    """
+    return write_reply(thread, calls=REPLY_CALLS)
 
 
 class Code:

@@ -34,9 +34,9 @@ from thread_kit.methods.common import (
     find_asked,
     reopen,
     verdict,
-    write_reply,
+    write_prose,
 )
-from thread_kit.methods.reflexion import with_lessons
+from thread_kit.methods.reflexion import look_back, with_lessons
 from thread_kit.methods.steps import THOUGHT
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
@@ -160,10 +160,8 @@ def lats(
         if iteration == iterations:
             continue
         text = f"{thread.context}\n{leaf.sequence.text}".rstrip() + f"\nReward: {leaf.reward:g}"
-        Y, lesson, looked_back = yield from ask(
-            thread, Y, "lesson", text, program=write_reply, prompt=reflect
-        )
-        if looked_back.status.is_end:  # one that was cut is none
+        Y, lesson = yield from look_back(thread, Y, text, reflect)
+        if lesson.strip():
             lessons.append(lesson)
     else:
         status = Status.OUT_OF_CALLS
@@ -258,7 +256,7 @@ def _mark(
     thread: NewThread, Y: Sequence, text: str, value: Prompt
 ) -> Generator[Request, Any, tuple[Sequence, float]]:
     """LM: a mark from 1 to 10, as 0.1 to 1.0; 0.0 where the model gives none."""
-    answered: Answer = ask(thread, Y, "value", text, program=write_reply, prompt=value)
+    answered: Answer = ask(thread, Y, "value", text, program=write_prose, prompt=value)
     Y, reply, _ = yield from answered
     marks = [float(mark) for mark in _MARK.findall(reply[-100:])]
     known = bool(marks) and WORST <= marks[-1] <= BEST

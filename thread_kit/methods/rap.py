@@ -24,7 +24,7 @@ import re
 from dataclasses import dataclass
 
 from thread_kit.dialect import Dialect
-from thread_kit.methods.common import ask, begin, write_reply
+from thread_kit.methods.common import ask, begin, write_prose
 from thread_kit.methods.memory import Log, LogMemory
 from thread_kit.methods.steps import ask_step, write_steps
 from thread_kit.prompts import Prompt
@@ -69,7 +69,7 @@ def rap(
         like = memory.find(task, kind, k=3)
         plans = [(log.task, f"{log.plan}{thread.dialect.end}") for log, _ in like]
         context = with_examples(thread.dialect, plans, task)
-        Y, plan, child = yield from ask(thread, Y, "plan", context, program=write_reply)
+        Y, plan, child = yield from ask(thread, Y, "plan", context, program=write_prose)
         plan = plan.strip().partition("\n")[0] if child.status.is_end else ""
     asked = "\n".join(filter(None, [world, task, f"Plan: {plan}" if plan else ""]))
 
@@ -82,8 +82,10 @@ def rap(
             (_task(log), cut(log, place, window, thread.dialect)) for log, place in retrieved
         ]
         context = with_examples(thread.dialect, examples, asked)
-        # The released code takes a full stop away.
-        Y, child, end = yield from ask_step(thread, Y, context, begun, keeps_stop=False)
+        # In the released code nothing that it says ends it; a full stop is taken away.
+        Y, child, end = yield from ask_step(
+            thread, Y, context, begun, judges=False, keeps_stop=False
+        )
         if end:
             return end
         begun = child.sequence
@@ -93,7 +95,7 @@ def rap(
         if key:
             if not thought:
                 continue
-            Y, reply, _ = yield from ask(thread, Y, "key", thought, program=write_reply, prompt=key)
+            Y, reply, _ = yield from ask(thread, Y, "key", thought, program=write_prose, prompt=key)
             wanted = parse_key(reply)
         if wanted == RetrievalKey():
             continue

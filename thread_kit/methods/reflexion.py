@@ -17,21 +17,23 @@ name: "reflexion, gold answer".
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from typing import Any
 
 from thread_kit.dialect import Dialect
 from thread_kit.methods.common import (
     FAILED,
-    REPLY_CALLS,
+    Answer,
     ask,
     completed,
     own_text,
     until_verdict,
     verdict,
     with_list,
-    write_reply,
+    write_prose,
 )
 from thread_kit.prompts import Prompt
-from thread_kit.requests import Finished, NewThread, Program, Restart, Status, Steps
+from thread_kit.requests import Finished, NewThread, Program, Request, Restart, Status, Steps
 from thread_kit.sequence import Sequence
 
 _CLAIM = re.compile(r"\btask (?:completed|failed)\W*$", re.IGNORECASE)
@@ -66,12 +68,7 @@ def reflexion(
             break
         # memory = memory + [reflect(T + memory, Y)]
         trial_text = f"{context}\n{_tell_failure(child.sequence.text, thread.dialect)}".rstrip()
-        Y, lesson, looked_back = yield from ask(
-            thread, Y, "lesson", trial_text, program=write_lesson, prompt=reflect
-        )
-        # One that its tokens cut counts as far as it goes (released code of Reflexion).
-        if not looked_back.status.is_end:
-            lesson = own_text(looked_back.sequence, thread.dialect)
+        Y, lesson = yield from look_back(thread, Y, trial_text, reflect)
         if lesson.strip():
             lessons.append(lesson)
     # return whether the actor says that T is completed
@@ -79,9 +76,15 @@ def reflexion(
     return Finished(Y, Status.ENDED, {}, answer if thread.dialect.code else words)
 
 
-def write_lesson(thread: NewThread) -> Steps:
-    """What whoever looks back writes: a lesson may tell of an action with its mark."""
-    return write_reply(thread, calls=REPLY_CALLS)
+def look_back(
+    thread: NewThread, Y: Sequence, trial: str, reflect: Prompt
+) -> Generator[Request, Any, tuple[Sequence, str]]:
+    """Y, and the lesson of a trial; one that its tokens cut counts as far as it goes, as in the
+    released code of Reflexion and of LATS.
+    """
+    asked: Answer = ask(thread, Y, "lesson", trial, program=write_prose, prompt=reflect)
+    Y, lesson, child = yield from asked
+    return Y, lesson if child.status.is_end else own_text(child.sequence, thread.dialect)
 
 
 def _tell_failure(trial: str, dialect: Dialect) -> str:

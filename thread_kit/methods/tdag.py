@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from thread_kit.methods.common import ask, own_text, split_question, subtask, write_reply
+from thread_kit.methods.common import ask, own_text, split_question, subtask, write_prose
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, Generate, Generated, NewThread, Status, Steps
@@ -75,7 +75,7 @@ def tdag(
         # agent = generate_agent(t_i)
         Y += thread.instruction(thread.dialect.closed(task))
         Y, about, generated_by = yield from ask(
-            thread, Y, "agent", context, program=write_reply, prompt=generator
+            thread, Y, "agent", context, program=write_prose, prompt=generator
         )
         # r_i = agent(t_i)
         asked = f"{about}\n{context}" if generated_by.status.is_end else context

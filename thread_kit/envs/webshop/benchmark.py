@@ -66,7 +66,8 @@ WEBSHOP = Benchmark(
     methods=("react-hybrid", "naive"),
     executors=("executor",),
     carry=True,  # ADaPT paper, appendix A: the product that was found
-    placeholders={"prod_id": r"think\[(B[0-9A-Z]{9}) matches"},  # as the examples of a match say
+    # As the examples of a match say; of several the first (ADaPT paper, appendix G).
+    placeholders={"prod_id": r"think\[(B[0-9A-Z]{9})(?:,? (?:and )?B[0-9A-Z]{9})* match"},
     handlers=("search", "best_match", "match_count", "purchase"),
     error_rules=ErrorRules,
     published="WebShop",
