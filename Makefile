@@ -124,8 +124,10 @@ OTHERS := sed -n '/^dependencies = /,/^]/p; /^test = /,/^]/p' pyproject.toml | \
 # the last ones stay. A wheel that pip built before, for whomever, is taken as it is. What is built
 # here leaves out what reads images and what llama.cpp's own programs share, more than half of the
 # objects. (The package's CMake file turns the latter on whatever the cache says; a variable
-# set right after its `project` wins.) It has a cache of its own, as has each choice of CMAKE_ARGS:
-# pip's does not tell such wheels apart.
+# set right after its `project` wins.) Nor does it compute by AMX: GCC 12 leaves out most of what
+# sets the tiles up, since its `_tile_loadconfig` reads 8 bytes of 64 as far as it knows, and the
+# first product of quantized weights ends the process. It has a cache of its own, as has each
+# choice of CMAKE_ARGS: pip's does not tell such wheels apart.
 $(VENV)/.llama-cpp: FORCE | $(VENV)/.created
 	@version=$$(sed -n 's/^llama-cpp-python==//p' constraints.txt); \
 	was=$$(cat $@ 2>/dev/null); \
@@ -140,10 +142,11 @@ $(VENV)/.llama-cpp: FORCE | $(VENV)/.created
 	     "The first time it compiles llama.cpp, for some minutes; pip keeps the result."; \
 	cache=; case "$$CMAKE_ARGS$$($(PIP) cache list llama_cpp_python 2>/dev/null)" in *-$$version-*) ;; *) \
 	  CMAKE_ARGS="-DLLAVA_BUILD=OFF $$CMAKE_ARGS"; \
-	  key=$$(printf %s "no common, $$CMAKE_ARGS" | cksum | cut -d ' ' -f 1); \
+	  key=$$(printf %s "no common, no AMX, $$CMAKE_ARGS" | cksum | cut -d ' ' -f 1); \
 	  cache="$${THREAD_KIT_CACHE:-$$HOME/.cache/thread-kit}/pip-$$key"; mkdir -p "$$cache" && \
-	  echo 'set(LLAMA_BUILD_COMMON OFF)' > "$$cache/no-common.cmake" || exit 1; \
-	  CMAKE_ARGS="-DCMAKE_PROJECT_llama_cpp_INCLUDE='$$cache/no-common.cmake' $$CMAKE_ARGS"; \
+	  printf '%s\n' 'set(LLAMA_BUILD_COMMON OFF)' 'add_compile_options(-U__AMX_INT8__)' \
+	    > "$$cache/build.cmake" || exit 1; \
+	  CMAKE_ARGS="-DCMAKE_PROJECT_llama_cpp_INCLUDE='$$cache/build.cmake' $$CMAKE_ARGS"; \
 	  cache="--cache-dir=$$cache" ;; esac; \
 	$(OTHERS) | xargs $(PIP) install -q -c constraints.txt >/dev/null 2>&1 & \
 	{ $(PIP) install --force-reinstall --no-deps -v $${cache:+"$$cache"} "llama-cpp-python==$$version" 2>&1; \

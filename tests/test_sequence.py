@@ -20,15 +20,14 @@ def own_lines_by_character(sequence: Sequence, *, complete: bool) -> list[str]:
     lines, line = [], []
     for span in sequence:
         for character in span.text:
-            if character == "\n":
+            line.append((character, span.provenance))
+            if character == "\n":  # whose it is, too: who breaks a line decides that it is one
                 lines.append(line)
                 line = []
-            else:
-                line.append((character, span.provenance))
     if complete and line:
         lines.append(line)
     return [
-        "".join(character for character, _ in line)
+        "".join(character for character, _ in line).removesuffix("\n")
         for line in lines
         if all(provenance is Provenance.GENERATED for _, provenance in line)
     ]

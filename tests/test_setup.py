@@ -141,14 +141,14 @@ MODEL = f"-m {WITHOUT_DEPENDENCIES.replace('pip', 'pip --disable-pip-version-che
 def cache_of(line: str, arguments: str = "") -> Path:
     """Of a build of no more than the kit uses, with these CMAKE_ARGS: its cache."""
     found = re.match(
-        r"\[-DCMAKE_PROJECT_llama_cpp_INCLUDE='(.+)/no-common.cmake' -DLLAVA_BUILD=OFF "
+        r"\[-DCMAKE_PROJECT_llama_cpp_INCLUDE='(.+)/build.cmake' -DLLAVA_BUILD=OFF "
         rf"{re.escape(arguments)}\] {re.escape(LLAMA)} --cache-dir=(\S+) llama-cpp-python==",
         line,
     )
     assert found, line
     assert found[1] == found[2]
-    included = Path(found[1], "no-common.cmake").read_text()
-    assert included == "set(LLAMA_BUILD_COMMON OFF)\n"
+    included = Path(found[1], "build.cmake").read_text().splitlines()
+    assert included == ["set(LLAMA_BUILD_COMMON OFF)", "add_compile_options(-U__AMX_INT8__)"]
     return Path(found[1])
 
 

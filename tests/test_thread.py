@@ -203,12 +203,11 @@ def test_the_lines_executed_are_the_threads_own_each_once_in_order(rounds, last,
     lines: list[list[tuple[str, Provenance]]] = [[]]
     for span in Y:
         for character in span.text:
+            lines[-1].append((character, span.provenance))
             if character == "\n":
                 lines.append([])
-            else:
-                lines[-1].append((character, span.provenance))
     own = [
-        "".join(character for character, _ in line).removesuffix("#END#")
+        "".join(character for character, _ in line).removesuffix("\n").removesuffix("#END#")
         for line in lines
         if all(provenance is Provenance.GENERATED for _, provenance in line)
     ]

@@ -90,8 +90,9 @@ class Sequence:
     def own_lines(self, *, complete: bool = False) -> list[str]:
         """The complete lines that the thread generated itself, to the last character.
 
-        A line that holds anything returned by a child or observed in the environment is left out:
-        it is somebody else's text, and must never be executed as the thread's code. A last line
+        A line that holds anything returned by a child or observed in the environment, or that such
+        a text breaks, is left out: it is somebody else's, and must never be executed as the
+        thread's code. A last line
         without a line break counts only where `complete` says that nothing will follow it.
         """
         lines: list[str] = []
@@ -99,11 +100,13 @@ class Sequence:
         for span in self.spans:
             first, *rest = span.text.split("\n")
             line += first
-            own = own and (span.provenance is Provenance.GENERATED or not first)
+            generated = span.provenance is Provenance.GENERATED
+            own = own and (generated or not span.text)
             for part in rest:
                 if own:
                     lines.append(line)
-                line, own = part, span.provenance is Provenance.GENERATED or not part
+                line, own = part, generated
+            own = own or not line
         if complete and own and line:
             lines.append(line)
         return lines

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.errors.error_types import ErrorType
 from thread_kit.errors.review import Review, read_reviews, write_review
 from thread_kit.replace_file import replace_file, replace_text
+from thread_kit.requests import Status
+from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.jsonl import (
     mend_last_line,
@@ -95,6 +98,19 @@ def test_zeros_behind_a_whole_line_spoil_it_for_no_reader(tmp_path):
     mend_last_line(path)
     assert read_lines(path, dict, what="no row") == both
     assert b"\0" not in path.read_bytes()
+
+
+def test_zeros_behind_a_whole_last_event_spoil_no_episode(tmp_path):
+    path = tmp_path / "e.jsonl"
+    Session(ScriptedEngine(["#END#"]), context="go =>", path=path).run(progress=False)
+    path.write_bytes(path.read_bytes().rstrip(b"\n") + b"\0" * 9)
+    assert Episode.load(path).status is Status.ENDED
+
+
+def test_keys_that_json_has_not_are_written_as_text():
+    assert parse_line(to_line({(0, 1): {2: float("nan"), None: 3}})) == {
+        "(0, 1)": {"2": "nan", "null": 3}
+    }
 
 
 def test_a_line_that_cannot_be_taken_is_an_error_with_its_number(tmp_path):

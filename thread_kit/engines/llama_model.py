@@ -70,6 +70,8 @@ class LlamaModel:
         llama_cpp.llama_backend_init()
         mark = _logged
         params = llama_cpp.llama_model_default_params()
+        # A build with AMX may be GCC 12's, of which a product would end the process (Makefile).
+        params.use_extra_bufts = "AMX_INT8 = 1" not in describe_system()
         params.n_gpu_layers = 2**31 - 1 if gpu_layers < 0 else min(gpu_layers, 2**31 - 1)
         with hold_interrupts() as has_come:
             go_on = llama_cpp.llama_progress_callback(lambda share, data: not has_come())

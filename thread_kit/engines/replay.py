@@ -252,12 +252,17 @@ class ReplayEngine(Engine):
         return self.advance(*self._waiting, *self._places)
 
     def cancel(self, thread: ThreadKey) -> Completion | None:
-        self._waiting.pop(thread, None)
+        was_waiting = self._waiting.pop(thread, None)
         self._places.pop(thread, None)
         over = [item for item in self._news if getattr(item, "thread", None) == thread]
         self._news = [item for item in self._news if item not in over]
         if over and isinstance(over[-1], Completion):
             return over[-1]
+        if was_waiting and not self._is_live:  # as it was given up when it was recorded
+            group = self._recorded[0] if self._recorded else ()
+            for event in group:
+                if isinstance(event, GeneratedSpan) and event.thread == _number(thread):
+                    return self._completion(thread, event)
         return self.engine.cancel(thread) if self.engine else None
 
     def release(self, thread: ThreadKey, *, keep: bool = False) -> None:
@@ -320,8 +325,10 @@ class ReplayEngine(Engine):
 
 
 def spread(characters: int, tokens: int) -> tuple[int, ...]:
-    """Lengths of tokens of which only the sum is known: all at the first."""
-    return (characters, *[0] * (tokens - 1)) if tokens else ()
+    """Lengths of tokens of which only the sum is known: all at the last, so that nothing counts as
+    written before all of them are (traces up to 2026-11-29 have it at the first).
+    """
+    return (*[0] * (tokens - 1), characters) if tokens else ()
 
 
 def _number(thread: ThreadKey) -> int:

@@ -113,9 +113,13 @@ class Calls:
         if not calls:
             raise RuntimeError("every thread waits for another one; this must not happen")
         news = self._engine.advance(*(call.thread.key for call in calls))
+        edits: list[Edited] = []
         for item in news:  # first of all: whoever closes the session now must not lose a call
-            if isinstance(item, Completion):
-                self._running[item.thread].over = item
+            if isinstance(item, Edited):
+                edits.append(item)
+            elif isinstance(item, Completion):
+                self._running[item.thread].over, self._running[item.thread].edits = item, edits
+                edits = []
         for item in news:
             match item:
                 case Prefilled(key, done, total):
@@ -132,7 +136,11 @@ class Calls:
                     call.thread.request, call.thread.is_calling = call.request, False
                 case Completion(key):
                     yield from self._finish(self._running.pop(key), item)
-                case Idle() | Prefilling() | Prompted() | Edited():  # a server's; a replay's
+                case Edited():  # a replay's
+                    for call in self._running.values():
+                        call.edits = [edit for edit in call.edits if edit != item]
+                    yield item
+                case Idle() | Prefilling() | Prompted():  # a server's; a replay's
                     yield item
 
     def _finish(self, call: RunningCall, completion: Completion) -> Iterator[Event]:
@@ -165,11 +173,16 @@ class Calls:
             held.is_held = False
         self._held.clear()
 
+    def is_over(self, thread: LiveThread) -> bool:
+        """Whether the call of a thread has come to its end, which the thread does not know yet."""
+        call = self._running.get(thread.key)
+        return call is not None and call.over is not None
+
     def cancel(self, thread: LiveThread) -> Iterator[Event]:
         """Give up the call of a thread, if it has one; what it has written stays."""
         edits = self._engine.edits_of(thread.key)  # of a call that is given up nobody knows them
         completion = self._engine.cancel(thread.key)
         call = self._running.pop(thread.key, None)
         if call and (ended := call.over or completion) and ended.tokens:
-            yield from edits
+            yield from call.edits or edits
             yield call.to_event(ended)

@@ -120,6 +120,9 @@ class Effects:
         EpisodeOver where the environment's task is over: no action counts any more.
         """
         done, error = action, None
+        recorded = self._episode.threads[thread.id]
+        observed = sum(span.provenance is Provenance.OBSERVED for span in recorded.sequence)
+        number = max(observed, len(recorded.actions))  # not every action is shown
         if self._dialect.code:
             error = yield from self._act_in_code(thread, action)
         elif self._env is None:
@@ -131,8 +134,6 @@ class Effects:
         else:
             yield from self._step(thread, self._env, action, nearest)
             done = self._actions[-1]
-        spans = self._episode.threads[thread.id].sequence
-        number = sum(span.provenance is Provenance.OBSERVED for span in spans)
         if edit := self._edits.find("observation", thread.id, number):
             yield replace(edit, was=thread.reply)
             thread.reply = edit.now

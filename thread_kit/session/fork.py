@@ -13,8 +13,10 @@ event (`Edited`). What the KV cache still holds of the original is not evaluated
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from types import FunctionType
 from typing import Any
 
 from thread_kit import exchange
@@ -25,7 +27,7 @@ from thread_kit.engines.replay import OF_CALLS, CallStart, Place, spread
 from thread_kit.envs.env import Env
 from thread_kit.prompts import EMPTY, Prompt, PromptError, parse_prompt
 from thread_kit.sequence import Provenance, Span
-from thread_kit.session.replay import Replay
+from thread_kit.session.replay import Replay, Switch
 from thread_kit.trace.episode import Episode, must_be_episode
 from thread_kit.trace.events import (
     OF_CHILD,
@@ -39,8 +41,10 @@ from thread_kit.trace.events import (
     Resolved,
     Returned,
     Spawned,
+    plain,
     to_json,
 )
+from thread_kit.trace.header import name_object
 from thread_kit.trace.jsonl import to_line
 
 
@@ -91,7 +95,7 @@ def plan_fork(
     settings = _settings(episode, replay, recorded or {}, options)
     if env is None:
         settings["context"] = _main_context(episode)
-    elif env.task != episode.header.get("task"):
+    elif plain({"task": env.task})["task"] != episode.header.get("task"):
         raise ValueError(
             f"env={env!r} is another task than the episode's ({episode.header.get('task')}); "
             "make the same one anew: env.again()"
@@ -143,10 +147,11 @@ def _broken_off(
     at -= 1
     while at and isinstance(event := events[at - 1], Ended) and event.status is episode.status:
         at -= 1
+    given_up = _find_given_up(events, at)  # behind it calls may stand that came to their ends
     while (
         at
         and isinstance(call := events[at - 1], GeneratedSpan)
-        and call.stop in (Stop.CANCELLED, Stop.LENGTH)
+        and (call.stop in (Stop.CANCELLED, Stop.LENGTH) or at - 1 > given_up)
     ):
         at -= 1
         number = _before(episode, at, call.thread, GeneratedSpan)
@@ -158,6 +163,21 @@ def _broken_off(
         starts[call.thread, number] = replace(start, forbids=forbids)
         edits += changed
     return at, starts, edits
+
+
+def _find_given_up(events: Sequence[Event], end: int) -> int:
+    """The number of the first of the last calls, before event `end`, that was given up; `end` if
+    there is none.
+    """
+    first, at = end, end
+    while at and (
+        isinstance(event := events[at - 1], GeneratedSpan)
+        or (isinstance(event, Edited) and event.what in OF_CALLS)
+    ):
+        at -= 1
+        if isinstance(event, GeneratedSpan) and event.stop is Stop.CANCELLED:
+            first = at
+    return first
 
 
 def _go_on(call: GeneratedSpan, tokenize: Callable[[str], tuple[int, ...]] | None) -> CallStart:
@@ -231,7 +251,7 @@ def _named(episode: Episode, at: int) -> str:
 
 
 def _before(
-    episode: Episode, at: int, thread: int, kind: type[GeneratedSpan] | type[Observed]
+    episode: Episode, at: int, thread: int, kind: type[GeneratedSpan | Observed | Acted]
 ) -> int:
     """How many events of this kind a thread has before event `at`."""
     return sum(isinstance(e, kind) and e.thread == thread for e in episode.events[:at])
@@ -267,7 +287,7 @@ def _cut(
         )
     # 2. What is kept: whole characters. What is written behind it: up to a stop string.
     lengths = lengths or spread(len(span.text), len(span))
-    while 0 < token < len(span) and not lengths[token - 1]:  # in the middle of a character
+    while 0 < token < len(span) and _is_within(lengths, token):
         token -= 1
     kept = span.text[: sum(lengths[:token])]
     written = (kept + text).encode("utf-8", "replace")
@@ -295,6 +315,13 @@ def _cut(
     return (thread, number), CallStart(given, spelled, forbid_spawn), edits
 
 
+def _is_within(lengths: Sequence[int], token: int) -> bool:
+    """Whether a cut before this token is in the middle of a character, or of a call of whose tokens
+    only the sum is known: it stands at the last of them or, where it came as one piece, the first.
+    """
+    return not lengths[token - 1] or not any(lengths[token:])
+
+
 def _edits(
     episode: Episode,
     at: int,
@@ -320,7 +347,8 @@ def _edits(
     if observation is not None:
         acting = episode.events[at - 1] if at else None
         thread = getattr(acting, "thread", 0)
-        number = _before(episode, at, thread, Observed)
+        acted = at - isinstance(acting, Acted)
+        number = max(_before(episode, acted, thread, kind) for kind in (Observed, Acted))
         edits.append(Edited(thread, "observation", number, "", observation))
     if returned is not None:
         taken = next(e for e in episode.events[at:] if isinstance(e, Returned | Resolved))
@@ -344,6 +372,13 @@ def _edits(
                     f"a variable cannot be called {name!r:.80}; give a name as Python has them, "
                     "without a _ in front"
                 )
+            try:
+                json.dumps(variables[name], allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"{name}={variables[name]!r:.80} is no value that a trace can hold ({error}); "
+                    "give texts, numbers, and lists and dictionaries of them"
+                ) from error
         edits.append(Edited(thread, "variables", 0, "", "", dict(variables)))
     return edits
 
@@ -393,15 +428,36 @@ def _settings(
         **({"logprobs": True} if header.get("logprobs") else {}),
         **{name: value for name, value in options.items() if name not in exchanged},
     }
+    past = header.get("fork", {}).get("exchange", {})  # what earlier forks have changed
     for name, written in exchanged.items():
-        before = recorded.get(name) or getattr(exchange, written, None)
-        if before is None:
-            raise ValueError(
-                f"the episode was recorded with {name}={written}, which is not this kit's own; "
-                f"give it: recorded={{{name!r}: ...}}"
-            )
-        settings[name] = replay.switch(before, options.get(name, before))
+        before = recorded.get(name) or _find_function(name, written, recorded)
+        known = isinstance(before, Switch)  # which tells itself what it was
+        places = [
+            (at, _find_function(name, one, recorded))
+            for at, one in (() if known else past.get(name, ()))
+        ]
+        function = replay.switch(before, options.get(name, before), places)
+        settings[name] = function
+        if isinstance(function, Switch) and replay.origin is not None:
+            named = [(at, name_object(one)) for at, one in function.places]
+            replay.origin.setdefault("exchange", {})[name] = named
     return settings
+
+
+def _find_function(
+    kind: str, written: str, recorded: Mapping[str, Callable[..., Any] | None]
+) -> Callable[..., Any]:
+    """The function of this name: of those that were given, or the kit's own."""
+    given = recorded.get(kind)
+    if given and name_object(given) == written:
+        return given
+    own = getattr(exchange, written, None)
+    if isinstance(own, FunctionType):  # and no other thing of that module
+        return own
+    raise ValueError(
+        f"the episode was recorded with {kind}={written}, which is not this kit's own; "
+        f"give it: recorded={{{kind!r}: ...}}"
+    )
 
 
 def _roles(

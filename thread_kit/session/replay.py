@@ -65,6 +65,30 @@ class Edits:
         return due.pop(0)[1] if due and due[0][0] <= self.happened else None
 
 
+Places = Sequence[tuple[int, Callable[..., Any]]]
+"""Functions, each with the number of events (`Prompted` not counted) before which it counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A function of the exchange that forks have changed: what it is depends on the event.
+
+    places: what it was up to the forks, in their order; last: what it is behind them.
+    """
+
+    edits: Edits
+    places: Places
+    last: Callable[..., Any]
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.last, "__name__", None) or repr(self.last)
+
+    def __call__(self, *arguments: Any) -> Any:
+        now = self.edits.happened
+        return next((f for place, f in self.places if now < place), self.last)(*arguments)
+
+
 @dataclass(slots=True)
 class Replay:
     """What a session repeats before it goes on by itself; one without events repeats nothing.
@@ -94,7 +118,9 @@ class Replay:
         # What prompts cost is said by whoever pays it, at any moment: it is not compared.
         self._recorded = [event for event in events if not isinstance(event, Prompted)]
         calls = [event for event in events if isinstance(event, GeneratedSpan)]
-        self._seconds = sum(call.seconds for call in calls)
+        spent = sum(call.seconds for call in calls)
+        # Calls side by side, and pauses within them, count several times in the sum.
+        self._seconds = spent if self.episode.status.is_live else min(spent, self.episode.seconds)
         placed = [(n, event) for n, event in enumerate(self._recorded) if isinstance(event, Edited)]
         self.edits = Edits([*placed, *((len(self._recorded), edit) for edit in self.changes)])
 
@@ -208,16 +234,23 @@ class Replay:
                     data[name] = data[name][:2]
         return to_line(data)
 
-    def switch(self, before: Callable[..., Any], behind: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that is one of the two up to the fork, and the other behind it."""
-        if before is behind:
-            return before
+    def switch(
+        self, before: Callable[..., Any], behind: Callable[..., Any], places: Places = ()
+    ) -> Switch | Callable[..., Any]:
+        """A function that is one of the two up to the fork, and the other behind it.
 
-        def either(*arguments: Any) -> Any:
-            return (behind if self.is_over else before)(*arguments)
-
-        either.__name__ = getattr(behind, "__name__", repr(behind))
-        return either
+        places: what it was up to which event before that, where earlier forks had changed it.
+        """
+        if isinstance(before, Switch):
+            places, last = before.places, before.last
+            before, behind = last, last if behind is before else behind
+        at = len(self._recorded)
+        # One that was to end behind the fork ends at it.
+        cut = next((function for place, function in places if place >= at), before)
+        until = [*((place, function) for place, function in places if place < at), (at, cut)]
+        if all(function is behind for _, function in until):
+            return behind
+        return Switch(self.edits, until, behind)
 
 
 @dataclass(frozen=True, slots=True)

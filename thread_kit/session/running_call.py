@@ -8,7 +8,7 @@ from thread_kit.engines.engine import Completion
 from thread_kit.requests import Generate, Status
 from thread_kit.sequence import Provenance, Span
 from thread_kit.session.live_thread import LiveThread
-from thread_kit.trace.events import UNKNOWN, GeneratedSpan, TokenProbs
+from thread_kit.trace.events import UNKNOWN, Edited, GeneratedSpan, TokenProbs
 
 
 @dataclass(slots=True)
@@ -16,8 +16,8 @@ class RunningCall:
     """A call that runs.
 
     room: new tokens that it may have; spent: what it means when they are used up. lengths,
-    logprobs: characters that each token adds, and what the model weighed. over: its end, where the
-    engine has told it and the thread does not know yet.
+    logprobs: characters that each token adds, and what the model weighed. over, edits: its
+    end, and what a person changed in it, where the engine has told them and no event has yet.
     """
 
     thread: LiveThread
@@ -27,6 +27,7 @@ class RunningCall:
     lengths: list[int] = field(default_factory=list)
     logprobs: list[TokenProbs] = field(default_factory=list)
     over: Completion | None = None
+    edits: list[Edited] = field(default_factory=list)
 
     def to_event(self, completion: Completion) -> GeneratedSpan:
         """The event of the call's end, with what each of its tokens adds and weighed."""

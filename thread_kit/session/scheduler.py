@@ -158,7 +158,8 @@ class Scheduler:
 
     def cancel(self) -> Iterator[Event]:
         """Give up what is alive, and free what the engine keeps for all; what was generated."""
-        for thread in self._threads.values():
+        # What is whole comes first: of an episode that breaks off, what is cut goes on.
+        for thread in sorted(self._threads.values(), key=lambda t: not self._calls.is_over(t)):
             try:
                 yield from self._calls.cancel(thread)
                 self._release(thread.key)

@@ -44,7 +44,7 @@ from thread_kit.trace.events import (
     to_json,
 )
 from thread_kit.trace.header import VERSION, read_header
-from thread_kit.trace.jsonl import is_whole, take_lines, to_line
+from thread_kit.trace.jsonl import BLANK, is_whole, take_lines, to_line
 from thread_kit.trace.writer import lock_trace
 
 if TYPE_CHECKING:
@@ -359,6 +359,7 @@ class Episode:
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise TraceError(f"{path} is not what gzip writes ({error})") from error
         *lines, last = text.split("\n")
+        last = last.strip(BLANK.decode())
         torn = [last] if last else []
         return cls.from_lines(lines + torn, name=str(path), torn=bool(torn))
 

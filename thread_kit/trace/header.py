@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +17,9 @@ from thread_kit.trace.events import plain
 
 VERSION = 1
 """Of the form of a trace."""
+
+EXCHANGE = ("phi", "psi", "xi", "abstract")
+"""The functions between threads, as a header and `Session` name them."""
 
 PACKAGES = ("thread-kit", "llama-cpp-python", "numpy", "pydantic-monty")
 """Those whose version can change what any episode comes to."""
@@ -176,8 +179,13 @@ def _is_list_of(fits: Check) -> Check:
     return lambda value: isinstance(value, list) and all(map(fits, value))
 
 
-def _is_dict_of(fits: Check) -> Check:
-    return lambda value: isinstance(value, dict) and all(map(fits, value.values()))
+def _is_dict_of(fits: Check, names: Collection[str] | None = None) -> Check:
+    """A dict of these; names: the only ones that it may have."""
+    return lambda value: (
+        isinstance(value, dict)
+        and all(map(fits, value.values()))
+        and (names is None or value.keys() <= set(names))
+    )
 
 
 def _is_dict_with(**checks: Check) -> Check:
@@ -200,6 +208,13 @@ def _is_program(value: Any) -> bool:
     return _is_text(value)
 
 
+def _is_switch(value: Any) -> bool:
+    """Of a function that a fork has changed: before which event it was another one, and which."""
+    return (
+        isinstance(value, list) and len(value) == 2 and _is_token(value[0]) and _is_text(value[1])
+    )
+
+
 _MARKS: dict[str, Check] = {
     "actions": _is_list_of(_is_text),
     "code": _is_a(bool),
@@ -215,15 +230,23 @@ _FITS: dict[str, Check] = {
     ),
     "dialect": lambda marks: (
         isinstance(marks, dict)
+        and marks.keys() <= {*Dialect.__slots__}
         and all(_MARKS.get(name, _is_text)(mark) for name, mark in marks.items())
     ),
-    "exchange": _is_dict_of(_is_text),
+    # What a fork gives its session by these names, and no other parameters.
+    "exchange": _is_dict_of(_is_text, EXCHANGE),
     "scope": _is_text,
     "program": _is_program,
-    "limits": _is_dict_of(lambda limit: limit is None or _is_number(limit)),
-    "sampling": _is_dict_of(_is_number),
+    "limits": _is_dict_of(
+        lambda limit: limit is None or _is_number(limit),
+        ("calls", "new_tokens", "tokens", "depth", "seconds"),
+    ),
+    "sampling": _is_dict_of(_is_number, ("temperature", "seed")),
     "versions": _is_dict_of(_is_text),
-    "fork": _is_dict_with(event=_is_token),
+    "fork": lambda fork: (
+        _is_dict_with(event=_is_token)(fork)
+        and _is_dict_of(_is_list_of(_is_switch), EXCHANGE)(fork.get("exchange", {}))
+    ),
     "logprobs": _is_a(bool),
 }
 """What the fields of a header are checked for: whatever shows or forks an episode relies on it."""

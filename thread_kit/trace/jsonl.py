@@ -31,7 +31,7 @@ def to_line(data: Any) -> str:
     # ASCII, so that a half character or a lone surrogate in model text cannot break a file.
     try:
         return json.dumps(data, default=_to_json, allow_nan=False)
-    except ValueError:
+    except (ValueError, TypeError):
         return json.dumps(_name_non_finite(data), default=_to_json, allow_nan=False)
 
 
@@ -62,10 +62,15 @@ def _name_non_finite(data: Any) -> Any:
         case float():
             return data if math.isfinite(data) else repr(data)
         case dict():
-            return {_name_non_finite(key): _name_non_finite(value) for key, value in data.items()}
+            return {_name_key(key): _name_non_finite(value) for key, value in data.items()}
         case list() | tuple():
             return [_name_non_finite(value) for value in data]
     return data
+
+
+def _name_key(key: Any) -> Any:
+    plain = key if isinstance(key, str | int | float | None) else _to_json(key)
+    return _name_non_finite(plain)
 
 
 def write_line(file: Path | int, data: Any, mode: str = "ab") -> None:
