@@ -1,5 +1,6 @@
 """The command line, run as people run it."""
 
+import argparse
 import gzip
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from helpers.fake_server import Fake, streams, written
 from thread_kit.__main__ import main
 from thread_kit.analysis.published import by_type
 from thread_kit.analysis.stored_rows import TAUGHT
+from thread_kit.cli.arguments import add_loading, load_engine
 from thread_kit.cli.methods import build_methods
 from thread_kit.cli.notebooks import list_notebooks
 from thread_kit.engines.scripted import ScriptedEngine
@@ -225,6 +227,18 @@ def test_run_says_which_options_its_model_would_not_hear(capsys, given, words):
     assert main(["run", *given]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert words in line
+
+
+def test_the_attention_is_chosen_on_the_command_line(monkeypatch):
+    told = {}
+    load = "thread_kit.cli.arguments.load_model"
+    monkeypatch.setattr(load, lambda name, **options: told.update(options))
+    for given, chosen in (([], None), (["on"], True), (["off"], False)):
+        parser = argparse.ArgumentParser()
+        add_loading(parser)
+        options = parser.parse_args([*(["--flash-attention"] if given else []), *given])
+        load_engine("smollm2-135m", None, options)
+        assert told["flash_attention"] is chosen
 
 
 def test_no_tasks_are_for_what_is_played(capsys):

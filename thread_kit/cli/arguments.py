@@ -189,6 +189,12 @@ def add_loading(command: Any) -> None:
         "the embedded model in the quickest kind for this machine)",
     )
     command.add_argument(
+        "--flash-attention",
+        choices=("on", "off"),
+        help="off: faster on a CPU with many episodes side by side, whose sums then depend on what "
+        "else is in the cache (default: llama.cpp decides)",
+    )
+    command.add_argument(
         "--context", type=int, default=8192, metavar="TOKENS", help="KV cache size"
     )
     command.add_argument(
@@ -275,6 +281,7 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
         cpu_threads=options.cpu_threads,
         context=options.context,
         quantize=None if options.quantize == "none" else options.quantize,
+        flash_attention={"on": True, "off": False}.get(options.flash_attention),
         **drafts,
     )
 
@@ -284,17 +291,9 @@ def check_models(models: Sequence[str], options: argparse.Namespace) -> None:
 
     That is a model that is not there, and two that tables call alike.
     """
-    if options.server and (idle := [name for name in list_loading(options) if name != "server"]):
-        raise ValueError(
-            f"{name_flags(idle)} is for a model that is loaded here, and not for one on a server"
-        )
     all_models = [*models, *([options.planner_model] if options.planner_model else [])]
-    if models and all(map(is_own, all_models)) and (idle := list_loading(options)):
-        raise ValueError(
-            f"{name_flags(idle)} is for a model that the kit loads; {all_models[0]} loads its own"
-        )
-    # A worker may have what is not here; `run` has no workers.
-    elsewhere = options.server or getattr(options, "executor", None)
+    check_loading(all_models, options)
+    elsewhere = options.server or options.executor  # a worker may have what is not here
     for model in () if elsewhere else all_models:
         if is_own(model):
             import_object(model)
@@ -303,6 +302,19 @@ def check_models(models: Sequence[str], options: argparse.Namespace) -> None:
     names = [name_model(model) for model in models]
     if double := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"two of the models are called {double[0]}; give one another file name")
+
+
+def check_loading(models: Sequence[str], options: argparse.Namespace) -> None:
+    """Raises ValueError for options of `add_loading` that no model would hear of."""
+    idle = [name for name in list_loading(options) if name != "server"]
+    if options.server and idle:
+        raise ValueError(
+            f"{name_flags(idle)} is for a model that is loaded here, and not for one on a server"
+        )
+    if not options.server and idle and models and all(map(is_own, models)):
+        raise ValueError(
+            f"{name_flags(idle)} is for a model that the kit loads; {models[0]} loads its own"
+        )
 
 
 def name_flags(names: Iterable[str]) -> str:

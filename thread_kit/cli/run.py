@@ -12,7 +12,7 @@ from thread_kit.cli.arguments import (
     add_model,
     add_planner_model,
     add_rules,
-    check_models,
+    check_loading,
     choose_teaching,
     load_models,
     read_benchmark,
@@ -56,7 +56,8 @@ def add_command(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run the episode of the command line, and print its tree and a line for scripts."""
     # What is to be played, before a model is loaded for it.
-    check_models([options.model], options)
+    planner = [options.planner_model] if options.planner_model else []
+    check_loading([options.model, *planner], options)
     benchmark, split = read_benchmark(options)
     rules = read_rules(options, benchmark)
     env = benchmark.environment(**benchmark.find_arguments(split, options.task), **rules)
