@@ -241,6 +241,17 @@ def test_the_attention_is_chosen_on_the_command_line(monkeypatch):
         assert told["flash_attention"] is chosen
 
 
+def test_a_suite_has_the_limits_of_its_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "thread_kit.cli.arguments.load_model", lambda *_, **options: ScriptedEngine(["#END#"])
+    )
+    out = tmp_path / "r.jsonl"
+    asked = ["suite", "--split", "dev", "--tasks", "1", "--adapter", "none", "--out", str(out)]
+    assert main([*asked, "--depth", "2", "--seconds", "9.5"]) == 0
+    (row,) = Results.load(out).rows
+    assert (row["limits"]["depth"], row["limits"]["seconds"]) == (2, 9.5)
+
+
 def test_no_tasks_are_for_what_is_played(capsys):
     assert main(["reproduce", "--tasks", "0"]) == 2
     assert "--tasks is for what is played" in capsys.readouterr().err

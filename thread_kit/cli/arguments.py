@@ -164,6 +164,8 @@ def add_model(command: Any) -> None:
     command.add_argument(
         "--actions", type=int, metavar="N", help="an episode, where it counts them"
     )
+    command.add_argument("--depth", type=int, metavar="N", help="levels of threads (default: 30)")
+    command.add_argument("--seconds", type=float, metavar="S", help="of an episode, at most")
     command.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
 
 
@@ -227,9 +229,10 @@ def open_place(options: argparse.Namespace) -> AbstractContextManager[Executor |
     return open_executor(options.executor) if options.executor else nullcontext()
 
 
-def read_budget(options: argparse.Namespace) -> dict[str, int]:
-    """The budgets that were chosen: what is not said is that of the method's paper."""
-    chosen = {name: getattr(options, name) for name in ("calls", "new_tokens", "actions")}
+def read_budget(options: argparse.Namespace) -> dict[str, float]:
+    """The budgets that were chosen: what is not said is that of the method's paper, or usual."""
+    names = ("calls", "new_tokens", "actions", "depth", "seconds")
+    chosen = {name: getattr(options, name) for name in names}
     return {name: value for name, value in chosen.items() if value is not None}
 
 

@@ -46,10 +46,6 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--method", default="thread", metavar="METHOD", help=describe_methods())
     add_model(parser)
     add_planner_model(parser)
-    parser.add_argument(
-        "--depth", type=int, default=30, metavar="N", help="levels of threads at most"
-    )
-    parser.add_argument("--seconds", type=float, metavar="S", help="time limit of the episode")
     parser.add_argument("--seed", type=int, default=0, help="for a temperature above 0")
 
 
@@ -82,7 +78,6 @@ def run(options: argparse.Namespace) -> None:
     # it has the paper's.
     engine = load_models(options.model, adapter, options)
     budget = apply_budget(budget_of(method.name, env.name), env, read_budget(options))
-    budget |= {} if options.seconds is None else {"seconds": options.seconds}
     if options.out and Path(options.out).exists():
         print(f"{options.out} is there; it is kept beside the new trace, with a number in its name")
     session = method(
@@ -90,7 +85,6 @@ def run(options: argparse.Namespace) -> None:
         env,
         seed=options.seed,
         path=options.out,
-        depth=options.depth,
         temperature=options.temperature,
         **budget,
     )
