@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +10,7 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env
 from thread_kit.envs.intercode_bash.env import InterCodeBash
 from thread_kit.envs.intercode_sql.env import InterCodeSql
-from thread_kit.experiments.job import _key
+from thread_kit.experiments.job import Job, _key
 from thread_kit.experiments.method import Method, PerTaskMethod
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.experiments.suite import Suite
@@ -134,7 +133,7 @@ def test_rows_of_commands_of_one_line_are_others(tmp_path):
     header = Episode.load(tmp_path / row["trace"]).header
     for dialect in (header["dialect"], {**header["dialect"], "several_lines": False}):
         for known in (method, wrapped):
-            job = SimpleNamespace(method=known, model="m", task={}, seed=0, options={})
+            job = Job(known, "m", Env, {}, 0, {})
             keys.add(_key(job, {**header, "dialect": dialect}).settings)
     assert len(keys) == 2
 

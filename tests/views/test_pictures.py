@@ -48,11 +48,12 @@ def test_a_thread_returns_a_picture_and_the_trace_stores_it(saved):
 
 
 @pytest.mark.jail
-def test_the_html_view_shows_it_in_the_threads_that_have_it(saved):
+def test_the_html_view_shows_it_once_and_tells_where_in_the_threads_that_have_it(saved):
     episode, _ = saved
-    ((_, png),) = episode.pictures.items()
+    ((path, png),) = episode.pictures.items()
     html = episode_html(episode)
-    assert html.count(f"data:image/png;base64,{png}") == 2
+    assert html.count(f"data:image/png;base64,{png}") == 1
+    assert f"{path}: shown with thread 0" in html
     assert "not executed" not in html
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from thread_kit.paths import resource
+from thread_kit.trace.printable import sanitize
 from thread_kit.views.table import Table
 
 Sections = Sequence[tuple[str, pd.DataFrame | tuple[str, ...]]]
@@ -34,7 +35,7 @@ code { font-size: 90%; background: #8882; padding: 0 0.25em; }
 a { color: #0072b2; } @media (prefers-color-scheme: dark) { a { color: #56b4e9; } }
 """
 
-_LINK = re.compile(r"\[([^\]]+)\]\(([^):]+)\)")  # to a file, and so never a script
+_LINK = re.compile(r"\[([^\[\]]+)\]\((?!/)([^):]+)\)")  # to a file, and so never a script
 _NUMBER = re.compile(r"[-\d.,%± ]*")
 
 
@@ -48,7 +49,7 @@ def to_text(title: str, sections: Sections) -> str:
             lines = (re.sub(r"`|\*\*", "", _LINK.sub(r"\1", line)) for line in content)
             text = "\n".join(_wrap(line) for line in lines)
         parts.append(f"{heading}\n{text}")
-    return "\n\n".join(parts) + "\n"
+    return "\n".join(map(sanitize, ("\n\n".join(parts) + "\n").split("\n")))
 
 
 def _wrap(line: str) -> str:
@@ -87,9 +88,14 @@ def write_table(frame: pd.DataFrame) -> str:
     """A table of Markdown, with the digits of `Table`."""
     table = Table(frame)
     rows = [table.columns, ["---"] * len(table.columns), *table.rows]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows
-    )
+    return "\n".join("| " + " | ".join(map(_write_cell, row)) + " |" for row in rows)
+
+
+def _write_cell(text: str) -> str:
+    """A cell, whose text may be of a file of somebody else's: no break, tag or picture."""
+    for character, written in (("|", "\\|"), ("\n", " "), ("<", "&lt;"), ("![", "!\\[")):
+        text = text.replace(character, written)
+    return text
 
 
 def to_html(title: str, sections: Sections, figure: str = "", folder: Path | None = None) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from thread_kit.paths import resource
@@ -22,7 +23,15 @@ def load_prices(path: str | Path | None = None) -> pd.DataFrame:
         raise ValueError(
             f"the price list {path} lacks {lacking}; its columns are those of data/prices.csv"
         )
-    return prices.set_index("model")
+    numbers = prices[["input", "output"]].apply(pd.to_numeric, errors="coerce")
+    if (
+        not (np.isfinite(numbers) & (numbers >= 0)).all(axis=None)
+        or prices["model"].duplicated().any()
+    ):
+        raise ValueError(
+            f"the price list {path}: each model stands there once, with two numbers, 0 or more"
+        )
+    return prices.assign(**numbers).set_index("model")
 
 
 def compute_dollars(

@@ -19,7 +19,7 @@ import pandas as pd
 from thread_kit.analysis.records import is_sampled
 from thread_kit.analysis.statistics import EPISODE
 from thread_kit.experiments.results import Results
-from thread_kit.experiments.results_file import canonical
+from thread_kit.experiments.results_file import canonical, is_plain
 from thread_kit.paths import resource
 from thread_kit.replace_file import replace_file
 
@@ -91,6 +91,7 @@ def _load_suite(path: Path) -> pd.DataFrame:
     if not len(results):
         return pd.DataFrame()
     frame = results.frame
+    frame = frame.reindex(columns=[*dict.fromkeys([*frame, "environment", "temperature"])])
     frame = frame[frame["environment"].notna()]  # else nothing of it was started
     own = [name for name in (*EPISODE, "environment", "temperature") if name in frame]
     frame = frame.drop_duplicates(own, keep="last")
@@ -143,7 +144,18 @@ def _read_commands(table: Path) -> list[dict[str, str]]:
     if not table.exists():
         return []
     with table.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+        try:
+            rows = list(csv.DictReader(file))
+        except csv.Error as error:
+            raise ValueError(f"{table} is no list of commands ({error})") from error
+    wanted = {"file", "date", "command"}
+    if any(row.get(name) is None for row in rows for name in wanted):
+        raise ValueError(f"{table} is no list of commands, with {', '.join(sorted(wanted))}")
+    for row in rows:  # which stand on pages, commands as code
+        text = f"{row['file']}{row['date']}{row['command']}{row.get('note') or ''}"
+        if not is_plain(text) or "`" in row["command"] or "<" in text or "![" in text:
+            raise ValueError(f"{table}: {text!r:.80} acts on a page; write it without")
+    return rows
 
 
 def _find_command(path: Path) -> dict[str, str]:

@@ -83,7 +83,9 @@ class ReplayEngine(Engine):
         self.episode = episode
         recorded: dict[str, Any] = episode.header.get("model", {})
         self.name = engine.name if engine else str(recorded.get("name", "recorded"))
-        self.context_size = engine.context_size if engine else int(recorded.get("context", 2**31))
+        size = recorded.get("context")
+        known = size if type(size) is int and size > 0 else 2**31
+        self.context_size = engine.context_size if engine else known
         if engine:
             self.lock = engine.lock
         self._same_tokens = same_tokens

@@ -70,6 +70,11 @@ def read_reviews(path: str | Path, *more: str | Path) -> list[Review]:
 
 
 def _read_review(data: Any) -> Review:
+    for name in ("episode", "reviewer", "note"):
+        if not isinstance(data.get(name, ""), str):
+            raise TypeError(f"{name} is {data[name]!r:.60}")
+    if (event := data.get("event")) is not None and not (type(event) is int and abs(event) < 2**63):
+        raise TypeError(f"event is {event!r:.60}")
     return Review(**{**data, "type": ErrorType(data["type"])})
 
 

@@ -71,6 +71,10 @@ def _check_limit(acted: Acted) -> tuple[ErrorType, str] | None:
 COMMAND = re.compile(r"craft \d+ .+? using \d+ [^,]+(, \d+ [^,]+)*")
 
 
+LINE_CHARACTERS = 1_000
+"""Of a line that can be a command: the pattern takes the square of what it reads."""
+
+
 class TextCraftRules(ErrorRules):
     """TextCraft: a refused command is invalid, or lacks what was never got, or could not be got."""
 
@@ -83,7 +87,8 @@ class TextCraftRules(ErrorRules):
 
     def __init__(self, context: str) -> None:
         super().__init__(context)
-        commands = filter(COMMAND.fullmatch, context.split("\n"))
+        lines = (line for line in context.split("\n") if len(line) <= LINE_CHARACTERS)
+        commands = filter(COMMAND.fullmatch, lines)
         self._recipes = [Recipe.parse(command) for command in commands]
         self._failed: set[str] = set()  # items that could not be found, and were not made since
 
@@ -102,7 +107,7 @@ class TextCraftRules(ErrorRules):
     def _short_of(self, acted: Acted) -> tuple[ErrorType, str]:
         # As the game reads it: one is made where no number is said, commas need no space.
         action = re.sub(r"^craft (?!\d)", "craft 1 ", acted.action.strip().replace("_", " "))
-        action = re.sub(r"\s*,\s*", ", ", action)
+        action = ", ".join(map(str.strip, action.split(",")))
         try:
             recipe = Recipe.parse(action)
         except ValueError:

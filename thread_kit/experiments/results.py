@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from thread_kit.analysis.spent_budget import find_budget
 from thread_kit.experiments.results_file import broke_down, canonical, read_results
+from thread_kit.trace.printable import sanitize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +77,7 @@ class Results:
             more = f", {failures} exceptions of methods' own code in them{more}"
         if cut := sum(bool(find_budget(row)) and not row["solved"] for row in self.rows):
             more = f", {cut} cut by a budget{more}"
-        return f"Results({len(self.rows)} episodes, {solved} solved{more})"
+        return sanitize(f"Results({len(self.rows)} episodes, {solved} solved{more})")
 
     def _repr_html_(self) -> str:
         from thread_kit.analysis.statistics import success

@@ -7,6 +7,7 @@ off. One writer at a time; any number of readers (`trace/lock.py`).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple, Self
 from thread_kit.replace_file import replace_file
 from thread_kit.trace.jsonl import mend_last_line, read_lines, to_line
 from thread_kit.trace.lock import LockedFile, LockError
+from thread_kit.trace.printable import sanitize
 
 
 class ResultsFileError(RuntimeError):
@@ -130,8 +132,30 @@ def _rename(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "method": RENAMED[row["method"]], "was": row["method"]}
 
 
+ACTS = set("<>$[]`\\|")
+"""What acts on a page or in a figure instead of being read; no name of a method or model has it."""
+
+_TRACE = re.compile(r"(?!\.)[^/\\]{1,250}/(?!\.)[^/\\]{1,250}")
+"""A trace: a file in a folder beside the results, and no other place of the disk."""
+
+
+def is_name(value: Any) -> bool:
+    """Whether this can be the name of a method, model or environment in tables and figures."""
+    return isinstance(value, str) and not ACTS & set(value) and is_plain(value)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text is one line that every page and file can hold."""
+    return sanitize(text) == text and "\n" not in text and "\r" not in text
+
+
 def check_row(row: Any) -> dict[str, Any]:
     """A row as it is. Raises TypeError for what is no row, KeyError for a column that it lacks."""
+    for name in ("method", "model", "environment"):
+        if not is_name(row.get(name) or ""):
+            raise TypeError(f"{name} is {row[name]!r:.60}, which acts on a page")
+    if (trace := row.get("trace")) and not (_TRACE.fullmatch(trace) and is_plain(trace)):
+        raise TypeError(f"trace is {trace!r:.60}, and no file in a folder beside the results")
     for name, kind in _COLUMNS.items():
         if not isinstance(row[name], kind) or (kind is int and isinstance(row[name], bool)):
             raise TypeError(f"{name} is {row[name]!r:.60}")

@@ -29,11 +29,20 @@ from thread_kit.experiments.job import Job, RunningJob
 from thread_kit.experiments.method import GIVEN, Method, PerTaskMethod, SessionMethod
 from thread_kit.experiments.own_code import hash_own_code, is_other_code
 from thread_kit.experiments.results import Results
-from thread_kit.experiments.results_file import EpisodeKey, ResultsFile, broke_down, canonical
+from thread_kit.experiments.results_file import (
+    ACTS,
+    EpisodeKey,
+    ResultsFile,
+    broke_down,
+    canonical,
+    is_name,
+)
 from thread_kit.experiments.workers import close_idle, run_job
 from thread_kit.session.checks import check_numbers
 from thread_kit.session.run_together import run_together
 from thread_kit.session.session import Session
+
+PLAINLY = f"in one line, without {' '.join(sorted(ACTS))}"
 
 NUMBERS = ("calls", "new_tokens", "tokens", "depth", "seconds", "actions", "temperature")
 """The options that are one."""
@@ -346,9 +355,11 @@ def _check_parts(
                 f"{method!r:.80} is no method; load one, tk.load_method('thread', 'textcraft'), or "
                 "see docs/howto/own-method.md"
             )
+        if not is_name(method.name):
+            raise ValueError(f"{method.name!r:.80} is no name of a method; give a text {PLAINLY}")
     for name, model in models.items():
-        if not isinstance(name, str):
-            raise ValueError(f"{name!r:.80} is no name of a model; give a text")
+        if not is_name(name):
+            raise ValueError(f"{name!r:.80} is no name of a model; give a text {PLAINLY}")
         if not (isinstance(model, Engine) or callable(model)):
             raise ValueError(
                 f"the model {name!r} is no engine and no function that loads one: {model!r:.80}; "

@@ -60,6 +60,10 @@ model can make one write as much within the default budgets (`INSTANTIATED_CHARA
 exchange.py, `LINES_BYTES` in session/effects.py); such a trace opens where it is not compressed."""
 
 
+COPIED = 5_000_000
+"""Variables of all threads that are not their parents' own, at most: some hundred bytes each."""
+
+
 class TraceError(ValueError):
     """A file is not a trace that this version can open."""
 
@@ -70,7 +74,8 @@ class Thread:
 
     title: what the thread was asked to do, in one line.
     context: the span that the model read before Y, as laid out by the dialect.
-    variables: name to value, as they stand now.
+    variables: name to value, as they stand now; inherited: as they stood when it was spawned. Both
+    are its parent's own dictionary until one of the two changes it (`is_shared`).
     spawned: the children, in order; returned: child to the place in Y of what it returned, or of
     the reference that stands for it, in tokens from the start of Y (first, behind the last).
     future: the name that stands for this thread in its parent; None if the parent waited.
@@ -90,6 +95,8 @@ class Thread:
     detail: str = ""
     sequence: Sequence = field(default_factory=Sequence)
     variables: dict[str, Any] = field(default_factory=dict)
+    inherited: Mapping[str, Any] = field(default_factory=dict)
+    is_shared: bool = False
     spawned: list[int] = field(default_factory=list)
     returned: dict[int, tuple[int, int]] = field(default_factory=dict)
     actions: list[Acted] = field(default_factory=list)
@@ -126,7 +133,8 @@ class Episode:
         self.reward: float | None = None
         self.detail = ""
         self.seconds = 0.0
-        self.at_first: Mapping[str, Any] = {}  # variables of the main thread
+        self.at_first: dict[str, Any] = {}  # variables of the main thread
+        self._copied = 0  # variables that threads have, and their parents as well
 
     def add(self, event: Event) -> None:
         """Take in one event; raises ValueError if it speaks of a thread that does not exist."""
@@ -161,9 +169,7 @@ class Episode:
         match event:
             case ExecutedLine():
                 thread.executed.append(event)
-                thread.variables.update(event.changed)
-                for name in event.gone:
-                    thread.variables.pop(name, None)
+                self._change_variables(thread, event.changed, event.gone)
             case Acted():
                 thread.actions.append(event)
                 thread.status = Status.ACTING
@@ -175,9 +181,9 @@ class Episode:
             case Resolved():
                 thread.status, thread.waits_for = Status.GENERATING, None
                 thread.resolved.append(event)
-                thread.variables.update(event.variables)
+                self._change_variables(thread, event.variables)
             case Edited():
-                thread.variables.update(event.variables)
+                self._change_variables(thread, event.variables)
                 thread.edits.append(event)
             case Ended():
                 thread.status, thread.detail = event.status, event.detail
@@ -195,25 +201,44 @@ class Episode:
         parent.returned[event.child] = start, start + len(event.span)
         self._append(parent, event.span)
         if isinstance(event, Returned):
-            parent.variables.update(event.variables)
+            self._change_variables(parent, event.variables)
+
+    def _change_variables(
+        self, thread: Thread, changed: Mapping[str, Any], gone: Iterable[str] = ()
+    ) -> None:
+        """Bind and delete; what a thread shares with its parent or children is copied before.
+
+        Raises ValueError where a file would fill memory with copies.
+        """
+        if not changed and not gone:
+            return
+        if thread.is_shared:
+            self._copied += len(thread.variables)
+            if self._copied > COPIED:
+                raise ValueError(f"the threads have more than {COPIED:,} variables of their own")
+            thread.variables, thread.is_shared = dict(thread.variables), False
+        thread.variables.update(changed)
+        for name in gone:
+            thread.variables.pop(name, None)
 
     def _add_thread(self, event: Spawned) -> None:
-        depth, variables = 0, dict(event.variables)
+        depth, variables, inherited = 0, dict(event.variables), dict[str, Any]()
         if event.thread in self.threads:
             raise ValueError(f"thread {event.thread} is spawned twice")
         if (event.parent is None) != (event.thread == 0):
             raise ValueError("thread 0 is the main thread, and no other one is without a parent")
         if event.parent is None:
-            self.at_first = event.variables
+            self.at_first = dict(event.variables)
         else:
             self._check_spawned(event.parent, event)
             parent = self.threads[event.parent]
             if event.future is None:
                 parent.status = Status.LISTENING
             parent.spawned.append(event.thread)
-            depth, variables = parent.depth + 1, parent.variables
-            if (scope := self.header.get("scope")) != "shared":
-                variables = dict(self.at_first if scope == "own" else variables)
+            scope = self.header.get("scope")
+            variables = self.at_first if scope == "own" else parent.variables
+            depth, inherited = parent.depth + 1, variables
+            parent.is_shared = parent.is_shared or scope not in ("own", "shared")
         self.threads[event.thread] = Thread(
             id=event.thread,
             parent=event.parent,
@@ -223,6 +248,8 @@ class Episode:
             prompt=event.prompt,
             at=event.at,
             variables=variables,
+            inherited=inherited,
+            is_shared=event.parent is not None and self.header.get("scope") != "shared",
             future=event.future,
         )
 

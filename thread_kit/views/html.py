@@ -17,7 +17,14 @@ from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
 from thread_kit.views.formatting import describe_usage, pluralize, shorten
 from thread_kit.views.palette import NEUTRAL, PROVENANCE, status_colour, tint
-from thread_kit.views.view_model import EpisodeView, Piece, PromptView, ThreadView, view_episode
+from thread_kit.views.view_model import (
+    MORE,
+    EpisodeView,
+    Piece,
+    PromptView,
+    ThreadView,
+    view_episode,
+)
 
 TEXT = 50_000
 """Characters of one piece that are shown; what is cut is counted."""
@@ -57,6 +64,7 @@ def _threads(view: EpisodeView) -> Iterator[str]:
         thread.id for thread in reversed(view.threads.values()) if thread.parent is None
     ]
     below: list[int] = []
+    pictures: dict[str, int] = {}  # where they are shown: each once
     while waiting or below:
         item = waiting.pop() if waiting else below.pop(0)
         if isinstance(item, str):
@@ -74,7 +82,7 @@ def _threads(view: EpisodeView) -> Iterator[str]:
                 below.append(piece.branch)
         parts += [
             _work(view, thread),
-            _pictures(thread),
+            _pictures(thread, pictures),
             _lines(thread),
             _futures(thread),
             _variables(thread),
@@ -167,13 +175,20 @@ def _work_for(view: EpisodeView, piece: Piece) -> int:
     return view.threads[piece.child].usage.generated + view.work[piece.child]
 
 
-def _pictures(thread: ThreadView) -> str:
-    return "".join(
-        f'<figure style="margin:4px 0"><img alt="the picture {_text(path)}" '
-        f'style="max-width:100%;background:white" src="data:image/png;base64,{_text(png)}">'
-        f'<figcaption style="{_SMALL}">{_text(path)}</figcaption></figure>'
-        for path, png in thread.pictures
-    )
+def _pictures(thread: ThreadView, shown: dict[str, int]) -> str:
+    """Those that the thread names. shown: the thread that has each, which is added to it."""
+    parts = []
+    for path, png in thread.pictures:
+        if path in shown:
+            parts.append(f'<p style="{_SMALL}">{_text(path)}: shown with thread {shown[path]}</p>')
+            continue
+        shown[path] = thread.id
+        parts.append(
+            f'<figure style="margin:4px 0"><img alt="the picture {_text(path)}" '
+            f'style="max-width:100%;background:white" src="data:image/png;base64,{_text(png)}">'
+            f'<figcaption style="{_SMALL}">{_text(path)}</figcaption></figure>'
+        )
+    return "".join(parts)
 
 
 def _futures(thread: ThreadView) -> str:
@@ -186,7 +201,8 @@ def _futures(thread: ThreadView) -> str:
 def _variables(thread: ThreadView) -> str:
     if not thread.variables:
         return ""
-    summary = f"variables: {len(thread.variables)}"
+    more = [value for name, value in thread.variables if name == MORE]
+    summary = f"variables: {len(thread.variables) - len(more)}" + "".join(f", {n}" for n in more)
     return _table(summary, ("name", "value"), list(thread.variables))
 
 

@@ -27,7 +27,7 @@ class Table:
             names = [name or "" for name in frame.index.names]
             frame = frame.rename_axis(columns=None).reset_index(names=names)
         has_shares = any(str(name).startswith(SHARES[:2]) for name in frame.columns)
-        self.columns = [str(name) for name in frame.columns]
+        self.columns = [sanitize(str(name)) for name in frame.columns]
         self.numeric = [_is_number(frame.iloc[:, place]) for place in range(len(self.columns))]
         texts = [
             _write_column(name, frame.iloc[:, place], has_shares)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from thread_kit.exchange import read_action
@@ -28,6 +29,12 @@ from thread_kit.views.formatting import (
 )
 
 _OF_CHILDREN = (Provenance.RETURNED, Provenance.REFERENCE)
+
+INHERITED, INHERITED_CHARACTERS = 40, 4_000
+"""Inherited variables of a thread that are shown, and their characters, at most."""
+
+MORE = "…"
+"""Stands for the variables that are not."""
 
 VALUE = 2_000
 """Characters of a variable's value that are shown; what is cut is counted."""
@@ -251,11 +258,30 @@ def view_status(thread: Thread) -> dict[str, Any]:
 
 
 def view_variables(thread: Thread) -> tuple[tuple[str, str], ...]:
-    """A thread's variables and their values, as Python writes them."""
-    return tuple(
-        (sanitize(name), shorten(sanitize(repr(value)), VALUE))
-        for name, value in thread.variables.items()
-    )
+    """A thread's variables and their values, as Python writes them.
+
+    Of those that it inherited, and that stand in its parent as well, the latest alone where there
+    are many: else what is shown would grow with the threads times the variables.
+    """
+    variables, inherited = thread.variables, thread.inherited
+    own = {
+        name
+        for name, value in variables.items()
+        if name not in inherited or inherited[name] is not value
+    }
+    shown, characters = dict[str, str](), 0
+    for name in islice((name for name in reversed(variables) if name not in own), INHERITED):
+        shown[name] = shorten(sanitize(repr(variables[name])), VALUE)
+        characters += len(name) + len(shown[name])
+        if characters > INHERITED_CHARACTERS:
+            break
+    left_out = len(variables) - len(own) - len(shown)
+    rows = [(MORE, f"{left_out:,} more that it inherited")] if left_out else []
+    for name, value in variables.items():
+        if name in own or name in shown:
+            text = shown.get(name) or shorten(sanitize(repr(value)), VALUE)
+            rows.append((sanitize(name), text))
+    return tuple(rows)
 
 
 def view_line(event: ExecutedLine) -> Line:

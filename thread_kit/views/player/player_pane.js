@@ -216,7 +216,7 @@ class Pane {
         "aria-label": `Change ${name}`,
       });
     const rows = thread.variables.map(([name, value]) =>
-      this.view.store.offline ? [name, value] : [name, value, change(name, value)],
+      this.view.store.offline || name === "…" ? [name, value] : [name, value, change(name, value)],
     );
     return this.table("variables", rows);
   }
