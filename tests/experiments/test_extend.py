@@ -21,7 +21,7 @@ from thread_kit.envs.webshop.env import WebShop
 from thread_kit.experiments.budgets import with_own_actions
 from thread_kit.experiments.extend import find_earlier
 from thread_kit.experiments.method_registry import load_method
-from thread_kit.experiments.results_file import EpisodeKey, read_results
+from thread_kit.experiments.results_file import EpisodeKey, ResultsFileError, read_results
 from thread_kit.trace.episode import Episode
 
 FEW = 8
@@ -253,8 +253,8 @@ def test_no_file_beside_the_suites_own_traces_is_deleted_or_read(tmp_path):
     (row,) = few(path, **given).run(progress=False)
     for trace in ("r-traces/../thesis.jsonl", str(thesis)):
         path.write_text(json.dumps({**row, "trace": trace}) + "\n")
-        (after,) = few(path, **given, options={"calls": 200}).run(extend=True, progress=False)
-        assert after["limits"]["calls"] == 200
+        with pytest.raises(ResultsFileError, match=r"trace is .*no file in a folder beside"):
+            few(path, **given, options={"calls": 200}).run(extend=True, progress=False)
         assert thesis.read_text() == "mine"
 
 
