@@ -23,7 +23,6 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from thread_kit.code_lines import LINE_CHARACTERS, is_python, is_variable_name
@@ -35,6 +34,7 @@ from thread_kit.methods.common import (
     own_text,
     verdict,
     with_break,
+    write_prose,
     write_reply,
 )
 from thread_kit.prompts import Prompt
@@ -232,7 +232,7 @@ def adaplanner(
         # P' = planner(T + the assertion that failed)
         context = with_error(thread.context, error or UNSOLVED, running.last)
         running.Y, revised, child = yield from ask(
-            thread, running.Y, "revise", context, program=partial(write_reply, calls=REPLY_CALLS)
+            thread, running.Y, "revise", context, program=write_prose
         )
         if child.status is Status.TRUNCATED:
             revised = own_text(child.sequence, thread.dialect)
