@@ -391,6 +391,15 @@ def test_what_a_function_has_from_around_it_is_code():
 
     assert hash_own_code(make(3)) == hash_own_code(make(3)) != hash_own_code(make(9))
 
+    def make_early():
+        early = lambda: late  # noqa: E731
+        code = hash_own_code(early)
+        late = 1
+        return code, hash_own_code(early), late
+
+    early, now, _ = make_early()
+    assert early != now
+
 
 @pytest.mark.parametrize("part", [0, 1])
 def test_defaults_constants_and_own_base_classes_are_code(part):

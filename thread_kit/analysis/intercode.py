@@ -25,7 +25,8 @@ def make_intercode_table(
     cut: how many episodes a budget ended unsolved, most often the ten rounds.
     """
     frame = add_dollars(check_episodes(frame, GROUP), priced_as=priced_as)
-    frame = frame.reindex(columns=[*dict.fromkeys([*frame, "turns", "error_rate"])])  # none started
+    measured = frame.columns.union(["turns", "error_rate"], sort=False)
+    frame = frame.reindex(columns=measured)  # none may have been started
     frame, cut = _mark_cut(_count_all_trials(frame).assign(reward=read_rewards(frame)))
     groups = frame.groupby(GROUP, sort=False)
     return groups.agg(

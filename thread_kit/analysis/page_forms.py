@@ -49,7 +49,7 @@ def to_text(title: str, sections: Sections) -> str:
             lines = (re.sub(r"`|\*\*", "", _LINK.sub(r"\1", line)) for line in content)
             text = "\n".join(_wrap(line) for line in lines)
         parts.append(f"{heading}\n{text}")
-    return "\n".join(map(sanitize, ("\n\n".join(parts) + "\n").split("\n")))
+    return sanitize("\n\n".join(parts) + "\n")
 
 
 def _wrap(line: str) -> str:

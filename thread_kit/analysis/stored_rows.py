@@ -91,10 +91,10 @@ def _load_suite(path: Path) -> pd.DataFrame:
     if not len(results):
         return pd.DataFrame()
     frame = results.frame
-    frame = frame.reindex(columns=[*dict.fromkeys([*frame, "environment", "temperature"])])
+    apart = ["environment", "temperature"]
+    frame = frame.reindex(columns=frame.columns.union(apart, sort=False))
     frame = frame[frame["environment"].notna()]  # else nothing of it was started
-    own = [name for name in (*EPISODE, "environment", "temperature") if name in frame]
-    frame = frame.drop_duplicates(own, keep="last")
+    frame = frame.drop_duplicates([*EPISODE, *apart], keep="last")
     engines = [row["engine"] or {} for row in results]
     names = [engine.get("file") or engine.get("name") for engine in engines]  # a server has no file
     sampled = is_sampled(frame)  # other runs than the greedy ones: a name of their own

@@ -10,6 +10,7 @@ misread feedback. Where both are there, Figures 4, 5 and 6 of THREAD paper need 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Container
@@ -95,7 +96,8 @@ def load_reviews(rows: pd.DataFrame) -> pd.DataFrame:
     (path,) = rows["path"].unique()
     known = _find_reviews(path)
     failed = rows[~rows["solved"].astype(bool)]
-    made = review_by_rules(_load_traces(failed[~_are_current(failed, known, ERRORS)]))
+    current = _are_current(failed, known, _beside(path, ERRORS))
+    made = review_by_rules(_load_traces(failed[~current]))
     known |= {one.episode: one for one in made}
     return reviews_to_frame([known[t] for t in failed["trace"] if t in known])
 
@@ -107,7 +109,7 @@ def load_action_runs(rows: pd.DataFrame) -> pd.DataFrame:
     """
     (path,) = rows["path"].unique()
     counted = _read_action_runs(path)
-    others = rows[~_are_current(rows, counted, ACTION_RUNS)]
+    others = rows[~_are_current(rows, counted, _beside(path, ACTION_RUNS))]
     counted |= _count_action_runs(_load_traces(others))
     lengths = [
         {"trace": trace, "in a row": length, "actions": actions, "misread": misread}
@@ -117,15 +119,17 @@ def load_action_runs(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lengths, columns=["trace", "in a row", "actions", "misread"])
 
 
-def _are_current(rows: pd.DataFrame, known: Container[str], suffix: str) -> pd.Series:
-    """Which rows a file beside theirs knows; not those of traces that were written after it."""
-    current = []
-    for row in list_records(rows, *TRACE):
-        summary, trace = _beside(row["path"], suffix), find_trace(row)
-        is_older = (
-            trace and summary.exists() and trace.stat().st_mtime_ns > summary.stat().st_mtime_ns
-        )
-        current.append(row.get("trace") in known and not is_older)
+def _are_current(rows: pd.DataFrame, known: Container[str], summary: Path) -> pd.Series:
+    """Which rows are known, by a summary that is no older than their traces if it is there."""
+    written = summary.stat().st_mtime_ns if summary.exists() else math.inf
+
+    def is_current(row: dict[Any, Any]) -> bool:
+        if row.get("trace") not in known:
+            return False
+        trace = find_trace(row)
+        return trace is None or trace.stat().st_mtime_ns <= written
+
+    current = [is_current(row) for row in list_records(rows, *TRACE)]
     return pd.Series(current, rows.index, dtype=bool)
 
 

@@ -294,10 +294,9 @@ def check_models(models: Sequence[str], options: argparse.Namespace) -> None:
 
     That is a model that is not there, and two that tables call alike.
     """
-    all_models = [*models, *([options.planner_model] if options.planner_model else [])]
-    check_loading(all_models, options)
+    check_loading(models, options)
     elsewhere = options.server or options.executor  # a worker may have what is not here
-    for model in () if elsewhere else all_models:
+    for model in () if elsewhere else _with_planner(models, options):
         if is_own(model):
             import_object(model)
         elif model not in MODELS:
@@ -314,10 +313,15 @@ def check_loading(models: Sequence[str], options: argparse.Namespace) -> None:
         raise ValueError(
             f"{name_flags(idle)} is for a model that is loaded here, and not for one on a server"
         )
-    if not options.server and idle and models and all(map(is_own, models)):
+    named = _with_planner(models, options)
+    if not options.server and idle and named and all(map(is_own, named)):
         raise ValueError(
-            f"{name_flags(idle)} is for a model that the kit loads; {models[0]} loads its own"
+            f"{name_flags(idle)} is for a model that the kit loads; {named[0]} loads its own"
         )
+
+
+def _with_planner(models: Sequence[str], options: argparse.Namespace) -> list[str]:
+    return [*models, *([options.planner_model] if options.planner_model else [])]
 
 
 def name_flags(names: Iterable[str]) -> str:

@@ -129,12 +129,10 @@ def _check(options: argparse.Namespace) -> None:
 
 def _refuse_what_plays(options: argparse.Namespace) -> None:
     """Raises ValueError for options that would do nothing."""
-    names = ["only", "tasks", "split", "temperature", "planner_model", "executor"]
-    given = [name for name in names if getattr(options, name) not in (None, "", 0.0, [])]
-    given += ["tasks"] if options.tasks == 0 else []
-    given += chosen_rules(options)
-    given += ["at_once"] if options.at_once != 1 else []
-    given += list_loading(options)
+    usual: dict[str, Any] = {"only": [], "split": "", "temperature": 0.0, "at_once": 1}
+    usual |= dict.fromkeys(["tasks", "planner_model", "executor"])
+    unusual = [name for name, value in usual.items() if getattr(options, name) != value]
+    given = [*chosen_rules(options), *unusual, *list_loading(options)]
     if options.plan and (idle := [*(["model"] if options.model else []), *given]):
         raise ValueError(f"{name_flags(idle)} is for what is played; --plan plays nothing")
     if given and not options.model:

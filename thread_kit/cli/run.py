@@ -52,8 +52,7 @@ def add_command(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run the episode of the command line, and print its tree and a line for scripts."""
     # What is to be played, before a model is loaded for it.
-    planner = [options.planner_model] if options.planner_model else []
-    check_loading([options.model, *planner], options)
+    check_loading([options.model], options)
     benchmark, split = read_benchmark(options)
     rules = read_rules(options, benchmark)
     env = benchmark.environment(**benchmark.find_arguments(split, options.task), **rules)

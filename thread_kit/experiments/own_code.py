@@ -65,7 +65,8 @@ def _describe(part: Any, above: tuple[type, ...] = ()) -> Iterator[str]:
             if _is_own(part):
                 yield describe_code(part.__code__)
                 for cell in part.__closure__ or ():
-                    yield from _describe_value(cell.cell_contents)
+                    with suppress(ValueError):  # one that is empty yet
+                        yield from _describe_value(cell.cell_contents)
                 for default in (*(part.__defaults__ or ()), *_values(part.__kwdefaults__ or {})):
                     yield from _describe_value(default)
         case _ if callable(part):  # a method of a suite, and what it is made of

@@ -39,8 +39,7 @@ class Results:
         """One row an episode. `task` is JSON text; its parts (split, number ...) are columns too.
 
         limits, budget and engine are JSON text. A column that some row has is never a part of the
-        task. An episode that was not started has the environment
-        of the others, where they have one.
+        task. An episode that was not started has the others' environment, where they have one.
         """
         import pandas as pd
 

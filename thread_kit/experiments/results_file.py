@@ -146,7 +146,7 @@ def is_name(value: Any) -> bool:
 
 def is_plain(text: str) -> bool:
     """Whether a text is one line that every page and file can hold."""
-    return sanitize(text) == text and "\n" not in text and "\r" not in text
+    return sanitize(text) == text and "\n" not in text
 
 
 def check_row(row: Any) -> dict[str, Any]:

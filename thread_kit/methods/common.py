@@ -116,8 +116,9 @@ class Handover:
         known = last_step(executor.sequence, dialect) or self.known  # it may not have acted
         found = dict(self.found)
         for name, pattern in (placeholders or {}).items():
-            for match in filter(None, (re.match(pattern, action) for action in reversed(new))):
-                found[name] = match[1]  # of one executor's the first counts
+            matches = filter(None, (re.match(pattern, action) for action in new))
+            if first := next(matches, None):
+                found[name] = first[1]
         return Handover((*self.actions, *new), known, self.failed, won, found)
 
     def fill_in(self, step: str) -> str:

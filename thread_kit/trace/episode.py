@@ -222,20 +222,20 @@ class Episode:
             thread.variables.pop(name, None)
 
     def _add_thread(self, event: Spawned) -> None:
-        depth, variables, inherited = 0, dict(event.variables), dict[str, Any]()
+        depth, scope = 0, self.header.get("scope")
+        variables, inherited = dict(event.variables), dict[str, Any]()
         if event.thread in self.threads:
             raise ValueError(f"thread {event.thread} is spawned twice")
         if (event.parent is None) != (event.thread == 0):
             raise ValueError("thread 0 is the main thread, and no other one is without a parent")
         if event.parent is None:
-            self.at_first = dict(event.variables)
+            self.at_first = event.variables
         else:
             self._check_spawned(event.parent, event)
             parent = self.threads[event.parent]
             if event.future is None:
                 parent.status = Status.LISTENING
             parent.spawned.append(event.thread)
-            scope = self.header.get("scope")
             variables = self.at_first if scope == "own" else parent.variables
             depth, inherited = parent.depth + 1, variables
             parent.is_shared = parent.is_shared or scope not in ("own", "shared")
@@ -249,7 +249,7 @@ class Episode:
             at=event.at,
             variables=variables,
             inherited=inherited,
-            is_shared=event.parent is not None and self.header.get("scope") != "shared",
+            is_shared=event.parent is not None and scope != "shared",
             future=event.future,
         )
 
