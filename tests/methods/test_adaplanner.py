@@ -172,6 +172,13 @@ def test_an_answer_that_is_no_literal_is_an_error_of_its_step(answer):
     assert "ValueError: malformed node or string" in episode.threads[2].context.text
 
 
+def test_an_answer_may_tell_of_an_action():
+    """It is a reply of the model's to a question, as in the released code, and waits for nothing."""
+    plans = [plan("act(ask('Which?').splitlines()[1])"), plan("act('open')")]
+    episode = plan_and_run(plans, ["By > open =>", "\npush#END#", "1 =>", "#END#"], executions=2)
+    assert acts(episode) == ["push", "open"]
+
+
 def test_an_answer_that_is_a_literal_is_its_value():
     literal = "{'a': [1, -2.5e3, True, None], \"it's\": ('x\\'y',), 'act(1)': 0x1F}"
     body = f"x = literal_eval(ask('Which?'))\nact(str(x == {literal}))"

@@ -32,7 +32,7 @@ from thread_kit.experiments.method_registry import BUILDERS, load_method
 from thread_kit.experiments.results import Results
 from thread_kit.experiments.suite import Suite
 from thread_kit.methods.adapt import adapt
-from thread_kit.methods.common import NO_ACTION, completed, subtask
+from thread_kit.methods.common import NO_ACTION, REPLY_CALLS, completed, subtask
 from thread_kit.methods.plan_and_execute import plan_and_execute
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
@@ -238,15 +238,22 @@ def test_a_plan_may_be_written_in_markdown(text):
     assert (found.steps, found.logic) == ({1: "SELECT *", 2: "/a_*"}, ("OR", (1, 2)))
 
 
-@pytest.mark.parametrize("order", ["", "Execution order: Step 1"])
-def test_a_planner_that_waits_has_given_a_plan_only_with_its_order(order):
-    """ADaPT paper, Algorithm 1: P and logic; nobody knows what would have come of one cut short."""
-    planned = f"Step 1: fetch it.\n{order} =>"
-    said = [planned, YES] if order else [planned]
+@pytest.mark.parametrize(
+    "plan",
+    [
+        ["Step 1: > push =>", "\nExecution order: Step 1#END#"],
+        ["Step 1: fetch it.\nExecution order: Step 1 =>", "#END#"],
+        ["Step 1: fetch it. =>"] * REPLY_CALLS,  # nobody knows what would have come
+    ],
+)
+def test_a_listen_mark_ends_no_plan(plan):
+    """ADaPT paper, Algorithm 1: P and logic, and a planner that waits for nothing."""
+    is_plan = plan[-1].endswith("#END#")
+    said = [*plan, YES] if is_plan else plan
     episode = play(partial(plan_and_execute, executor=EXECUTOR), said, prompts=[EXECUTOR])
-    assert claims_success(episode) is bool(order)
+    assert claims_success(episode) is is_plan
     episode = play(partial(adapt, planner=PLANNER, max_depth=2), [NO, *said])
-    assert claims_success(episode) is bool(order)
+    assert claims_success(episode) is is_plan
 
 
 class Table(Lock):

@@ -35,7 +35,6 @@ from thread_kit.methods.common import (
     verdict,
     with_break,
     write_prose,
-    write_reply,
 )
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
@@ -164,7 +163,7 @@ class Running:
         self.left -= 1
         if kind == "ask":
             asked: Answer = ask(
-                self.thread, self.Y, "ask", text, program=write_reply, prompt=self.questions
+                self.thread, self.Y, "ask", text, program=write_prose, prompt=self.questions
             )
             self.Y, reply, _ = yield from asked
             return reply.strip()
@@ -241,7 +240,7 @@ def adaplanner(
         if execution < resumed:
             question = f"First plan:\n{plan}\nSecond plan:\n{revised}\n{DIFFER}"
             answered = ask(
-                thread, running.Y, "ask", question, program=write_reply, prompt=questions
+                thread, running.Y, "ask", question, program=write_prose, prompt=questions
             )
             running.Y, reply, _ = yield from answered
             match = re.search(r"\d{1,3}", reply)

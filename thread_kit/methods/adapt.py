@@ -31,7 +31,7 @@ from thread_kit.methods.common import (
     subtask,
     verdict,
     with_break,
-    write_reply,
+    write_prose,
 )
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
@@ -93,7 +93,7 @@ def adapt(
         seen = (yield Act(look)).strip()
         Y += thread.observed(seen)
         context = f"{seen}\nFailed so far: {', '.join(progress.failed) or 'nothing'}\n{context}"
-    Y, text, child = yield from ask(thread, Y, "plan", context, program=write_reply, prompt=planner)
+    Y, text, child = yield from ask(thread, Y, "plan", context, program=write_prose, prompt=planner)
     plan = parse_plan(text, is_cut=child.sequence.text.endswith(thread.dialect.listen))
     if plan is None:
         return Finished(Y, Status.ENDED, {"progress": progress}, verdict(False))

@@ -14,21 +14,11 @@ from collections.abc import Generator, Mapping
 from functools import partial
 from typing import Any
 
-from thread_kit.methods.common import START, ask, completed, own_text, subtask, verdict
+from thread_kit.methods.common import START, ask, completed, subtask, verdict, write_prose
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
-from thread_kit.requests import (
-    Finished,
-    Generate,
-    Generated,
-    NewThread,
-    Request,
-    Restore,
-    Status,
-    Steps,
-)
-from thread_kit.sequence import Sequence
+from thread_kit.requests import Finished, NewThread, Request, Restore, Status, Steps
 
 
 def plan_and_execute(
@@ -49,13 +39,11 @@ def plan_and_execute(
     """
     progress = START
     # P, logic = planner(T)
-    generated: Generated = yield Generate(Sequence())
-    Y = Sequence((generated.span,))
-    is_cut = not generated.ended
-    plan = parse_plan(own_text(Y, thread.dialect), is_cut=is_cut)
-    status = generated.ended or Status.ENDED
-    if plan is None or not status.is_end:
-        return Finished(Y, status, {}, verdict(False))
+    written: Finished = yield from write_prose(thread)
+    Y = written.sequence
+    plan = parse_plan(written.printed or "", is_cut=Y.text.endswith(thread.dialect.listen))
+    if plan is None or not written.status.is_end:
+        return Finished(Y, written.status, {}, verdict(False))
 
     def attempt(step: int) -> Generator[Request, Any, bool]:
         nonlocal Y, progress
