@@ -192,6 +192,43 @@ def test_only_the_full_reward_or_ten_rounds_end_a_try_again_that_sees_it():
     assert (env.measures["turns"], env.measures["error_rate"]) == (10, 0.9)
 
 
+@pytest.mark.parametrize("form", ["{}", "```sql\n{}\n```", "```\n{}```"])
+@pytest.mark.parametrize("end", [" =>", "\n#END#", ""])
+def test_a_command_may_end_its_reply_and_stand_in_a_fence(form, end):
+    """InterCode's parsers: the message is the command, without its fence."""
+    gold = InterCodeSql("dev", 0).oracle()[0]
+    said = f"> {form.format(gold)}{end}"
+    assert spoken("try again, visible reward", InterCodeSql("dev", 0), said).reward == 1
+    plan = "Step 1: look.\nExecution order: Step 1#END#"
+    episode = spoken("plan-and-solve", InterCodeSql("dev", 0), plan, said)
+    acted = [event.action for event in episode.events if isinstance(event, Acted)]
+    assert (acted, episode.reward) == ([gold], 1)
+
+
+def test_a_submission_that_ends_its_reply_is_one(tmp_path):
+    said = iter(["> SHOW TABLES\n#END#", "> submit\n#END#", FAIL])
+    row, _ = play(tmp_path, "reflexion", "sql", lambda text: next(said))
+    assert (row["trials"], row["turns"], row["solved"]) == (1, 2, False)
+
+
+def test_a_plan_may_go_on_into_its_first_step():
+    gold = InterCodeSql("dev", 0).oracle()[0]
+    plan = "Step 1: look.\nStep 2: count.\nStep 1: look.\n> SHOW TABLES =>"
+    episode = spoken("plan-and-solve", InterCodeSql("dev", 0), plan, f"> {gold} =>")
+    acted = [event.action for event in episode.events if isinstance(event, Acted)]
+    assert (acted, episode.reward) == (["SHOW TABLES", gold], 1)
+    quoted = "> Step 1: count.\n> Execution order: Step 1 =>"
+    assert spoken("plan-and-solve", InterCodeSql("dev", 0), quoted, f"> {gold} =>").reward == 1
+
+
+def test_a_thought_behind_the_mark_of_a_command_is_none_and_its_agent_is_asked_for_one():
+    gold = InterCodeSql("dev", 0).oracle()[0]
+    said = ["> think: I count. =>", f" {gold} =>", "> submit =>"]
+    episode = spoken("stateflow, no_observe", InterCodeSql("dev", 0), *said)
+    acted = [event.action for event in episode.events if isinstance(event, Acted)]
+    assert (acted, episode.reward) == (["SHOW TABLES", gold, "submit"], 1)
+
+
 def test_a_plan_is_carried_out_to_its_last_step():
     plan = "Step 1: look.\nStep 2: count.\nExecution order: (Step 1 AND Step 2)\n =>"
     right = f"> {InterCodeSql('dev', 0).oracle()[0]} =>"

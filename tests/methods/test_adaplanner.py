@@ -173,7 +173,7 @@ def test_an_answer_that_is_no_literal_is_an_error_of_its_step(answer):
 
 
 def test_an_answer_may_tell_of_an_action():
-    """It is a reply of the model's to a question, as in the released code, and waits for nothing."""
+    """It is the model's reply to a question, as in the released code, and waits for nothing."""
     plans = [plan("act(ask('Which?').splitlines()[1])"), plan("act('open')")]
     episode = plan_and_run(plans, ["By > open =>", "\npush#END#", "1 =>", "#END#"], executions=2)
     assert acts(episode) == ["push", "open"]

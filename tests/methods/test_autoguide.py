@@ -144,6 +144,7 @@ def test_where_reacts_own_word_ends_nothing_the_guided_agent_goes_on_as_well():
     [
         ("2, 1", ["b", "a"]),
         ("none", []),
+        ("None of the 3 fits.", []),
         ("3 and 3", ["c"]),
         ("0 4 -1", ["a"]),
         ("1 2 3", ["a", "b"]),

@@ -71,6 +71,14 @@ def test_the_set_of_handlers_is_fixed():
     assert NO_CALL in text
 
 
+@pytest.mark.parametrize("end", ["\n#END#", ""])
+def test_what_a_reply_asks_for_at_its_end_is_done(end):
+    episode = decomposed([f"[turn] it{end}", f"> open{end}", "#END#", "#END#"])
+    assert titles(episode) == ["Task: open it.", "Task: turn it."]
+    assert episode.reward == 1
+    assert f"[turn] it{end} =>It opens.<=\n" in episode.threads[0].sequence.text
+
+
 def test_a_handler_that_calls_itself_for_ever_is_stopped_by_depth():
     engine_calls = iter(range(1000))
 
@@ -169,6 +177,14 @@ def test_an_agent_does_without_a_description_that_was_cut():
 def test_a_reply_without_a_list_is_told_so():
     episode = agents(["open it =>", "#END#"])
     assert NO_SUBTASK in episode.threads[0].sequence.text
+
+
+@pytest.mark.parametrize("end", ["\n#END#", ""])
+def test_a_list_that_ends_its_reply_is_one(end):
+    """TDAG's code: a reply is always a message that is over."""
+    episode = agents([f"1. oil it\n2. open it{end}", "#END#", YES, "#END#"])
+    assert titles(episode)[2] == "Task: oil it."
+    assert f"open it{end} =>oil it<=\n" in episode.threads[0].sequence.text
 
 
 def test_two_replies_in_a_row_without_a_list_are_its_end_as_in_its_code():

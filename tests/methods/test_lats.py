@@ -122,7 +122,7 @@ def test_where_every_way_is_over_the_search_ends():
 
 
 def test_a_sample_without_an_action_is_a_dead_end():
-    speak = by_role(["I do not know.#END#"] * 2, [], ["Act!#END#"])
+    speak = by_role(["I do not know.#END#", "#END#"], [], ["Act!#END#"])
     episode = search(speak, env=Lock(), samples=1, iterations=5)
     assert not episode.reward
     assert episode.threads[0].status.is_end
@@ -130,7 +130,7 @@ def test_a_sample_without_an_action_is_a_dead_end():
 
 def test_a_dead_end_is_preferred_to_nothing_that_goes_on():
     """Two of three samples are no action, and the third has a bad mark: it is the one to go on."""
-    actor = [*["No.#END#"] * 4, "> a =>", "> b =>", "> b =>", "> b =>"]
+    actor = [*["No.#END#", "#END#"] * 2, "> a =>", "> b =>", "> b =>", "> b =>"]
     episode = search(by_role(actor, ["1#END#"], []), samples=3, iterations=1)
     assert episode.reward == 1
 
@@ -158,10 +158,14 @@ def test_who_looks_back_is_told_the_reward():
     assert "You are at ba.<=\nReward: 0.5\n" in told
 
 
-@pytest.mark.parametrize("said", ["> a #END#", "> a"])
-def test_an_action_that_no_mark_closes_is_not_done(said):
-    episode = search(by_role([said] * 2, [], ["Close it.#END#"]), samples=1, iterations=1)
-    assert not of_kind(episode, Acted)
+@pytest.mark.parametrize("said", ["> a #END#", "> a", "> a, and the door to c =>"])
+def test_an_action_is_done_where_its_reply_ends_and_not_where_it_is_cut(said):
+    """As in the code of ReAct and its kin, where no mark closes one."""
+    speak = by_role([said, "> b =>"], ["9#END#"], ["Close it.#END#"])
+    program = partial(lats, value=VALUE, reflect=REFLECT, samples=1, iterations=1)
+    episode = play(program, speak, env=Doors(), prompts=[VALUE, REFLECT], new_tokens=9)
+    done = [acted.action for acted in of_kind(episode, Acted)]
+    assert done == ([] if "c" in said else ["a", "b"])
 
 
 def test_a_trajectory_is_valued_in_the_light_of_the_lessons():

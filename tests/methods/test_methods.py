@@ -457,6 +457,18 @@ def test_adapt_with_d_max_1_is_its_executor():
     assert alone.threads[0].sequence == adapted.threads[0].sequence
 
 
+@pytest.mark.parametrize("end", ["#END#", "\n#END#", ""])
+def test_the_end_of_a_reply_is_the_end_of_its_action(end):
+    """ReAct's and ADaPT's code: an action ends with its line, or with the message."""
+    episode = play(react, [f"think: it is shut.\n> push{end}", f"> open{end}"])
+    assert [acted.action for acted in of_kind(episode, Acted)] == ["push", "open"]
+    assert f"> push{end} =>Nothing happens.<=\n" in episode.threads[0].sequence.text
+    program = partial(react, judges=False)
+    episode = play(program, [f"> think: it is shut.{end}", f"> open{end}"])
+    assert [acted.action for acted in of_kind(episode, Acted)] == ["open"]
+    assert f"> think: it is shut.{end} =>OK.<=\n" in episode.threads[0].sequence.text
+
+
 def test_an_executor_that_is_cut_has_failed():
     said = {
         "Task: open it.": ["> push =>"] * 3,

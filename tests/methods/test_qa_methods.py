@@ -77,6 +77,7 @@ def test_a_program_is_run_when_it_is_whole_and_sees_nothing_of_what_it_does(ques
 @pytest.mark.parametrize(
     ("program", "executed", "reward"),
     [
+        ("```python\nx = 1\nprint('Final Answer: Arizona')\n```", 2, 1),
         ("# No print.\nx = [\n  1,\n]\nx\nprint('Final Answer: Arizona')", 2, 1),
         ("print('Final Answer: Arizona')\nx = 1 / 0", 2, None),
         ("x = 1 / 0\nprint('Final Answer: Arizona')", 1, None),
@@ -125,6 +126,14 @@ def test_reflexion_tries_again_as_long_as_the_answer_is_not_the_gold_answer(
     answered = [event for event in episode.events if isinstance(event, Acted)]
     assert bool(answered) is ("Answer" in replies[-1])
     assert episode.reward == {1: 1.0, 2: 1.0, 3: None}[trials]
+
+
+def test_an_answer_that_stands_in_a_lesson_is_no_actors(question):
+    trial = "print('Final Answer: Nevada')\n#END#"
+    lesson = "The other one is right:\nFinal Answer: Arizona\n#END#"
+    broken = "x = 1 / 0\n#END#"
+    episode = play(GOLD, "datacommons", [trial, lesson, broken, lesson, broken], question)
+    assert not episode.reward
 
 
 def test_reflexion_that_is_told_right_from_wrong_says_so_in_its_name():

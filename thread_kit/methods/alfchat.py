@@ -15,7 +15,15 @@ call of the model for each action.
 from __future__ import annotations
 
 from thread_kit.exchange import read_action
-from thread_kit.methods.common import act, completed, refuse, until_verdict, verdict, with_break
+from thread_kit.methods.common import (
+    NO_ACTION,
+    act,
+    answer,
+    completed,
+    until_verdict,
+    verdict,
+    with_break,
+)
 from thread_kit.requests import (
     Finished,
     Generate,
@@ -57,11 +65,9 @@ def alfchat(thread: NewThread, *, hint: str = "", rounds: int = 50) -> Steps:
         # Y = Y + executor(the valid action that is most like it)
         line, repeats = message.rpartition("\n")[2], False
         if not line:
-            Y += refuse(thread, generated)
+            Y = answer(thread, Y, NO_ACTION)
             invalid += 1
         else:
-            if generated.ended:  # by its end mark, which ends nothing
-                Y += thread.instruction(f" {dialect.listen}")
             marked = read_action(line, dialect)
             action = line if marked is None else marked
             Y, observation = yield from act(thread, Y, action, nearest=True)

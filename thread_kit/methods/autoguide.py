@@ -164,7 +164,9 @@ def find_context(
 
 
 def choose(items: Items[str], reply: str, k: int) -> list[str]:
-    """Those that a reply names by their numbers, in its order, k at most."""
+    """Those that a reply names by their numbers, in its order, k at most; "none" names none."""
+    if reply.lstrip().casefold().startswith("none"):
+        return []
     numbers = dict.fromkeys(int(number) for number in NUMBER.findall(reply))
     return [items[number - 1] for number in numbers if 1 <= number <= len(items)][:k]
 

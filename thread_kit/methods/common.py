@@ -137,12 +137,15 @@ REPLY_CALLS = 20
 """Of the model for one reply in which a listen mark means nothing, at most."""
 
 NO_ACTION = "This is no action; an action is a line that starts with '> '."
+ON_A_THOUGHT = "OK."
+"""What comes back to a thought that stands where an action could (ReAct, ADaPT)."""
 
 
 def act(
     thread: NewThread, Y: Sequence, action: str, *, nearest: bool = False
 ) -> Generator[Request, Any, tuple[Sequence, Observation]]:
-    """Y = Y + E(action), and what was observed. Y ends with a listen mark; nearest: as in `Act`."""
+    """Y = Y + E(action), and what was observed. nearest: as in `Act`."""
+    Y = heard(thread, Y)
     observation: Observation = yield Act(action, nearest)
     return Y + thread.observed(observation.strip()), observation
 
@@ -158,10 +161,20 @@ def begin(
     return Y, observation
 
 
-def refuse(thread: NewThread, generated: Generated) -> Span:
-    """What a thread reads behind a reply that holds no action; an end mark asked for nothing."""
-    mark = f" {thread.dialect.listen}" if generated.ended else ""
-    return thread.instruction(mark + thread.dialect.closed(NO_ACTION))
+def heard(thread: NewThread, Y: Sequence) -> Sequence:
+    """Y with a listen mark at its end, also where a reply asked for something and ended there."""
+    mark = _missing_mark(Y, thread.dialect)
+    return Y + thread.instruction(mark) if mark else Y
+
+
+def answer(thread: NewThread, Y: Sequence, text: str) -> Sequence:
+    """Y, and what the method itself says behind a reply."""
+    dialect = thread.dialect
+    return Y + thread.instruction(_missing_mark(Y, dialect) + dialect.closed(text))
+
+
+def _missing_mark(Y: Sequence, dialect: Dialect) -> str:
+    return "" if Y.text.endswith(dialect.listens) else f" {dialect.listen}"
 
 
 def reopen(thread: NewThread) -> Span:
@@ -173,9 +186,17 @@ def reopen(thread: NewThread) -> Span:
     return thread.instruction(f"\n{thread.dialect.actions[0]}")
 
 
-def answer_thought(thread: NewThread) -> Span:
-    """What comes behind a thought that stands where an action could (ReAct, ADaPT: "OK.")."""
-    return thread.instruction(thread.dialect.closed("OK."))
+def without_end(Y: Sequence, dialect: Dialect) -> Sequence:
+    """Y without the end mark of its last reply.
+
+    The end of a reply is its action's end, too: no mark closes one in the code of ReAct and its
+    kin, but a line break or the end of the message. Not so in a program.
+    """
+    if dialect.code or not Y.spans:
+        return Y
+    *before, reply = Y.spans
+    text = reply.text.rstrip().removesuffix(dialect.end).rstrip()
+    return Sequence((*before, replace(reply, text=text)))
 
 
 def find_asked(Y: Sequence, dialect: Dialect) -> str | None:
@@ -183,11 +204,19 @@ def find_asked(Y: Sequence, dialect: Dialect) -> str | None:
 
     None where it ends with none.
     """
-    *before, reply = Y.spans
+    *before, reply = without_end(Y, dialect)
+    if not reply.text:
+        return None
     opened = before[-1].text.rpartition("\n")[2] if before else ""
     if opened not in dialect.actions:
-        return find_action(Y, dialect)
+        return find_action(Sequence((*before, reply)), dialect)
     return read_action(go_on(opened, reply.text, dialect), dialect)
+
+
+def without_fence(text: str) -> str:
+    """A command or a program without the fence of Markdown around it."""
+    fence, _, inner = text.strip().partition("\n")
+    return inner.removesuffix("```").strip() if fence.startswith("```") else text
 
 
 def go_on(opened: str, reply: str, dialect: Dialect) -> str:
@@ -209,7 +238,8 @@ def ask(thread: NewThread, Y: Sequence, line: str, context: str, **child: Any) -
 
 
 def listen(thread: NewThread, Y: Sequence, context: str, **child: Any) -> Answer:
-    """`ask`, where Y ends with a listen mark already."""
+    """`ask`, where what Y ends with asks already."""
+    Y = heard(thread, Y)
     yield Show(Y)
     finished: Finished = yield Spawn(context, **child)
     text = _psi(finished)

@@ -22,7 +22,16 @@ import re
 from collections.abc import Mapping
 
 from thread_kit.exchange import find_action
-from thread_kit.methods.common import NO_ACTION, Code, act, listen, own_text, subtask
+from thread_kit.methods.common import (
+    NO_ACTION,
+    Code,
+    act,
+    answer,
+    listen,
+    own_text,
+    subtask,
+    without_end,
+)
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
@@ -43,25 +52,29 @@ def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int
         generated: Generated = yield Generate(Y)
         Y += generated.span
         yield from code.run(Y, generated.stop, dialect)
-        if generated.ended:
-            # return the last line of Y; of a handler that ends behind an answer, that answer
-            answer = own_text(Sequence((generated.span,)), dialect).rpartition("\n")[2]
-            return Finished(Y, generated.ended, {}, code.printed or answer or last_answer)
+        asked = without_end(Y, dialect)
         # A line that begins in what a handler returned is nobody's request.
-        line = dialect.bare(Y.last_line) if Y.last_line_is_own else ""
-        if call := CALL.fullmatch(line.strip()):
+        line = dialect.bare(asked.last_line) if asked.last_line_is_own else ""
+        call, action = CALL.fullmatch(line.strip()), find_action(asked, dialect)
+        status = generated.ended
+        asks = not dialect.code and (call is not None or action is not None)
+        if status and not (status.is_end and asks):
+            # return the last line of Y; of a handler that ends behind an answer, that answer
+            words = own_text(Sequence((generated.span,)), dialect).rpartition("\n")[2]
+            return Finished(Y, status, {}, code.printed or words or last_answer)
+        if call:
             name, task = call.groups()
             if name not in handlers:
                 known = ", ".join(handlers)
-                Y += thread.instruction(dialect.closed(f"No handler {name}; there are: {known}."))
+                Y = answer(thread, Y, f"No handler {name}; there are: {known}.")
                 continue
             # Y = Y + DECOMP(h, T)
             context = subtask(thread.context, f"{name} {task}")
             Y, last_answer, _ = yield from listen(thread, Y, context, prompt=handlers[name])
-        elif (action := find_action(Y, dialect)) is not None:
+        elif action is not None:
             # Y = Y + E(action)
             Y, observation = yield from act(thread, Y, action)
             last_answer = observation.strip()
         else:
-            Y += thread.instruction(dialect.closed(NO_CALL))
+            Y = answer(thread, Y, NO_CALL)
     return Finished(Y, Status.OUT_OF_CALLS, {})

@@ -25,9 +25,10 @@ from functools import partial
 from typing import Any
 
 from thread_kit.methods.common import (
+    ON_A_THOUGHT,
     Answer,
     act,
-    answer_thought,
+    answer,
     as_instruction,
     ask,
     begin,
@@ -181,15 +182,16 @@ def sample_action(thread: NewThread, *, begun: Sequence, temperature: float) -> 
         generated: Generated = yield Generate(Y, temperature)
         Y += generated.span
         status = generated.ended
-        if is_last or status is None or not status.is_end:
+        is_cut = status is not None and not status.is_end
+        action = None if is_cut else find_asked(Y, thread.dialect)
+        if is_last or is_cut or action is not None or status is None:
             break
         Y += reopen(thread)
-    action = None if status else find_asked(Y, thread.dialect)
     facts: dict[str, Any] = {"action": action, "reward": 0.0, "over": action is None}
     if action is None:
         return Finished(Y, status or Status.ENDED, facts, "no action")
     if action.startswith(THOUGHT):
-        Y += answer_thought(thread)
+        Y = answer(thread, Y, ON_A_THOUGHT)
     else:
         Y, observation = yield from act(thread, Y, action)
         facts |= {"taken": (action,), "reward": observation.reward, "over": observation.is_over}

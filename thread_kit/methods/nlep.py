@@ -45,7 +45,9 @@ def nlep(thread: NewThread, *, calls: int = REPLY_CALLS) -> Steps:
         Y += generated.span
         if generated.ended:
             # return what Y prints
-            printed = yield from run_program(own_code(Y, generated.stop, thread.dialect))
+            lines = own_code(Y, generated.stop, thread.dialect)
+            program = [line for line in lines if not line.lstrip().startswith("```")]
+            printed = yield from run_program(program)
             return Finished(Y, generated.ended, {}, printed, is_program=True)
     return Finished(Y, Status.OUT_OF_CALLS, {})
 

@@ -12,9 +12,9 @@ episode's is that of the last one, as the paper has it for all but "Try Again" (
 
 from __future__ import annotations
 
-from thread_kit.methods.common import own_text, with_break
-from thread_kit.methods.plans import parse_plan
-from thread_kit.methods.rounds import play_round
+from thread_kit.methods.common import find_asked, own_text, with_break
+from thread_kit.methods.plans import ORDER, STEP, parse_plan
+from thread_kit.methods.rounds import end_round
 from thread_kit.requests import Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
@@ -33,14 +33,21 @@ def plan_and_solve(thread: NewThread, *, steps: int = 10) -> Steps:
     if plan is None or not status.is_end:
         return Finished(Y, status, {})
 
+    # A model may go on from the plan into its first step.
+    asked = find_asked(Y, dialect)
+    begun = asked is not None and not (STEP.match(asked) or ORDER.match(asked))
+
     # for step in P do
     for number, (_, step) in zip(range(steps), sorted(plan.steps.items()), strict=False):
         # Y = Y + step
-        text = f"Step {number + 1}: {step}"
-        waits = Y.text.endswith(dialect.listen)  # behind the plan
-        Y += thread.instruction(dialect.closed(text) if waits else with_break(Y, f"{text}\n"))
+        if number or not begun:
+            text = f"Step {number + 1}: {step}"
+            waits = Y.text.endswith(dialect.listen)  # behind the plan
+            Y += thread.instruction(dialect.closed(text) if waits else with_break(Y, f"{text}\n"))
+            generated = yield Generate(Y)
+            Y += generated.span
         # Y = Y + E(LLM(q + c + Y)); an end is no step's, the plan says how many there are
-        Y, cut, _ = yield from play_round(thread, Y)
+        Y, cut, _ = yield from end_round(thread, Y, generated)
         if cut:
             return Finished(Y, cut, {})
     is_done = len(plan.steps) <= steps

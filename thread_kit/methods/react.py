@@ -26,14 +26,15 @@ from typing import Any
 from thread_kit.dialect import Dialect
 from thread_kit.exchange import read_action
 from thread_kit.methods.common import (
+    NO_ACTION,
+    ON_A_THOUGHT,
     Code,
     act,
-    answer_thought,
+    answer,
     begin,
     completed,
     find_asked,
     own_text,
-    refuse,
     reopen,
     until_verdict,
     verdict,
@@ -98,7 +99,9 @@ def react(
         # if Y is over then return Y
         judged = until_verdict(written) if judges and not dialect.code else ""
         status = generated.ended
-        if judged or is_over or (status and ((judges and ends) or not status.is_end)):
+        asked = find_asked(Y, dialect)
+        gives_up = judges and ends and asked is None
+        if judged or is_over or (status and (gives_up or not status.is_end)):
             words = judged or own_text(Sequence((generated.span,)), dialect)
             printed = "\n".join(filter(None, [code.printed, words]))
             status = Status.ENDED if judged or not status else status
@@ -107,9 +110,8 @@ def react(
                 variables["won"] = status.is_end and completed(printed)
             return Finished(Y, status, variables, printed)
         # Y = Y + E(action)
-        asked = None if status else find_asked(Y, dialect)
         if asked is not None and asked.startswith("think:"):
-            Y += answer_thought(thread)
+            Y = answer(thread, Y, ON_A_THOUGHT)
         elif asked is not None:
             if in_on and asked.startswith("put "):
                 asked = asked.replace(" in ", " in/on ").replace(" on ", " in/on ")
@@ -121,7 +123,7 @@ def react(
                 variables = {"actions": tuple(taken), "won": won}
                 return Finished(Y, Status.ENDED, variables, "" if won is None else verdict(won))
         else:
-            Y += reopen(thread) if status else refuse(thread, generated)
+            Y = Y + reopen(thread) if status else answer(thread, Y, NO_ACTION)
     return Finished(Y, Status.OUT_OF_CALLS, {"actions": tuple(taken)})
 
 

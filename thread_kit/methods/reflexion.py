@@ -63,7 +63,8 @@ def reflexion(
         # if the evaluator finds T solved then return True
         restarted = yield Restart(answer)
         if restarted is None:
-            return Finished(Y, Status.ENDED, {}, answer if thread.dialect.code else verdict(True))
+            words = answer if thread.dialect.code else verdict(True)
+            return Finished(Y, Status.ENDED, {}, words, is_program=thread.dialect.code)
         if restarted is False:  # it was handed in for good
             break
         # memory = memory + [reflect(T + memory, Y)]
@@ -72,8 +73,8 @@ def reflexion(
         if lesson.strip():
             lessons.append(lesson)
     # return whether the actor says that T is completed
-    words = verdict(completed(answer))
-    return Finished(Y, Status.ENDED, {}, answer if thread.dialect.code else words)
+    words = answer if thread.dialect.code else verdict(completed(answer))
+    return Finished(Y, Status.ENDED, {}, words, is_program=thread.dialect.code)
 
 
 def look_back(

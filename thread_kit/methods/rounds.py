@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from thread_kit.methods.common import act, find_asked, refuse, reopen
+from thread_kit.methods.common import NO_ACTION, act, answer, find_asked, reopen, without_fence
 from thread_kit.requests import (
     Act,
     Generate,
@@ -17,24 +17,30 @@ from thread_kit.requests import (
 )
 from thread_kit.sequence import Sequence
 
+Round = Generator[Request, Any, tuple[Sequence, Status | None, Observation | None]]
 
-def play_round(
-    thread: NewThread, Y: Sequence, *, goes_on: bool = False
-) -> Generator[Request, Any, tuple[Sequence, Status | None, Observation | None]]:
+
+def play_round(thread: NewThread, Y: Sequence, *, goes_on: bool = False) -> Round:
     """A reply, and what came of it: Y, the status of one that a budget cut, what was observed.
 
     The environment counts a reply without a command, too, of which nothing is observed. goes_on: an
     end mark ends nothing, and the next round begins behind the mark of a command.
     """
     generated: Generated = yield Generate(Y)
-    Y += generated.span
+    return (yield from end_round(thread, Y + generated.span, generated, goes_on=goes_on))
+
+
+def end_round(
+    thread: NewThread, Y: Sequence, generated: Generated, *, goes_on: bool = False
+) -> Round:
+    """`play_round` behind its reply, the last of Y."""
     status = generated.ended or Status.ENDED
     if not status.is_end:
         return Y, status, None
-    action = None if generated.ended else find_asked(Y, thread.dialect)
+    action = find_asked(Y, thread.dialect)
     if action is not None:
-        Y, observation = yield from act(thread, Y, action)
+        Y, observation = yield from act(thread, Y, without_fence(action))
         return Y, None, observation
     yield Act("")
-    more = reopen(thread) if goes_on and generated.ended else refuse(thread, generated)
-    return Y + more, None, None
+    is_open = goes_on and generated.ended
+    return Y + reopen(thread) if is_open else answer(thread, Y, NO_ACTION), None, None

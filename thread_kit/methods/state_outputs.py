@@ -53,7 +53,8 @@ class Agent:
         if not self.reads_all:
             context = thread.context.rpartition("\n")[2]
         reply = yield from self._ask(history, context, prompt)
-        if self.acts and not read_action(reply, thread.dialect):
+        asked = read_action(reply, thread.dialect)
+        if self.acts and (not asked or MARKED_THOUGHT.match(asked)):
             reply += yield from self._ask(history, context, prompt, reply)
         history.add_reply(reply)
 

@@ -13,14 +13,14 @@ from typing import Any
 from thread_kit.dialect import Dialect
 from thread_kit.methods.common import (
     NO_ACTION,
+    ON_A_THOUGHT,
     act,
-    answer_thought,
+    answer,
     as_instruction,
     ask,
     completed,
     find_asked,
     own_text,
-    refuse,
     reopen,
     until_verdict,
     verdict,
@@ -80,19 +80,19 @@ def take_step(
     written = dialect.bare(generated.span.text.removesuffix(dialect.end))
     judged = until_verdict(written) if judges else ""
     status = generated.ended
-    if judged or (status and (judges or not status.is_end)):
+    action = find_asked(Y, dialect)
+    if judged or (status and (not status.is_end or (judges and action is None))):
         words = judged or own_text(Sequence((generated.span,)), dialect)
         status = Status.ENDED if judged or not status else status
         return Finished(Y, status, {"over": True}, verdict(completed(words)))
-    line = dialect.bare(Y.last_line).strip().lstrip("> ")
-    if not status and line.startswith(THOUGHT):
-        Y += answer_thought(thread)
+    line = action or dialect.bare(Y.last_line).strip().lstrip("> ")
+    if line.startswith(THOUGHT):
+        Y = answer(thread, Y, ON_A_THOUGHT)
         return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)
-    action = None if status else find_asked(Y, dialect)
     if action is not None and not keeps_stop:
         action = action.removesuffix(".")
     if action is None:
-        Y += reopen(thread) if status else refuse(thread, generated)
+        Y = Y + reopen(thread) if status else answer(thread, Y, NO_ACTION)
         return Finished(Y, Status.ENDED, {"over": False}, NO_ACTION)
     Y, observation = yield from act(thread, Y, action)
     if observation.is_over:

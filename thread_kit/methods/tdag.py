@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from thread_kit.methods.common import ask, own_text, split_question, subtask, write_prose
+from thread_kit.methods.common import answer, ask, own_text, split_question, subtask, write_prose
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, Generate, Generated, NewThread, Status, Steps
@@ -59,12 +59,13 @@ def tdag(
         # t_1 ... t_n = decompose(T); t_i = update(t_i, r_1 ... r_(i-1))
         generated: Generated = yield Generate(Y)
         Y += generated.span
-        if generated.ended:
-            answer = own_text(Y, thread.dialect).rpartition("\n")[2]
-            return Finished(Y, generated.ended, {}, answer)
-        remaining = REMAINING.findall(thread.dialect.bare(generated.span.text))
+        remaining = REMAINING.findall(own_text(Sequence((generated.span,)), thread.dialect))
+        status = generated.ended
+        if status and (not status.is_end or not remaining):
+            words = own_text(Y, thread.dialect).rpartition("\n")[2]
+            return Finished(Y, status, {}, words)
         if not remaining:
-            Y += thread.instruction(thread.dialect.closed(NO_SUBTASK))
+            Y = answer(thread, Y, NO_SUBTASK)
             if reminded:  # as its code ends, after one reminder
                 return Finished(Y, Status.ENDED, {}, NO_SUBTASK)
             reminded = True
@@ -73,7 +74,7 @@ def tdag(
         task = remaining[0].rstrip()
         context = _subtask(thread.context, done, task)
         # agent = generate_agent(t_i)
-        Y += thread.instruction(thread.dialect.closed(task))
+        Y = answer(thread, Y, task)
         Y, about, generated_by = yield from ask(
             thread, Y, "agent", context, program=write_prose, prompt=generator
         )
