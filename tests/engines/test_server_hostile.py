@@ -7,7 +7,9 @@ import gzip
 import html
 import json
 import logging
+import threading
 import traceback
+from contextlib import suppress
 from urllib.parse import quote
 
 import pytest
@@ -284,7 +286,7 @@ def test_an_endless_list_of_models_is_an_error(fake):
 @pytest.mark.parametrize("status", [200, 418, 500])
 def test_an_endless_page_instead_of_a_completion_is_an_error(fake, status):
     fake.replies.append(endless(b"x" * 1000, status))
-    said = "in one answer" if status == 200 else f"({status}: xxx"
+    said = "without an event of a completion" if status == 200 else f"({status}: xxx"
     assert said in str(failure(fake, retries=0))
 
 
@@ -337,6 +339,41 @@ def test_numbers_with_which_no_trace_can_be_read_are_an_error(llama_fake, number
     said = event("a", timings={"predicted_n": number, "prompt_n": 1})
     llama_fake.replies += [streams(said)]
     assert f"ValueError('{number} is no number from 0 to" in str(failure(llama_fake))
+
+
+@pytest.mark.usefixtures("small")
+def test_an_event_of_many_lines_is_an_error(fake):
+    fake.replies.append(endless(b"data:ab\n"))
+    assert "without an event of a completion" in str(failure(fake))
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/completions"])
+@pytest.mark.parametrize(
+    ("head", "drop"),
+    [
+        (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
+        (b"HTTP/1.1 200 OK\r\n\r\n", b" "),
+    ],
+)
+def test_a_byte_now_and_then_is_no_answer(fake, monkeypatch, path, head, drop):
+    monkeypatch.setattr(http_client, "WITHOUT_EVENT", 0.1)
+    stop = threading.Event()
+
+    def drips(handler):
+        handler.wfile.write(head)
+        with suppress(OSError):
+            while not stop.wait(0.05):
+                handler.wfile.write(drop)
+                handler.wfile.flush()
+
+    if path == "/v1/models":
+        fake.pages[path] = drips
+    else:
+        fake.replies += [drips]
+    error = failure(fake, retries=0, timeout=5.0)
+    stop.set()
+    assert "said nothing for 5 seconds" in str(error)
 
 
 @pytest.mark.parametrize("sign", [b": ping\n\n", b"event: ping\n\n"])

@@ -359,6 +359,22 @@ def test_what_all_users_of_a_machine_share_is_refused(sandbox):
     assert len(set(known)) == len(known)
 
 
+def test_files_without_content_are_counted_while_a_run_makes_them(sandbox):
+    """Their names took 2.5 GB of the kernel's memory in ten seconds."""
+    line = (
+        "import os, tempfile\nn, folder = 0, tempfile.gettempdir()\nwhile True:\n"
+        "    os.close(os.open(f'{folder}/{n}', os.O_CREAT))\n    n += 1"
+    )
+    assert "files" in sandbox.execute(None, line).error
+    assert sandbox.execute(None, "print(1)").printed == "1\n"
+
+
+def test_nothing_leaves_the_group_of_processes_that_ends_with_the_server():
+    with BubblewrapSandbox(seconds=SECONDS, weaker=True) as sandbox:
+        for line in ("os.setsid()", "os.setpgid(0, 0)"):
+            assert after(sandbox, f"import os\n{line}").error.startswith("PermissionError")
+
+
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_a_filter_is_whole_instructions_that_end_in_a_return(machine):
     code = program(machine)

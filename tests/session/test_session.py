@@ -802,6 +802,15 @@ def test_what_lines_write_into_the_trace_is_bounded_over_the_episode(run, start,
     assert of_kind(resumed, ExecutedLine) == of_kind(episode, ExecutedLine)
 
 
+def test_what_threads_hold_that_are_alive_is_bounded_in_sum(run, monkeypatch):
+    """128 threads of an episode that stays within its budget held 2.1 GB."""
+    monkeypatch.setattr(effects, "STATES_BYTES", 50_000)
+    deeper = "x = 'a' * 20_000\nFirst, I need it. =>"
+    episode = run(*[deeper] * 4, *["#END#"] * 4, "x = 1\n#END#")
+    errors = [line.error for line in of_kind(episode, ExecutedLine)]
+    assert errors == [None] * 3 + [effects.TOO_MUCH, None]  # until one has ended
+
+
 def test_values_that_come_up_count_as_what_lines_write(run, monkeypatch):
     monkeypatch.setattr(effects, "LINES_BYTES", 400)
     child = "x = 'a' * 80; print('{x}')\n#END#"

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import pytest
 from hypothesis import given, settings
@@ -32,6 +33,7 @@ from thread_kit.trace.events import (
     to_json,
 )
 from thread_kit.trace.header import VERSION
+from thread_kit.trace.jsonl import read_lines
 from thread_kit.trace.shipped import open_episode
 from thread_kit.trace.writer import TraceWriter
 
@@ -537,6 +539,26 @@ def test_a_small_file_that_gzip_makes_huge_is_not_unpacked(tmp_path, monkeypatch
     path.write_bytes(gzip.compress(bytes(2**24)))
     with pytest.raises(TraceError, match="comes to more than 1 MiB; if you trust it"):
         Episode.load(path)
+
+
+def test_a_small_file_that_json_makes_huge_is_not_parsed(tmp_path, monkeypatch):
+    """58 kB of `{},` took 1.6 GB."""
+    monkeypatch.setattr(module, "VALUES", 1_000)
+    path = tmp_path / "bomb.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"thread_kit": 1, "x": [' + b"{}," * 1_000 + b"0]}\n"))
+    with pytest.raises(TraceError, match="has more than 1,000 values; if you trust it"):
+        Episode.load(path)
+
+
+def test_what_is_no_file_is_not_read(tmp_path):
+    """Nobody would write to a pipe, and a device has no end."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "zero.jsonl").symlink_to("/dev/zero")
+    for path in (tmp_path / "pipe.jsonl", tmp_path / "zero.jsonl", tmp_path):
+        with pytest.raises(TraceError, match="is no file"):
+            Episode.load(path)
+        with pytest.raises(ValueError, match="is no file"):
+            read_lines(path, dict, what="no row")
 
 
 def test_events_are_found_by_their_kind():

@@ -1,6 +1,8 @@
 """JSON lines: strict, with torn last lines, and a file that is replaced at once or not at all."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -142,6 +144,17 @@ def test_a_file_is_replaced_at_once_or_not_at_all_and_a_link_stays_one(tmp_path)
     assert path.read_text("utf-8") == "“newer”"
     assert link.is_symlink()
     assert {file.name for file in tmp_path.iterdir()} == {"a.jsonl", "link.jsonl"}
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    """As root, `--out /dev/null` made a file of it."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/null")
+    for name in ("pipe", "link", "."):
+        with pytest.raises(OSError, match="is there and no file"):
+            replace_text(tmp_path / name, "new")
+    assert (tmp_path / "pipe").is_fifo()
+    assert Path("/dev/null").is_char_device()
 
 
 def test_an_episode_that_cannot_be_saved_leaves_no_part_of_it(tmp_path):

@@ -156,7 +156,7 @@ def write_page(options: argparse.Namespace) -> None:
 
     episode, file = _open(options.file), Path(options.file)
     out = Path(options.out or file.with_name(f"{name_of(file)}.html"))
-    if out.exists() and out.samefile(file):
+    if out.exists() and file.exists() and out.samefile(file):
         raise ValueError(f"--out {out} is the trace itself; give the page another name")
     print(save_page(episode, out))
 

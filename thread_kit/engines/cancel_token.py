@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
+
+import httpx
 
 
 class CancelToken:
@@ -29,6 +32,30 @@ class CancelToken:
 
     def cancel(self) -> None:
         self._cancelled.set()
+        self._break_off()
+
+    @contextmanager
+    def expires(self, seconds: float) -> Iterator[None]:
+        """What has not come to its end after so many seconds is broken off; raises ReadTimeout."""
+        is_late = threading.Event()
+
+        def expire() -> None:
+            is_late.set()
+            self._break_off()
+
+        timer = threading.Timer(seconds, expire)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except httpx.HTTPError as error:
+            if is_late.is_set():
+                raise httpx.ReadTimeout("no answer") from error
+            raise
+        finally:
+            timer.cancel()
+
+    def _break_off(self) -> None:
         if self._socket is not None:
             with suppress(OSError):  # it is closed already
                 self._socket.shutdown(socket.SHUT_RDWR)

@@ -18,7 +18,7 @@ import random
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import unquote
 
@@ -42,13 +42,14 @@ LOOKED_AT = 8 * 2**10
 """Characters of what a server says that are looked at for the 300 that a message shows."""
 
 WITHOUT_EVENT = 10
-"""Times `timeout` after which a completion that brings no event (but signs of life) has failed."""
+"""Times `timeout` after which a request has failed that brings signs of life alone: no end of its
+headers or of its answer, no event of a completion."""
 
 MAX_STREAM = 256 * 2**20
 """Bytes of all events of one completion."""
 
 MAX_EVENT = 2**20
-"""Characters of one event."""
+"""Characters of one event; of bytes that bring none four times as many are read."""
 
 _NO_JSON = object()
 
@@ -56,19 +57,31 @@ _NO_JSON = object()
 class _BoundedBody(httpx.SyncByteStream):
     """What a server sends, up to a limit in bytes; raises EngineError beyond it.
 
-    is_error: what is beyond is left there. deadline: of `time.monotonic`, for the next event.
+    is_error: what is beyond is left there. patience: seconds for all of it, or for the next event.
     """
 
-    def __init__(self, body: Any, limit: int, url: str, *, is_error: bool) -> None:
-        self._body, self._limit, self._url = body, limit, url
+    def __init__(self, body: Any, limit: int, url: str, patience: float, *, is_error: bool) -> None:
+        self._body, self._limit, self._url, self._patience = body, limit, url, patience
         self._is_error = is_error
-        self.deadline = math.inf
+        self._deadline = time.monotonic() + patience
+        self._without_event = -math.inf  # bytes; of what has no events they do not count
+
+    def note_event(self) -> None:
+        """An event has come, or events begin: the next one may take as long, and as many bytes."""
+        self._deadline = time.monotonic() + self._patience
+        self._without_event = 0
 
     def __iter__(self) -> Iterator[bytes]:
         size = 0
         for chunk in self._body:
             size += len(chunk)
-            if time.monotonic() > self.deadline:
+            self._without_event += len(chunk)
+            if self._without_event > 4 * MAX_EVENT:
+                raise EngineError(
+                    f"{self._url} sends more than {4 * MAX_EVENT / 2**20:.0f} MiB without an "
+                    "event of a completion; check base_url, and the server's log"
+                )
+            if time.monotonic() > self._deadline:
                 raise httpx.ReadTimeout("no event")
             if self._is_error and size > MAX_ERROR:
                 yield chunk[: MAX_ERROR - size]
@@ -159,18 +172,25 @@ class HttpClient:
 
     @contextmanager
     def _send(
-        self, method: str, path: str, body: Any, limit: int, **extensions: Any
+        self, method: str, path: str, body: Any, limit: int, token: CancelToken
     ) -> Iterator[httpx.Response]:
-        with self._client.stream(
-            method, self.url + path, json=body, extensions=extensions
-        ) as response:
+        patience = WITHOUT_EVENT * self._timeout
+        with ExitStack() as stack:
+            with token.expires(patience):  # a byte now and then is no time-out of httpx
+                response = stack.enter_context(
+                    self._client.stream(
+                        method, self.url + path, json=body, extensions={"trace": token.watch}
+                    )
+                )
             if response.headers.get("Content-Encoding", "identity").lower() != "identity":
                 raise EngineError(
                     f"{self.url} compresses its answers, which it was asked not to do; check "
                     "base_url, and any proxy in front of the server"
                 )
             is_error = response.status_code != 200
-            response.stream = _BoundedBody(response.stream, limit, self.url, is_error=is_error)
+            response.stream = _BoundedBody(
+                response.stream, limit, self.url, patience, is_error=is_error
+            )
             response.encoding = "utf-8"  # as JSON and events are, whatever a header says
             yield response
 
@@ -190,7 +210,7 @@ class HttpClient:
     def _fetch(self, method: str, path: str, body: Any, patient: bool, missing: Any) -> Any:
         for wait in self._waits():
             try:
-                with self._send(method, path, body, MAX_ANSWER) as response:
+                with self._send(method, path, body, MAX_ANSWER, CancelToken()) as response:
                     response.read()
             except httpx.HTTPError as error:
                 fault = self._unreachable(error)
@@ -229,10 +249,10 @@ class HttpClient:
             number = 0
             try:
                 path = "/v1/completions"
-                with self._send("POST", path, body, MAX_STREAM, trace=token.watch) as response:
+                with self._send("POST", path, body, MAX_STREAM, token) as response:
                     # 1. Answered: events, up to the last one, or to the end of the request.
                     if response.status_code == 200:
-                        for data in _events(response, WITHOUT_EVENT * self._timeout):
+                        for data in _events(response):
                             if data == "[DONE]" or token.is_cancelled:
                                 return
                             number += 1
@@ -386,16 +406,16 @@ def _seconds(pause: str) -> float | None:
         return None
 
 
-def _events(response: httpx.Response, patience: float) -> Iterator[str]:
-    """The data of server-sent events, each of which comes within so many seconds."""
+def _events(response: httpx.Response) -> Iterator[str]:
+    """The data of server-sent events."""
     response.headers["Content-Type"] = "text/event-stream"  # which not every server says
     body = response.stream
     assert isinstance(body, _BoundedBody)
-    body.deadline = time.monotonic() + patience
+    body.note_event()
     for event in EventSource(response).iter_sse():
         if event.data:
             yield event.data
-            body.deadline = time.monotonic() + patience
+            body.note_event()
 
 
 def _parse(text: str) -> Any:

@@ -64,6 +64,11 @@ class Namespace(ABC):
         return {}
 
     @property
+    def state(self) -> bytes:
+        """What it keeps, as its sandbox writes it; a child has its parent's until it binds."""
+        return b""
+
+    @property
     @abstractmethod
     def variables(self) -> Mapping[str, Any]:
         """The variables by name, the latest bound last; a fresh copy of each that is asked for.
@@ -154,6 +159,10 @@ class PythonNamespace(Namespace):
     @property
     def at_first(self) -> dict[str, Any]:
         return {name: _jsonable(text) for name, text in self._start[1].items()}
+
+    @property
+    def state(self) -> bytes:
+        return self._now[0] or b""
 
     @property
     def variables(self) -> Mapping[str, Any]:

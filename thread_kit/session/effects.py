@@ -11,13 +11,14 @@ import math
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
+from weakref import WeakSet
 
 from thread_kit.code_lines import find_read, note_lost
 from thread_kit.dialect import Dialect
 from thread_kit.envs.env import Env, Step
 from thread_kit.requests import Executed, Finished, Observation, Status
 from thread_kit.sandbox.jail.limits import shorten_error
-from thread_kit.sandbox.namespace import LineResult
+from thread_kit.sandbox.namespace import LineResult, Namespace
 from thread_kit.sequence import Provenance
 from thread_kit.session.failures import describe_error
 from thread_kit.session.limits import EpisodeOver
@@ -46,6 +47,15 @@ REFUSAL = (
     f"{LINES_BYTES / 2**20:.0f} MiB, so no further line is run"
 )
 
+STATES_BYTES = 512 * 2**20
+"""What the variables of all threads that are alive may take in their sandbox's form, at most (one
+line may go beyond it): each has a bound of its own, and 200 may wait at once."""
+
+TOO_MUCH = (
+    f"MemoryError: the variables of all threads that are alive take more than "
+    f"{STATES_BYTES / 2**20:.0f} MiB, so no line is run until one has ended"
+)
+
 
 class Effects:
     """The environment and the interpreter, as the threads of one episode reach them.
@@ -68,6 +78,7 @@ class Effects:
         self._edits = edits
         self._check = check
         self._written = 0  # bytes of the trace, by lines: a replay comes to the same number
+        self._namespaces: WeakSet[Namespace] = WeakSet()  # that have run a line
         self._done = False  # the environment's task is over
         self._actions: tuple[str, ...] = ()  # since the environment's start
         self._seen: dict[tuple[str, ...], str] = {}  # observations, by all actions up to them
@@ -251,6 +262,10 @@ class Effects:
     def _run(self, thread: LiveThread, line: str) -> LineResult:
         """Run a line of a thread; whatever becomes of the sandbox is the line's error."""
         refusal = REFUSAL if self._written > LINES_BYTES else ""
+        self._namespaces.add(thread.namespace)
+        states = {id(state): len(state) for state in (one.state for one in self._namespaces)}
+        if sum(states.values()) > STATES_BYTES:
+            refusal = refusal or TOO_MUCH
         return _shield(line, lambda: thread.namespace.run(line, refusal=refusal))
 
     def _tell(self, thread: LiveThread, ran: LineResult) -> Iterator[Event]:

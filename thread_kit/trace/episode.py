@@ -60,6 +60,11 @@ model can make one write as much within the default budgets (`INSTANTIATED_CHARA
 exchange.py, `LINES_BYTES` in session/effects.py); such a trace opens where it is not compressed."""
 
 
+VALUES = 10_000_000
+"""Values that a compressed trace may have, about: `{},` is 3 bytes and takes 80 in memory."""
+
+_UNPACK = "if you trust it, open what gunzip makes of it"
+
 COPIED = 5_000_000
 """Variables of all threads that are not their parents' own, at most: some hundred bytes each."""
 
@@ -81,7 +86,9 @@ class Thread:
     future: the name that stands for this thread in its parent; None if the parent waited.
     waits_for: the thread whose end this one waits for, if it is a future.
     resolved: the futures that this thread instantiated, its own and inherited ones, in order.
-    edits: what a person changed in it, where a fork begins.
+    edits: what a person changed in it, where a fork begins; replaced: the children in the place of
+    whose return a person has put another text.
+    length: of `sequence`, in tokens.
     """
 
     id: int
@@ -106,6 +113,9 @@ class Thread:
     waits_for: int | None = None
     resolved: list[Resolved] = field(default_factory=list)
     edits: list[Edited] = field(default_factory=list)
+    replaced: set[int] = field(default_factory=set)
+    length: int = 0
+    _is_replaced: bool = False  # what comes back next
 
     def __repr__(self) -> str:
         return f"Thread({self.id}, depth {self.depth}, {self.status}: {self.title!r})"
@@ -185,6 +195,7 @@ class Episode:
             case Edited():
                 self._change_variables(thread, event.variables)
                 thread.edits.append(event)
+                thread._is_replaced |= event.what == "returned"
             case Ended():
                 thread.status, thread.detail = event.status, event.detail
                 thread.waits_for = None
@@ -197,10 +208,12 @@ class Episode:
         parent = self.threads[event.thread]
         if event.child not in parent.spawned:
             raise ValueError(f"thread {event.child} is no child of {event.thread}")
-        start = len(parent.sequence)
+        start = parent.length
         parent.returned[event.child] = start, start + len(event.span)
         self._append(parent, event.span)
         if isinstance(event, Returned):
+            if parent._is_replaced:
+                parent.replaced.add(event.child)
             self._change_variables(parent, event.variables)
 
     def _change_variables(
@@ -236,6 +249,7 @@ class Episode:
             if event.future is None:
                 parent.status = Status.LISTENING
             parent.spawned.append(event.thread)
+            parent._is_replaced = False
             variables = self.at_first if scope == "own" else parent.variables
             depth, inherited = parent.depth + 1, variables
             parent.is_shared = parent.is_shared or scope not in ("own", "shared")
@@ -255,7 +269,8 @@ class Episode:
 
     def _add_call(self, event: GeneratedSpan) -> None:
         thread = self.threads[event.thread]
-        prompt = len(self.prompt(event.thread)) + len(thread.context) + len(thread.sequence)
+        thread._is_replaced = False
+        prompt = len(self.prompt(event.thread)) + len(thread.context) + thread.length
         cost = Usage(
             *(1, prompt, event.reused, event.evaluated, len(event.span), event.seconds),
             *(event.passes, event.drafted, event.accepted),
@@ -266,6 +281,7 @@ class Episode:
 
     def _append(self, thread: Thread, span: Span) -> None:
         thread.sequence += span
+        thread.length += len(span)
         thread.status = Status.GENERATING
 
     def prompt(self, thread: int) -> Span:
@@ -370,6 +386,8 @@ class Episode:
         Raises FileNotFoundError, or TraceError naming the line and what is wrong with it.
         """
         path = Path(path)
+        if path.exists() and not path.is_file():
+            raise TraceError(f"{path} is no file; give the path of a trace")
         try:
             data = path.read_bytes()
             if data.startswith(GZIP):
@@ -377,9 +395,10 @@ class Episode:
                     data = file.read(UNPACKED + 1)
                 if len(data) > UNPACKED:
                     raise TraceError(
-                        f"{path} comes to more than {UNPACKED / 2**20:.0f} MiB; if you trust it, "
-                        "open what gunzip makes of it"
+                        f"{path} comes to more than {UNPACKED / 2**20:.0f} MiB; {_UNPACK}"
                     )
+                if sum(map(data.count, (b",", b"[", b"{"))) > VALUES:
+                    raise TraceError(f"{path} has more than {VALUES:,} values; {_UNPACK}")
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise TraceError(f"{path} is no trace: not UTF-8 text ({error.reason})") from error

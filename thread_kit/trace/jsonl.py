@@ -89,6 +89,8 @@ def read_lines(
     path: Path, take: Callable[[Any], T], *, what: str, error: type[Exception] = ValueError
 ) -> list[T]:
     """What `take` makes of each line of a file. Raises OSError, or what `take_lines` raises."""
+    if path.exists() and not path.is_file():
+        raise error(f"{path} is no file")
     *lines, last = path.read_bytes().split(b"\n")
     if is_whole(last := last.strip(BLANK)):
         lines.append(last)

@@ -178,7 +178,7 @@ def _describe_return(episode: Episode, event: Returned) -> str:
     stands = f"{_quote(event.span.text)} stands in thread {event.thread}.{names}"
     if "program" in episode.header:
         return f"Thread {event.child} has handed this back: {stands}"
-    if _was_edited(episode, event):
+    if event.child in episode.threads[event.thread].replaced:
         return f"What a person has written in its place comes back: {stands}"
     child = episode.threads[event.child]
     if not child.status.is_end:
@@ -187,25 +187,6 @@ def _describe_return(episode: Episode, event: Returned) -> str:
     if any(line.error == text.removesuffix(episode.dialect.close) for line in child.executed):
         return f"A line of thread {event.child} failed, and psi takes its error: {stands}"
     return f"psi takes {how}: {stands}"
-
-
-def _was_edited(episode: Episode, event: Returned) -> bool:
-    """Whether a person has put another text in the place of what psi would take."""
-    for other in reversed(episode.events[: _place_of(episode, event)]):
-        match other:
-            case Edited(thread=event.thread, what="returned"):
-                return True
-            case GeneratedSpan(thread=event.thread) | Spawned(parent=event.thread):
-                return False
-    return False
-
-
-def _place_of(episode: Episode, event: Event) -> int:
-    """How many events come before this one."""
-    at = len(episode.events) - 1  # of an episode that runs, it is one of the last
-    while at > 0 and episode.events[at] is not event:
-        at -= 1
-    return at
 
 
 def _describe_edit(event: Edited) -> str:

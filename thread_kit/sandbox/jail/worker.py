@@ -24,6 +24,7 @@ import re
 import shutil
 import signal
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -38,6 +39,9 @@ import cloudpickle
 from thread_kit.sandbox.jail.run import run_and_exit
 from thread_kit.sandbox.jail.wire import FrameError, pack, receive, send, unpack
 
+INODES = 20_000
+"""Files that a run may make before it is stopped in the middle; how many may be left is another
+number (`files`)."""
 WALL = 4  # a run may take so many times its seconds on the clock
 PRELOADED = ("numpy", "pandas")
 LOADED_WHEN_USED = {
@@ -72,14 +76,18 @@ def serve(requests: int, replies: int, settings: dict[str, Any]) -> None:
         os.close(answers_in)
         # 2. What it asks and sends goes to the host; then it is killed, whatever it does.
         seconds = request["seconds"]
+        watch = InodeWatch(child, () if settings["remove"] else (scratch, temporary))
         try:
             why = _relay(WALL * seconds, ours, answers_out, requests, replies, settings)
         finally:
             os.close(ours)
             os.close(answers_out)
+            watch.stop()
             os.kill(child, signal.SIGKILL)
             _, status, usage = os.wait4(child, 0)
-        if why == "gone":
+        if watch.is_too_late:
+            why = "files"
+        elif why == "gone":
             why = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "exit"
             if os.WIFSIGNALED(status) and usage.ru_utime + usage.ru_stime >= math.ceil(seconds):
                 why = "late"
@@ -90,6 +98,39 @@ def serve(requests: int, replies: int, settings: dict[str, Any]) -> None:
             _remove(scratch, now - before)
             why, now = "files", before
         send(replies, pack({"is": "over", "why": why, "files": len(now)}))
+
+
+class InodeWatch:
+    """Kills a run once it has made too many files: their names take memory that counts nowhere.
+
+    folders: file systems of the jail's own; none of a host, where others make files as well.
+    """
+
+    def __init__(self, child: int, folders: tuple[Path, ...]) -> None:
+        self.is_too_late = False
+        self._child, self._folders = child, folders
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._before = self._count()
+        if folders:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """To be called while the run is still there to be killed."""
+        self._over.set()
+        if self._folders:
+            self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.05):
+            if self._count() - self._before > INODES:
+                self.is_too_late = True
+                os.kill(self._child, signal.SIGKILL)
+                return
+
+    def _count(self) -> int:
+        systems = map(os.statvfs, self._folders)
+        return sum(system.f_files - system.f_ffree for system in systems)
 
 
 def _relay(
