@@ -54,6 +54,13 @@ def test_a_table_has_the_papers_columns():
     }
 
 
+def test_a_question_that_was_never_started_counts_in_its_difficulty():
+    """The other method's row tells which that is."""
+    unstarted = frame().iloc[:1].assign(method="other", solved=False, hardness=None)
+    table = group_by_hardness(pd.concat([frame(), unstarted])).set_index("method")
+    assert table.loc["other", "easy"] == 0
+
+
 @pytest.mark.parametrize("count", [make_intercode_table, group_by_hardness])
 def test_no_episode_is_counted_twice(count):
     with pytest.raises(ValueError, match="2 episodes occur twice"):

@@ -57,8 +57,12 @@ def group_by_hardness(frame: pd.DataFrame) -> pd.DataFrame:
 
     weighed: of all, each difficulty as often as among the benchmark's questions, of which a sample
     has as many of each; missing where one of them was not played.
+    A question that could not be started has the difficulty that other rows tell of it.
     """
-    table = check_episodes(frame, GROUP).pivot_table(
+    frame = check_episodes(frame, GROUP)
+    told = frame.groupby("task")["hardness"].transform("first")
+    frame = frame.assign(hardness=frame["hardness"].fillna(told))
+    table = frame.pivot_table(
         index=GROUP, columns="hardness", values="solved", aggfunc="mean", sort=False
     )
     table = 100 * table[[name for name in HARDNESS if name in table]].astype(float)
