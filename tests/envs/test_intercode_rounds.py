@@ -192,7 +192,9 @@ def test_only_the_full_reward_or_ten_rounds_end_a_try_again_that_sees_it():
     assert (env.measures["turns"], env.measures["error_rate"]) == (10, 0.9)
 
 
-@pytest.mark.parametrize("form", ["{}", "```sql\n{}\n```", "```\n{}```"])
+@pytest.mark.parametrize(
+    "form", ["{}", "```sql\n{}\n```", "```\n{}```", "```{}```", "```SQL {}\n```\nThat counts."]
+)
 @pytest.mark.parametrize("end", [" =>", "\n#END#", ""])
 def test_a_command_may_end_its_reply_and_stand_in_a_fence(form, end):
     """InterCode's parsers: the message is the command, without its fence."""

@@ -179,6 +179,13 @@ def test_an_answer_may_tell_of_an_action():
     assert acts(episode) == ["push", "open"]
 
 
+def test_an_answer_that_is_cut_counts_as_far_as_it_goes():
+    said = [plan("act(ask('Which?').splitlines()[0])"), "push\nbecause " + "it is so " * 9]
+    program = partial(adaplanner, questions=ASK, executions=1)
+    episode = play(program, said, prompts=[ASK], scope="exported", new_tokens=70)
+    assert acts(episode) == ["push"]
+
+
 def test_an_answer_that_is_a_literal_is_its_value():
     literal = "{'a': [1, -2.5e3, True, None], \"it's\": ('x\\'y',), 'act(1)': 0x1F}"
     body = f"x = literal_eval(ask('Which?'))\nact(str(x == {literal}))"

@@ -79,6 +79,12 @@ def test_what_a_reply_asks_for_at_its_end_is_done(end):
     assert f"[turn] it{end} =>It opens.<=\n" in episode.threads[0].sequence.text
 
 
+def test_an_answer_in_brackets_is_no_call():
+    """As an inventory says it, and the shop."""
+    episode = decomposed(["[turn] it =>", "[stick] (1) is there.\n#END#", "#END#"])
+    assert "[turn] it =>[stick] (1) is there.<=\n" in episode.threads[0].sequence.text
+
+
 def test_a_handler_that_calls_itself_for_ever_is_stopped_by_depth():
     engine_calls = iter(range(1000))
 
@@ -185,6 +191,11 @@ def test_a_list_that_ends_its_reply_is_one(end):
     episode = agents([f"1. oil it\n2. open it{end}", "#END#", YES, "#END#"])
     assert titles(episode)[2] == "Task: oil it."
     assert f"open it{end} =>oil it<=\n" in episode.threads[0].sequence.text
+
+
+def test_a_list_of_what_was_done_is_no_list_of_sub_tasks():
+    episode = agents(["Done so far:\n1. oil it: done\nIt is open.\n#END#"])
+    assert (len(episode.threads), episode.status) == (1, Status.ENDED)
 
 
 def test_two_replies_in_a_row_without_a_list_are_its_end_as_in_its_code():

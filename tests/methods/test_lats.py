@@ -177,7 +177,11 @@ def test_a_trajectory_is_valued_in_the_light_of_the_lessons():
 
 @pytest.mark.parametrize(
     ("reply", "mark"),
-    [("8", 0.8), ("The mark is 8/10.", 0.8), ("8 out of 10", 0.8), ("7.5", 0.75), ("10", 1.0)],
+    [
+        *(("8", 0.8), ("The mark is 8/10.", 0.8), ("8 out of 10", 0.8), ("7.5", 0.75), ("10", 1.0)),
+        ("The mark is 9. " + "It looks at what was asked for. " * 5, 0.9),
+        ("The mark is 8, though 2 of 3 attributes are not known.", 0.8),
+    ],
 )
 def test_a_mark_is_read_from_what_people_write(reply, mark):
     replies = by_role(["> a =>", "> b =>"], [f"{reply}#END#"], ["Hm.#END#"])

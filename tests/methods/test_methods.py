@@ -256,6 +256,25 @@ def test_a_listen_mark_ends_no_plan(plan):
     assert claims_success(episode) is is_plan
 
 
+def test_a_plan_with_its_order_counts_also_where_its_tokens_end():
+    """ADaPT's code: whatever came is parsed."""
+    plan = "Step 1: > push\nExecution order: (Step 1)\n\n" + "and so on " * 9
+    said = [plan[:100], YES]
+    options = {"prompts": [EXECUTOR], "new_tokens": 99}
+    assert claims_success(play(partial(plan_and_execute, executor=EXECUTOR), said, **options))
+    options = {"prompts": [PLANNER], "new_tokens": 99}
+    program = partial(adapt, planner=PLANNER, max_depth=2)
+    assert claims_success(play(program, [NO, *said], **options))
+
+
+@pytest.mark.parametrize("end", [" =>", "\n#END#", ""])
+def test_what_is_handed_on_is_the_action_however_its_reply_ended(end):
+    said = [plan("(Step 1 AND Step 2)", 2) + "\n#END#", f"> push{end}", YES, YES]
+    program = partial(plan_and_execute, executor=EXECUTOR, carry=True)
+    episode = play(program, said, prompts=[EXECUTOR])
+    assert episode.threads[2].sequence.text.startswith("> push =>Nothing happens.<=\n")
+
+
 class Table(Lock):
     """Takes what the household takes: "put X in/on Y"."""
 

@@ -167,12 +167,21 @@ def test_no_log_ends_where_its_window_does():
     assert "#END#" not in executor
 
 
-def test_of_a_plan_that_is_cut_nothing_is_taken():
+def test_a_plan_that_is_cut_counts_as_far_as_it_goes():
+    """RAP's code: it stops at the line's end, or where its tokens do."""
     program = partial(rap, memory=MEMORY, key=KEY, kind="heat")
     options = {"env": House(), "prompt": EMPTY, "prompts": [KEY]}
     episode = play(program, lambda text: "a" * 30, new_tokens=20, **options)
     asked = episode.threads[2].context.text.rpartition("Prompt:\n")[2]
-    assert asked == "A house.\nTask: heat a cup.\n\nResponse:\n#START#\n"
+    plan = f"Plan: {'a' * 20}"
+    assert asked == f"A house.\nTask: heat a cup.\n{plan}\n\nResponse:\n#START#\n"
+
+
+@pytest.mark.parametrize("end", [" =>", "\n#END#", ""])
+def test_a_thought_makes_a_key_wherever_its_reply_ends(end):
+    steps = [f"think: I look for a cup.{end}", "> heat cup 1 =>"]
+    episode = remember(by_role("p#END#", ["search: cup#END#"], steps))
+    assert any(thread.prompt == KEY.sha256 for thread in episode.threads.values())
 
 
 def test_a_key_that_searches_shows_few_steps_of_many_logs():

@@ -34,8 +34,8 @@ MADE_HERE = "generated"
 """The split of games that the kit makes, where those of a development split are not at hand."""
 
 TEMPERATURE = 0.7
-"""At which `command` repeats runs, this kit's own: at 0, the papers' (THREAD, appendix B;
-StateFlow, section 4.1), the runs of a local model are the same."""
+"""At which `command` repeats runs, this kit's own: at 0, THREAD's (appendix B; StateFlow prints
+none for ALFWorld), the runs of a local model are the same."""
 
 EXECUTOR_ALONE, PLANNERS = "react-hybrid", "--planner-model"
 """ADaPT's executor as a method, and what `needs` says where another model plans."""

@@ -32,6 +32,7 @@ from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_builders import make_react
 from thread_kit.methods.autoguide import extract_guideline
 from thread_kit.methods.memory import Guideline, Log, write_records
+from thread_kit.methods.steps import THOUGHT
 from thread_kit.paths import resource
 from thread_kit.prompts import EMPTY
 from thread_kit.requests import NewThread, Steps
@@ -137,10 +138,12 @@ def _think(action: str, following: list[str], before: str) -> str:
 
 
 def read_steps(text: str, dialect: Dialect) -> tuple[tuple[str, str], ...]:
-    """The actions of a thread's text, each with what was observed."""
-    act = rf"^(> .+?) ?{re.escape(dialect.listen)}(.*?){re.escape(dialect.close)}$"
+    """The actions of a thread's text, each with what was observed; no thoughts."""
+    end, listen, close = map(re.escape, (dialect.end, dialect.listen, dialect.close))
+    act = rf"^(> .+?)\s*(?:{end})? ?{listen}(.*?){close}$"
     steps = re.findall(act, text, re.MULTILINE | re.DOTALL)
-    return tuple((action, seen.strip()) for action, seen in steps)
+    thought = f"> {THOUGHT}"
+    return tuple((act, seen.strip()) for act, seen in steps if not act.startswith(thought))
 
 
 def play_with(

@@ -27,15 +27,7 @@ from typing import Any
 
 from thread_kit.code_lines import LINE_CHARACTERS, is_python, is_variable_name
 from thread_kit.exchange import INSTANTIATED_CHARACTERS
-from thread_kit.methods.common import (
-    REPLY_CALLS,
-    Answer,
-    ask,
-    own_text,
-    verdict,
-    with_break,
-    write_prose,
-)
+from thread_kit.methods.common import REPLY_CALLS, ask_prose, own_text, verdict, with_break
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
     Act,
@@ -162,9 +154,7 @@ class Running:
         """What an action comes to in the environment; or what the model says to a question."""
         self.left -= 1
         if kind == "ask":
-            asked: Answer = ask(
-                self.thread, self.Y, "ask", text, program=write_prose, prompt=self.questions
-            )
+            asked = ask_prose(self.thread, self.Y, "ask", text, prompt=self.questions)
             self.Y, reply, _ = yield from asked
             return reply.strip()
         dialect = self.thread.dialect
@@ -230,18 +220,12 @@ def adaplanner(
             break
         # P' = planner(T + the assertion that failed)
         context = with_error(thread.context, error or UNSOLVED, running.last)
-        running.Y, revised, child = yield from ask(
-            thread, running.Y, "revise", context, program=write_prose
-        )
-        if child.status is Status.TRUNCATED:
-            revised = own_text(child.sequence, thread.dialect)
+        running.Y, revised, _ = yield from ask_prose(thread, running.Y, "revise", context)
         # start = LLM(the first step in which P and P' differ), or 1 from the fourth on
         start = 1
         if execution < resumed:
             question = f"First plan:\n{plan}\nSecond plan:\n{revised}\n{DIFFER}"
-            answered = ask(
-                thread, running.Y, "ask", question, program=write_prose, prompt=questions
-            )
+            answered = ask_prose(thread, running.Y, "ask", question, prompt=questions)
             running.Y, reply, _ = yield from answered
             match = re.search(r"\d{1,3}", reply)
             start = int(match[0]) if match else 1

@@ -27,11 +27,12 @@ from thread_kit.methods.common import (
     START,
     Handover,
     ask,
+    ask_prose,
     completed,
+    is_cut,
     subtask,
     verdict,
     with_break,
-    write_prose,
 )
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
@@ -93,8 +94,8 @@ def adapt(
         seen = (yield Act(look)).strip()
         Y += thread.observed(seen)
         context = f"{seen}\nFailed so far: {', '.join(progress.failed) or 'nothing'}\n{context}"
-    Y, text, child = yield from ask(thread, Y, "plan", context, program=write_prose, prompt=planner)
-    plan = parse_plan(text, is_cut=child.sequence.text.endswith(thread.dialect.listen))
+    Y, text, child = yield from ask_prose(thread, Y, "plan", context, prompt=planner)
+    plan = parse_plan(text, is_cut=is_cut(child, thread.dialect))
     if plan is None:
         return Finished(Y, Status.ENDED, {"progress": progress}, verdict(False))
 

@@ -22,15 +22,7 @@ from collections.abc import Generator
 from collections.abc import Sequence as Items
 from typing import Any
 
-from thread_kit.methods.common import (
-    Answer,
-    as_instruction,
-    ask,
-    begin,
-    with_break,
-    with_list,
-    write_prose,
-)
+from thread_kit.methods.common import as_instruction, ask_prose, begin, with_break, with_list
 from thread_kit.methods.memory import GuidelineMemory
 from thread_kit.methods.steps import ask_step, write_steps
 from thread_kit.prompts import Prompt
@@ -73,9 +65,7 @@ def autoguide(
         guidelines = memory.by_context.get(context, [])
         if len(guidelines) > k:
             listed = _number(guidelines)
-            selected: Answer = ask(
-                thread, Y, "select", f"{text}\n{listed}", program=write_prose, prompt=select
-            )
+            selected = ask_prose(thread, Y, "select", f"{text}\n{listed}", prompt=select)
             Y, reply, _ = yield from selected
             guidelines = choose(guidelines, reply, k)
         # Y = Y + c + LLM(q + T + Y + c + G), and what the environment says to it
@@ -117,9 +107,7 @@ def extract_guideline(
     # guidelines[c] += LLM(both trajectories, c)
     failed, successful = (write_steps(thread.dialect, steps) for steps in (lost, won))
     pair = f"{thread.context}\nFailed:\n{failed}Successful:\n{successful}Context: {context}"
-    Y, guideline, child = yield from ask(
-        thread, Y, "guideline", pair, program=write_prose, prompt=extract
-    )
+    Y, guideline, child = yield from ask_prose(thread, Y, "guideline", pair, prompt=extract)
     whole = child.status.is_end  # one that was cut is none
     facts = {"context": context, "guideline": " ".join(guideline.split()) if whole else ""}
     return Finished(Y, Status.ENDED, facts, facts["guideline"])
@@ -146,20 +134,12 @@ def find_context(
 
     "" where a budget has cut what the model says.
     """
-    identified: Answer = ask(thread, Y, "context", text, program=write_prose, prompt=identify)
-    Y, reply, child = yield from identified
+    Y, reply, child = yield from ask_prose(thread, Y, "context", text, prompt=identify)
     context = " ".join(reply.split()) if child.status.is_end else ""
     if context in known or not known or not context:
         return Y, context
-    matched: Answer = ask(
-        thread,
-        Y,
-        "match",
-        f"{_number(known)}\nContext: {context}",
-        program=write_prose,
-        prompt=match,
-    )
-    Y, reply, _ = yield from matched
+    listed = f"{_number(known)}\nContext: {context}"
+    Y, reply, _ = yield from ask_prose(thread, Y, "match", listed, prompt=match)
     return Y, next(iter(choose(known, reply, 1)), context)
 
 

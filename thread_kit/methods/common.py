@@ -213,10 +213,13 @@ def find_asked(Y: Sequence, dialect: Dialect) -> str | None:
     return read_action(go_on(opened, reply.text, dialect), dialect)
 
 
-def without_fence(text: str) -> str:
-    """A command or a program without the fence of Markdown around it."""
-    fence, _, inner = text.strip().partition("\n")
-    return inner.removesuffix("```").strip() if fence.startswith("```") else text
+_FENCE = re.compile(r"\s*```(?:(?:sql|bash|sh)\b)?(.*?)(?:```|$)", re.DOTALL | re.IGNORECASE)
+
+
+def without_fence(command: str) -> str:
+    """A command without the fence of Markdown that it stands in, and what follows that."""
+    fenced = _FENCE.match(command)
+    return fenced[1].strip() if fenced else command
 
 
 def go_on(opened: str, reply: str, dialect: Dialect) -> str:
@@ -235,6 +238,17 @@ def ask(thread: NewThread, Y: Sequence, line: str, context: str, **child: Any) -
     """
     Y += thread.instruction(with_break(Y, f"{line} {thread.dialect.listen}"))
     return (yield from listen(thread, Y, context, **child))
+
+
+def ask_prose(thread: NewThread, Y: Sequence, line: str, context: str, **child: Any) -> Answer:
+    """`ask` for prose: a plan, a lesson, a mark for a trajectory.
+
+    What was cut counts as far as it goes, as in the released codes.
+    """
+    Y, text, finished = yield from ask(thread, Y, line, context, program=write_prose, **child)
+    if not finished.status.is_end and finished.instead is None:
+        text = own_text(finished.sequence, thread.dialect)
+    return Y, text, finished
 
 
 def listen(thread: NewThread, Y: Sequence, context: str, **child: Any) -> Answer:
@@ -273,10 +287,13 @@ def write_reply(thread: NewThread, *, begun: str = "", calls: int = 1) -> Steps:
 
 
 def write_prose(thread: NewThread) -> Steps:
-    """A program that returns all that the model writes, which may tell of an action with its mark:
-    a lesson, a guideline, a mark for a trajectory.
-    """
+    """A program that returns all that the model writes; it may tell of an action with its mark."""
     return write_reply(thread, calls=REPLY_CALLS)
+
+
+def is_cut(written: Finished, dialect: Dialect) -> bool:
+    """Whether prose could go on where it stops: its tokens are used up, or its calls."""
+    return not written.status.is_end or written.sequence.text.endswith(dialect.listen)
 
 
 class Code:
@@ -311,8 +328,9 @@ def last_step(Y: Sequence, dialect: Dialect) -> str:
     text = step = ""
     for span in Y:
         if span.provenance is Provenance.OBSERVED:
-            lines = text.split("\n")
-            step = "\n".join(dialect.action_lines(lines) or lines[-1:]) + span.text
+            lines = dialect.bare(text).rstrip().removesuffix(dialect.end).rstrip().split("\n")
+            action = "\n".join(dialect.action_lines(lines) or lines[-1:])
+            step = f"{action} {dialect.listen}{span.text}"
         text += span.text
     return step
 

@@ -57,7 +57,9 @@ def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int
         line = dialect.bare(asked.last_line) if asked.last_line_is_own else ""
         call, action = CALL.fullmatch(line.strip()), find_action(asked, dialect)
         status = generated.ended
-        asks = not dialect.code and (call is not None or action is not None)
+        # At the end of a reply other words in brackets are no call: "[stick] (1)" is an answer.
+        is_call = call is not None and call[1] in handlers
+        asks = not dialect.code and (is_call or action is not None)
         if status and not (status.is_end and asks):
             # return the last line of Y; of a handler that ends behind an answer, that answer
             words = own_text(Sequence((generated.span,)), dialect).rpartition("\n")[2]

@@ -26,16 +26,15 @@ from typing import Any
 
 from thread_kit.methods.common import (
     ON_A_THOUGHT,
-    Answer,
     act,
     answer,
     as_instruction,
     ask,
+    ask_prose,
     begin,
     find_asked,
     reopen,
     verdict,
-    write_prose,
 )
 from thread_kit.methods.reflexion import look_back, with_lessons
 from thread_kit.methods.steps import THOUGHT
@@ -52,6 +51,8 @@ from thread_kit.requests import (
 )
 from thread_kit.sequence import Sequence
 
+_MARK_IS = re.compile(r"\bmark is (\d+(?:\.\d+)?)", re.IGNORECASE)
+"""As the examples say it, whatever numbers its reasons have; else the last number counts."""
 _MARK = re.compile(r"(?<![\d./])(?<!/ )(?<!out of )\d+(?:\.\d+)?")
 """A number, but not the 10 of "8/10"."""
 
@@ -258,8 +259,8 @@ def _mark(
     thread: NewThread, Y: Sequence, text: str, value: Prompt
 ) -> Generator[Request, Any, tuple[Sequence, float]]:
     """LM: a mark from 1 to 10, as 0.1 to 1.0; 0.0 where the model gives none."""
-    answered: Answer = ask(thread, Y, "value", text, program=write_prose, prompt=value)
-    Y, reply, _ = yield from answered
-    marks = [float(mark) for mark in _MARK.findall(reply[-100:])]
-    known = bool(marks) and WORST <= marks[-1] <= BEST
-    return Y, marks[-1] / BEST if known else 0.0
+    Y, reply, _ = yield from ask_prose(thread, Y, "value", text, prompt=value)
+    said = _MARK_IS.search(reply)
+    numbers = [said[1]] if said else _MARK.findall(reply[-100:])
+    mark = float(numbers[-1]) if numbers else 0.0
+    return Y, mark / BEST if WORST <= mark <= BEST else 0.0

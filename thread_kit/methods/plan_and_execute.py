@@ -14,7 +14,7 @@ from collections.abc import Generator, Mapping
 from functools import partial
 from typing import Any
 
-from thread_kit.methods.common import START, ask, completed, subtask, verdict, write_prose
+from thread_kit.methods.common import START, ask, completed, is_cut, subtask, verdict, write_prose
 from thread_kit.methods.plans import combine, parse_plan
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
@@ -41,8 +41,8 @@ def plan_and_execute(
     # P, logic = planner(T)
     written: Finished = yield from write_prose(thread)
     Y = written.sequence
-    plan = parse_plan(written.printed or "", is_cut=Y.text.endswith(thread.dialect.listen))
-    if plan is None or not written.status.is_end:
+    plan = parse_plan(written.printed or "", is_cut=is_cut(written, thread.dialect))
+    if plan is None:
         return Finished(Y, written.status, {}, verdict(False))
 
     def attempt(step: int) -> Generator[Request, Any, bool]:

@@ -24,7 +24,7 @@ import re
 from dataclasses import dataclass
 
 from thread_kit.dialect import Dialect
-from thread_kit.methods.common import ask, begin, write_prose
+from thread_kit.methods.common import ask_prose, begin
 from thread_kit.methods.memory import Log, LogMemory
 from thread_kit.methods.steps import ask_step, write_steps
 from thread_kit.prompts import Prompt
@@ -69,8 +69,8 @@ def rap(
         like = memory.find(task, kind, k=3)
         plans = [(log.task, f"{log.plan}{thread.dialect.end}") for log, _ in like]
         context = with_examples(thread.dialect, plans, task)
-        Y, plan, child = yield from ask(thread, Y, "plan", context, program=write_prose)
-        plan = plan.strip().partition("\n")[0] if child.status.is_end else ""
+        Y, plan, _ = yield from ask_prose(thread, Y, "plan", context)
+        plan = plan.strip().partition("\n")[0]
     asked = "\n".join(filter(None, [world, task, f"Plan: {plan}" if plan else ""]))
 
     begun, _ = yield from begin(thread, start)
@@ -95,7 +95,7 @@ def rap(
         if key:
             if not thought:
                 continue
-            Y, reply, _ = yield from ask(thread, Y, "key", thought, program=write_prose, prompt=key)
+            Y, reply, _ = yield from ask_prose(thread, Y, "key", thought, prompt=key)
             wanted = parse_key(reply)
         if wanted == RetrievalKey():
             continue

@@ -99,7 +99,7 @@ def react(
         # if Y is over then return Y
         judged = until_verdict(written) if judges and not dialect.code else ""
         status = generated.ended
-        asked = find_asked(Y, dialect)
+        asked = None if status and dialect.code else find_asked(Y, dialect)
         gives_up = judges and ends and asked is None
         if judged or is_over or (status and (gives_up or not status.is_end)):
             words = judged or own_text(Sequence((generated.span,)), dialect)

@@ -23,14 +23,12 @@ from typing import Any
 from thread_kit.dialect import Dialect
 from thread_kit.methods.common import (
     FAILED,
-    Answer,
     ask,
+    ask_prose,
     completed,
-    own_text,
     until_verdict,
     verdict,
     with_list,
-    write_prose,
 )
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, NewThread, Program, Request, Restart, Status, Steps
@@ -80,12 +78,9 @@ def reflexion(
 def look_back(
     thread: NewThread, Y: Sequence, trial: str, reflect: Prompt
 ) -> Generator[Request, Any, tuple[Sequence, str]]:
-    """Y, and the lesson of a trial; one that its tokens cut counts as far as it goes, as in the
-    released code of Reflexion and of LATS.
-    """
-    asked: Answer = ask(thread, Y, "lesson", trial, program=write_prose, prompt=reflect)
-    Y, lesson, child = yield from asked
-    return Y, lesson if child.status.is_end else own_text(child.sequence, thread.dialect)
+    """Y, and the lesson of a trial."""
+    Y, lesson, _ = yield from ask_prose(thread, Y, "lesson", trial, prompt=reflect)
+    return Y, lesson
 
 
 def _tell_failure(trial: str, dialect: Dialect) -> str:

@@ -24,6 +24,7 @@ from thread_kit.methods.common import (
     reopen,
     until_verdict,
     verdict,
+    without_end,
 )
 from thread_kit.requests import (
     Finished,
@@ -85,7 +86,7 @@ def take_step(
         words = judged or own_text(Sequence((generated.span,)), dialect)
         status = Status.ENDED if judged or not status else status
         return Finished(Y, status, {"over": True}, verdict(completed(words)))
-    line = action or dialect.bare(Y.last_line).strip().lstrip("> ")
+    line = action or dialect.bare(without_end(Y, dialect).last_line).strip().lstrip("> ")
     if line.startswith(THOUGHT):
         Y = answer(thread, Y, ON_A_THOUGHT)
         return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)

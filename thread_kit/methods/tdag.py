@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from thread_kit.methods.common import answer, ask, own_text, split_question, subtask, write_prose
+from thread_kit.methods.common import answer, ask, ask_prose, own_text, split_question, subtask
 from thread_kit.methods.react import react
 from thread_kit.prompts import Prompt
 from thread_kit.requests import Finished, Generate, Generated, NewThread, Status, Steps
@@ -59,9 +59,12 @@ def tdag(
         # t_1 ... t_n = decompose(T); t_i = update(t_i, r_1 ... r_(i-1))
         generated: Generated = yield Generate(Y)
         Y += generated.span
-        remaining = REMAINING.findall(own_text(Sequence((generated.span,)), thread.dialect))
+        written = own_text(Sequence((generated.span,)), thread.dialect)
+        remaining = REMAINING.findall(written)
         status = generated.ended
-        if status and (not status.is_end or not remaining):
+        # A list above other words tells of what was done; the reply is the end.
+        is_list = bool(REMAINING.match(written.rpartition("\n")[2]))
+        if status and not (status.is_end and is_list):
             words = own_text(Y, thread.dialect).rpartition("\n")[2]
             return Finished(Y, status, {}, words)
         if not remaining:
@@ -75,9 +78,7 @@ def tdag(
         context = _subtask(thread.context, done, task)
         # agent = generate_agent(t_i)
         Y = answer(thread, Y, task)
-        Y, about, generated_by = yield from ask(
-            thread, Y, "agent", context, program=write_prose, prompt=generator
-        )
+        Y, about, generated_by = yield from ask_prose(thread, Y, "agent", context, prompt=generator)
         # r_i = agent(t_i)
         asked = f"{about}\n{context}" if generated_by.status.is_end else context
         Y, text, child = yield from ask(thread, Y, "result", asked, program=agent, prompt=executor)
