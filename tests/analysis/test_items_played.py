@@ -75,6 +75,21 @@ def test_rows_that_were_sampled_are_of_runs_that_repeat():
     for item, share in (("table-5", 0), ("figure-6", 0), ("table-7", len(sampled))):
         assert len(select_rows(find_item("thread-v2", item), sampled)) == share
     assert "temperature" not in "".join(summarize_rows(rows)["model"])
+    told = list_differences(find_item("thread-v2", "table-7"), sampled)
+    assert "played at temperature 0.7, where the papers print 0 or none" in told
+
+
+def test_what_prints_no_numbers_is_planned_with_all_models_that_it_names():
+    """ADaPT paper, 6.2; THREAD v1, Figure 4."""
+    for paper, item, models in (
+        ("adapt", "figure-6", {"gpt-4", "Llama-2-70b-hf", "lemur-70b-chat-v1"}),
+        ("thread-v1", "figure-4", {"Meta-Llama-3-8B"}),
+    ):
+        parts = list_parts([find_item(paper, item)])
+        for name in {part.environment for part in parts}:
+            planned = [part.model for part in parts if part.environment == name]
+            assert models < {*planned}
+            assert len({*planned} - models) == 1  # of the paper's own the benchmark's alone
 
 
 @pytest.mark.parametrize(
@@ -194,6 +209,8 @@ def test_generated_games_stand_in_for_those_of_development():
     rows = make_rows(environment="alfworld", split="generated", method="adapt", game="heat-0")
     assert len(select_rows(item, rows)) == 2
     assert "games made here instead of valid_seen" in list_differences(item, rows)
+    told = list_differences(item, rows.assign(split="valid_seen"))
+    assert "other games of valid_seen than those that the paper has drawn" in told
     assert select_rows(find_item("adapt", "table-1"), rows).empty
 
 
@@ -354,7 +371,7 @@ def test_closed_models_are_called_a_reason_why_not():
         ("thread-v1", "figure-4", "Meta-Llama-3-8B.Q8_0.gguf", False),
         ("thread-v2", "figure-4", "gpt-3.5-turbo-instruct", True),
         ("thread-v2", "figure-5", "gpt-3.5-turbo-instruct", True),
-        ("thread-v2", "figure-6", "gpt-3.5-turbo-instruct", True),
+        ("thread-v2", "figure-6", "Meta-Llama-3-8B.Q4_K_M.gguf", False),
         ("adapt", "figure-4", "text-davinci-003", True),
         ("adapt", "figure-6", "lemur-70b-chat-v1.Q4_0.gguf", False),
         ("adapt", "figure-7", "gpt-3.5-turbo", True),

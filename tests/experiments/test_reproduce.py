@@ -23,7 +23,7 @@ from thread_kit.cli.main import main
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.registry import BENCHMARKS
-from thread_kit.experiments.reproduce import _list_tasks
+from thread_kit.experiments.reproduce import _list_tasks, _make_suites
 from thread_kit.experiments.results import Results
 from thread_kit.trace.jsonl import replace_lines
 
@@ -366,3 +366,12 @@ def test_the_command_lists_checks_and_writes_a_page(tmp_path, capsys):
     assert out.read_text("utf-8").startswith("# ADaPT, Table 2: WebShop and TextCraft")
     assert main(["reproduce", "adapt", "table-99", *results]) == 2
     assert "adapt has no 'table-99'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+def test_a_model_behind_a_server_is_asked_again_where_the_paper_has_several_runs(tmp_path, repeats):
+    """Two greedy runs differ there, as the paper's did (THREAD paper, Table 7)."""
+    options = {"only": ["textcraft"], "tasks": 1, "split": "", "temperature": 0.0, "rules": ()}
+    item, models = find_item("thread-v2", "table-7"), {"m": ScriptedEngine([])}
+    (suite,) = _make_suites(item, models, {}, **options, repeats=repeats, folder=tmp_path)
+    assert len(suite.seeds) == (5 if repeats else 1)

@@ -10,7 +10,7 @@ from functools import cache
 import pandas as pd
 
 from thread_kit.analysis.cut import count_broken
-from thread_kit.analysis.paper_items import MADE_HERE, PaperItem
+from thread_kit.analysis.paper_items import DRAWN, MADE_HERE, PaperItem
 from thread_kit.analysis.published import find_type
 from thread_kit.analysis.records import (
     DEFAULTS,
@@ -96,6 +96,8 @@ def _compare_tasks(item: PaperItem, rows: pd.DataFrame) -> list[str]:
         if MADE_HERE in set(part["split"]):
             differences.append(f"games made here instead of {item.find_split(benchmark)}")
             continue
+        if DRAWN in set(part["split"]):
+            differences.append(f"other games of {DRAWN} than those that the paper has drawn")
         every = count_tasks(item, benchmark)
         if benchmark.first_tasks:
             first = part["number"] < every // max(len(item.settings), 1)
@@ -183,11 +185,14 @@ def _same_weights(file: str, checkpoints: set[str]) -> bool:
 
 
 def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
-    """Whether rows were played with the papers' budgets, and the prompts that the kit has now."""
+    """Whether rows were played greedily, with the papers' budgets and the kit's present prompts."""
     rows = rows[rows["model"] != TAUGHT]
     differences = []
     limits = rows["limits"].fillna("") if "limits" in rows else [""] * len(rows)
     played = sorted(set(zip(rows["method"], rows["environment"], limits, strict=True)))
+    if warm := sorted({t for t in rows.get("temperature", ()) if t > 0}):
+        each = ", ".join(f"{temperature:g}" for temperature in warm)
+        differences.append(f"played at temperature {each}, where the papers print 0 or none")
     if other := dict.fromkeys(play[0] for play in played if not _has_budget(item, *play)):
         differences.append(f"budgets other than the paper's of {_quote(other)}")
     if "prompt" in rows:

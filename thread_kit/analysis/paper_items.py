@@ -33,6 +33,9 @@ DEV = ("dev", "valid_seen")
 MADE_HERE = "generated"
 """The split of games that the kit makes, where those of a development split are not at hand."""
 
+DRAWN = "valid_seen"
+"""Of its games the ADaPT paper has drawn ten of each type; here as many are evenly spread."""
+
 TEMPERATURE = 0.7
 """At which `command` repeats runs, this kit's own: at 0, THREAD's (appendix B; StateFlow prints
 none for ALFWorld), the runs of a local model are the same."""
@@ -52,8 +55,8 @@ class PaperItem:
     papers' name. settings: arguments of the environment; every task is played in each of them.
     runs: over all tasks. study: what is made of the rows (`analysis/studies.py`); ""
     for what has no rows: a diagram, an example, a prompt. checkpoints: of the models, where the
-    item prints no numbers, which would name them (of THREAD's Figures 4 and 6 and ADaPT's 4 and 12
-    the paper's own GPT-3.5, which their captions do not name).
+    item prints no numbers, which would name them (of THREAD's Figure 4 and ADaPT's 4 and 12 the
+    paper's own GPT-3.5, which their captions do not name; THREAD's E.4 names Llama-3-8b for 6).
     where: paths from the project's folder, of notebooks with a heading (`#`). fidelity: the page
     that says what differs. needs: beside a model.
     """

@@ -23,6 +23,7 @@ from thread_kit.analysis.prices import compute_dollars, load_prices
 from thread_kit.analysis.published import load_published
 from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.analysis.task_counts import count_tasks
+from thread_kit.envs.benchmark import Benchmark
 from thread_kit.experiments.method_registry import find_base
 from thread_kit.experiments.reproduce import name_file
 from thread_kit.paths import resource
@@ -83,10 +84,7 @@ def _list_parts(item: PaperItem) -> Iterator[Part]:
                 continue
             names = list_names(method, benchmark.published)
             same = theirs[theirs["method"].str.casefold().isin(names)]
-            models = sorted(set(same["checkpoint"]) - {""}) or [
-                _find_model(item.paper, benchmark.published)
-            ]
-            for model in models:
+            for model in sorted(set(same["checkpoint"]) - {""}) or _list_models(item, benchmark):
                 yield Part(
                     item.paper,
                     item.item,
@@ -97,6 +95,13 @@ def _list_parts(item: PaperItem) -> Iterator[Part]:
                     tasks * item.runs,
                     name_file(item, benchmark, (), 0.0, [method]),
                 )
+
+
+def _list_models(item: PaperItem, benchmark: Benchmark) -> list[str]:
+    """Of an item without numbers: the paper's own of the benchmark, and what else it names."""
+    own = [_find_model(item.paper, published) for published in item.benchmarks]
+    others = [name for name in item.checkpoints if name not in own]
+    return [_find_model(item.paper, benchmark.published), *others]
 
 
 @cache

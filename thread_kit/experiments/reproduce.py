@@ -12,6 +12,7 @@ all that is played alike.
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -64,10 +65,11 @@ def reproduce(
     not all of the item's are to be played. tasks: so many of each benchmark, evenly spread; None:
     as many as the paper has. split: of the benchmarks that have it, instead of the item's
     ("generated", where ALFWorld's games of development are not at hand). temperature: at 0 repeated
-    runs would be the same, and one is played. rules: of the benchmarks that have them
-    (`Benchmark.rules`). at_once, executor: as in `Suite.run`; what data/results has of the same
-    episodes is taken over. server: the address where a model is found by its name (`ServerEngine`);
-    else it is loaded. folder: of results, traces, and runs.csv: which command has made which file.
+    runs of a model here would be the same, and one is played. rules: of the benchmarks that have
+    them (`Benchmark.rules`). at_once, executor: as in `Suite.run`; what data/results has of the
+    same episodes is taken over. server: the address where a model is found by its name
+    (`ServerEngine`); else it is loaded. folder: of results, traces, and runs.csv: which command has
+    made which file.
 
     Raises ValueError for an unknown item, one that nobody can play here, and what its page would
     not show; and what playing raises.
@@ -90,6 +92,7 @@ def reproduce(
             tasks=tasks,
             split=split,
             temperature=temperature,
+            repeats=temperature > 0 or server is not None,
             rules=rules,
             folder=Path(folder),
         ):
@@ -172,10 +175,14 @@ def _make_suites(
     tasks: int | None,
     split: str,
     temperature: float,
+    repeats: bool,
     rules: Sequence[str],
     folder: Path,
 ) -> Iterator[Suite]:
-    """A suite for each benchmark of an item that is registered."""
+    """A suite for each benchmark of an item that is registered.
+
+    repeats: an item of several runs is played as often.
+    """
     benchmarks = _choose_benchmarks(item, only)
     known = dict.fromkeys(rule for benchmark in benchmarks for rule in benchmark.rules)
     if unknown := [rule for rule in rules if rule not in known]:
@@ -184,18 +191,22 @@ def _make_suites(
     for benchmark in benchmarks:
         own_split = split if split in benchmark.splits else item.find_split(benchmark)
         chosen = _list_tasks(item, benchmark, tasks, rules, str(own_split))
-        yield Suite(
-            folder / f"{name_file(item, benchmark, rules, temperature)}.jsonl",
-            methods=_load_methods(item, benchmark, chosen[0], set(only) & set(item.methods)),
-            models=_pair(models, planners, benchmark),
-            environment=benchmark.environment,
-            tasks=chosen,
-            seeds=range(item.runs if temperature > 0 else 1),
-            traces=True,
-            known=load_kit_rows(benchmark.name, folder),
-            options={"temperature": temperature},
-            paper=item.paper,
-        )
+        with warnings.catch_warnings():
+            # Greedy runs of a model behind a server are not one and the same.
+            warnings.filterwarnings("ignore", "at temperature 0")
+            suite = Suite(
+                folder / f"{name_file(item, benchmark, rules, temperature)}.jsonl",
+                methods=_load_methods(item, benchmark, chosen[0], set(only) & set(item.methods)),
+                models=_pair(models, planners, benchmark),
+                environment=benchmark.environment,
+                tasks=chosen,
+                seeds=range(item.runs if repeats else 1),
+                traces=True,
+                known=load_kit_rows(benchmark.name, folder),
+                options={"temperature": temperature},
+                paper=item.paper,
+            )
+        yield suite
 
 
 def name_file(
