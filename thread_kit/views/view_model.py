@@ -350,21 +350,26 @@ def view_futures(episode: Episode, number: int) -> tuple[tuple[str, str], ...]:
 
 def _actions(episode: Episode, thread: Thread) -> Iterator[Action]:
     """What was done, in order; what the thread wrote as an action, but nobody executed, as well."""
-    observed = [span for span in thread.sequence if span.provenance is Provenance.OBSERVED]
+    spans = thread.sequence.spans
+    observed = [
+        (before.text if before else "", span)
+        for before, span in zip((None, *spans), spans, strict=False)
+        if span.provenance is Provenance.OBSERVED
+    ]
     if episode.dialect.code:  # what the environment gets comes last
-        yield from (view_unsent_action(episode, thread, span) for span in observed)
+        yield from (view_unsent_action(episode, *each) for each in observed)
         yield from map(view_action, thread.actions)
     else:
         yield from map(view_action, thread.actions)
-        for span in observed[len(thread.actions) :]:
-            yield view_unsent_action(episode, thread, span)
+        for each in observed[len(thread.actions) :]:
+            yield view_unsent_action(episode, *each)
 
 
-def view_unsent_action(episode: Episode, thread: Thread, observed: Span) -> Action:
-    """An action that the environment never saw: a line of code, or what nobody executed."""
-    spans = thread.sequence.spans
-    place = next((n for n, span in enumerate(spans) if span is observed), len(spans))
-    text = spans[place - 1].text if place else ""
+def view_unsent_action(episode: Episode, text: str, observed: Span) -> Action:
+    """An action that the environment never saw: a line of code, or what nobody executed.
+
+    text: what stands before what was observed.
+    """
     written = read_action(text, episode.dialect) or episode.dialect.bare(text).rpartition("\n")[2]
     action, observation = sanitize(written.lstrip("#> ").rstrip()), observed.text.rstrip("\n")
     if episode.dialect.code:
