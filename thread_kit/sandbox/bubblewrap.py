@@ -16,10 +16,12 @@ out):
 - memory: `memory` bytes of address space a run; the line is undone
 - floods of `print`: cut by the host after `print_characters`; the rest of standard output goes
   nowhere
-- variables and states that grow: `variables_characters`, `state_bytes`; the line is undone
+- variables and states that grow: `variables_characters`, `state_bytes`; the line is undone. What
+  the threads of an episode hold in sum is bounded by the session (`session/effects.py`)
 - names: counted with the texts, at most 100 characters each, and what Python calls a name
 - pictures: at most four of a megabyte and 50 million pixels a line, PNG, named by their content
-- the scratch folder: `scratch_bytes`, 16 MB a file, 1,000 files; no folders, no links, no modes
+- the scratch folder: `scratch_bytes`, 16 MB a file, 1,000 files; no folders, no links, no modes;
+  names alone take the kernel's memory, so a run is stopped at some 20,000 files, also empty ones
 - files of the host, its environment variables, home folder, devices: do not exist in the jail (of
   the folders that lead to Python and its libraries there is the name, and nothing else in them; of
   /usr, the system's programs and their data, there is all but what is set in /usr/local/etc)
