@@ -219,6 +219,12 @@ def test_a_plan_may_go_on_into_its_first_step():
     episode = spoken("plan-and-solve", InterCodeSql("dev", 0), plan, f"> {gold} =>")
     acted = [event.action for event in episode.events if isinstance(event, Acted)]
     assert (acted, episode.reward) == (["SHOW TABLES", gold], 1)
+    shown = "Step 1: look.\n> SHOW TABLES\nStep 2: count.\n"
+    for more in ("> SELECT 1\n#END#", "Execution order: Step 1 AND Step 2\n#END#"):
+        said = [shown + more, "> SHOW TABLES =>", f"> {gold} =>"]  # a plan that shows commands
+        episode = spoken("plan-and-solve", InterCodeSql("dev", 0), *said)
+        acted = [event.action for event in episode.events if isinstance(event, Acted)]
+        assert (acted, episode.reward) == (["SHOW TABLES", gold], 1)
     quoted = "> Step 1: count.\n> Execution order: Step 1 =>"
     assert spoken("plan-and-solve", InterCodeSql("dev", 0), quoted, f"> {gold} =>").reward == 1
 

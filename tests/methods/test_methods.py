@@ -765,6 +765,17 @@ def test_a_person_can_change_what_a_child_returns_to_a_program():
     assert forked.threads[0].sequence.text.endswith("a =>Task failed!<=\n")
 
 
+def test_a_person_can_give_the_plan_that_was_cut():
+    said = [NO, "Step 1: push it, and " + "so on " * 40]
+    options = {"program": an_adapt(max_depth=2), "prompts": [PLANNER], "scope": "none"}
+    session = Session(ScriptedEngine(said), Lock(), new_tokens=60, **options)
+    episode = session.run(progress=False)
+    at = max(n for n, event in enumerate(episode.events) if isinstance(event, Returned))
+    engine = ScriptedEngine(["> open =>"])
+    forked = session.fork(at, returned="Step 1: open it", engine=engine).run(progress=False)
+    assert forked.reward == 1
+
+
 def test_a_prompt_that_the_session_was_not_given_is_named():
     episode = play(an_adapt(), [NO, NO], prompts=[])
     assert episode.status is Status.FAILED

@@ -365,7 +365,10 @@ def test_files_without_content_are_counted_while_a_run_makes_them(sandbox):
         "import os, tempfile\nn, folder = 0, tempfile.gettempdir()\nwhile True:\n"
         "    os.close(os.open(f'{folder}/{n}', os.O_CREAT))\n    n += 1"
     )
-    assert "files" in sandbox.execute(None, line).error
+    left = "open('left.txt', 'w').close()\n"
+    assert "files" in sandbox.execute(None, left + line).error
+    listed = sandbox.execute(None, "import os\nprint('left.txt' in os.listdir('.'))")
+    assert listed.printed == "False\n"
     assert sandbox.execute(None, "print(1)").printed == "1\n"
 
 

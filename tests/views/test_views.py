@@ -16,6 +16,7 @@ from thread_kit.dialect import Stop
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.errors.first_error import find_first_error
+from thread_kit.methods.react import react
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance
 from thread_kit.session.session import Session
@@ -92,8 +93,10 @@ error       │ NameError: name 'nothing' is not defined  in  x = nothing
     )
 
 
-def test_an_action_that_nobody_executed_says_so():
-    running = Session(ScriptedEngine(["> jump =>", "#END#"]), context="Jump. =>")
+@pytest.mark.parametrize("said", ["> jump =>", "> jump\n#END#", "> jump"])
+def test_an_action_that_nobody_executed_says_so(said):
+    replies = ScriptedEngine([said, "Task failed!#END#"])
+    running = Session(replies, context="Jump. =>", program=react)
     text = str(running.run(progress=False))
     assert "> jump (not executed)  =>  There is no environment to act in.<=" in text
 

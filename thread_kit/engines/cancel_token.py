@@ -16,6 +16,7 @@ class CancelToken:
 
     def __init__(self) -> None:
         self._cancelled = threading.Event()
+        self._is_late = threading.Event()  # in `expires`
         self._socket: Any = None
 
     @property
@@ -27,8 +28,8 @@ class CancelToken:
         opened: Any = info.get("return_value")
         if hasattr(opened, "get_extra_info"):
             self._socket = opened.get_extra_info("socket")
-            if self.is_cancelled:
-                self.cancel()
+            if self.is_cancelled or self._is_late.is_set():
+                self._break_off()
 
     def cancel(self) -> None:
         self._cancelled.set()
@@ -37,10 +38,10 @@ class CancelToken:
     @contextmanager
     def expires(self, seconds: float) -> Iterator[None]:
         """What has not come to its end after so many seconds is broken off; raises ReadTimeout."""
-        is_late = threading.Event()
+        self._is_late.clear()
 
         def expire() -> None:
-            is_late.set()
+            self._is_late.set()
             self._break_off()
 
         timer = threading.Timer(seconds, expire)
@@ -49,7 +50,7 @@ class CancelToken:
         try:
             yield
         except httpx.HTTPError as error:
-            if is_late.is_set():
+            if self._is_late.is_set():
                 raise httpx.ReadTimeout("no answer") from error
             raise
         finally:

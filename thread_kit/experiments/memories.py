@@ -140,7 +140,7 @@ def _think(action: str, following: list[str], before: str) -> str:
 def read_steps(text: str, dialect: Dialect) -> tuple[tuple[str, str], ...]:
     """The actions of a thread's text, each with what was observed; no thoughts."""
     end, listen, close = map(re.escape, (dialect.end, dialect.listen, dialect.close))
-    act = rf"^(> .+?)\s*(?:{end})? ?{listen}(.*?){close}$"
+    act = rf"^(> .*?\S)\s*(?:{end})? ?{listen}(.*?){close}$"
     steps = re.findall(act, text, re.MULTILINE | re.DOTALL)
     thought = f"> {THOUGHT}"
     return tuple((act, seen.strip()) for act, seen in steps if not act.startswith(thought))

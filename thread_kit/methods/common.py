@@ -293,7 +293,8 @@ def write_prose(thread: NewThread) -> Steps:
 
 def is_cut(written: Finished, dialect: Dialect) -> bool:
     """Whether prose could go on where it stops: its tokens are used up, or its calls."""
-    return not written.status.is_end or written.sequence.text.endswith(dialect.listen)
+    stops = not written.status.is_end or written.sequence.text.endswith(dialect.listen)
+    return stops and written.instead is None
 
 
 class Code:

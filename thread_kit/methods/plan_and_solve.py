@@ -33,9 +33,10 @@ def plan_and_solve(thread: NewThread, *, steps: int = 10) -> Steps:
     if plan is None or not status.is_end:
         return Finished(Y, status, {})
 
-    # A model may go on from the plan into its first step.
-    asked = find_asked(Y, dialect)
-    begun = asked is not None and not (STEP.match(asked) or ORDER.match(asked))
+    # A model may go on from the plan into its first step: then it ends with its only command.
+    asked = find_asked(Y, dialect) or ""
+    commands = sum(map(dialect.is_action, own_text(Y, dialect).split("\n")))
+    begun = commands == 1 and not (STEP.search(asked) or ORDER.search(asked))
 
     # for step in P do
     for number, (_, step) in zip(range(steps), sorted(plan.steps.items()), strict=False):

@@ -352,8 +352,8 @@ def _actions(episode: Episode, thread: Thread) -> Iterator[Action]:
     """What was done, in order; what the thread wrote as an action, but nobody executed, as well."""
     spans = thread.sequence.spans
     observed = [
-        (before.text if before else "", span)
-        for before, span in zip((None, *spans), spans, strict=False)
+        (spans[max(n - 2, 0) : n], span)
+        for n, span in enumerate(spans)
         if span.provenance is Provenance.OBSERVED
     ]
     if episode.dialect.code:  # what the environment gets comes last
@@ -365,11 +365,14 @@ def _actions(episode: Episode, thread: Thread) -> Iterator[Action]:
             yield view_unsent_action(episode, *each)
 
 
-def view_unsent_action(episode: Episode, text: str, observed: Span) -> Action:
+def view_unsent_action(episode: Episode, before: tuple[Span, ...], observed: Span) -> Action:
     """An action that the environment never saw: a line of code, or what nobody executed.
 
-    text: what stands before what was observed.
+    before: the two spans before what was observed, of which a mark that listens may be the second.
     """
+    if before and before[-1].text.strip() in episode.dialect.listens:
+        before = before[:-1]
+    text = before[-1].text.rstrip().removesuffix(episode.dialect.end).rstrip() if before else ""
     written = read_action(text, episode.dialect) or episode.dialect.bare(text).rpartition("\n")[2]
     action, observation = sanitize(written.lstrip("#> ").rstrip()), observed.text.rstrip("\n")
     if episode.dialect.code:

@@ -94,7 +94,7 @@ def serve(requests: int, replies: int, settings: dict[str, Any]) -> None:
         # 3. What it left in the folders.
         _remove(temporary, _list_files(temporary))
         now = _list_files(scratch)
-        if len(now) > settings["files"]:
+        if watch.is_too_late or len(now) > settings["files"]:
             _remove(scratch, now - before)
             why, now = "files", before
         send(replies, pack({"is": "over", "why": why, "files": len(now)}))

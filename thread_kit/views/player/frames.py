@@ -247,9 +247,8 @@ class FrameRecorder:
         self._observed[number] = place + 1
         thread = self.episode.threads[number]
         if place >= len(thread.actions):
-            before = thread.sequence.spans[-2:-1]  # the last one is what was observed
-            text = before[0].text if before else ""
-            action = view_unsent_action(self.episode, text, span)
+            *before, _ = thread.sequence.spans[-3:]  # the last one is what was observed
+            action = view_unsent_action(self.episode, tuple(before), span)
             yield ["push", [*path, "actions"], [asdict(action)]]
         piece = view_observation(self.episode, thread, span, place)
         yield ["push", [*path, "sequence"], [_piece(piece, span, at)]]
