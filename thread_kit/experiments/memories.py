@@ -140,10 +140,10 @@ def _think(action: str, following: list[str], before: str) -> str:
 def read_steps(text: str, dialect: Dialect) -> tuple[tuple[str, str], ...]:
     """The actions of a thread's text, each with what was observed; no thoughts."""
     end, listen, close = map(re.escape, (dialect.end, dialect.listen, dialect.close))
-    act = rf"^(> .*?\S)\s*(?:{end})? ?{listen}(.*?){close}$"
-    steps = re.findall(act, text, re.MULTILINE | re.DOTALL)
-    thought = f"> {THOUGHT}"
-    return tuple((act, seen.strip()) for act, seen in steps if not act.startswith(thought))
+    pattern = rf"^(> .*?\S)\s*(?:{end})? ?{listen}(.*?){close}$"
+    found = re.findall(pattern, text, re.MULTILINE | re.DOTALL)
+    steps = ((action, seen.strip()) for action, seen in found)
+    return tuple(step for step in steps if not step[0].startswith(f"> {THOUGHT}"))
 
 
 def play_with(

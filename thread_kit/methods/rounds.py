@@ -8,7 +8,6 @@ from typing import Any
 from thread_kit.methods.common import NO_ACTION, act, answer, find_asked, reopen, without_fence
 from thread_kit.requests import (
     Act,
-    Generate,
     Generated,
     NewThread,
     Observation,
@@ -20,20 +19,14 @@ from thread_kit.sequence import Sequence
 Round = Generator[Request, Any, tuple[Sequence, Status | None, Observation | None]]
 
 
-def play_round(thread: NewThread, Y: Sequence, *, goes_on: bool = False) -> Round:
-    """A reply, and what came of it: Y, the status of one that a budget cut, what was observed.
+def end_round(
+    thread: NewThread, Y: Sequence, generated: Generated, *, goes_on: bool = False
+) -> Round:
+    """What comes of a reply, the last of Y: Y, the status of one that a budget cut, what was seen.
 
     The environment counts a reply without a command, too, of which nothing is observed. goes_on: an
     end mark ends nothing, and the next round begins behind the mark of a command.
     """
-    generated: Generated = yield Generate(Y)
-    return (yield from end_round(thread, Y + generated.span, generated, goes_on=goes_on))
-
-
-def end_round(
-    thread: NewThread, Y: Sequence, generated: Generated, *, goes_on: bool = False
-) -> Round:
-    """`play_round` behind its reply, the last of Y."""
     status = generated.ended or Status.ENDED
     if not status.is_end:
         return Y, status, None

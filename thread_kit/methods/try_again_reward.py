@@ -14,8 +14,8 @@ a reward.
 
 from __future__ import annotations
 
-from thread_kit.methods.rounds import play_round
-from thread_kit.requests import Finished, NewThread, Status, Steps
+from thread_kit.methods.rounds import end_round
+from thread_kit.requests import Finished, Generate, Generated, NewThread, Status, Steps
 from thread_kit.sequence import Sequence
 
 
@@ -27,7 +27,9 @@ def try_again_with_reward(thread: NewThread, *, turns: int = 10) -> Steps:
     Y = Sequence()
     for _ in range(turns):
         # Y = Y + LLM(q + c + Y); Y = Y + E(command)
-        Y, cut, observation = yield from play_round(thread, Y, goes_on=True)
+        generated: Generated = yield Generate(Y)
+        Y += generated.span
+        Y, cut, observation = yield from end_round(thread, Y, generated, goes_on=True)
         if cut:
             return Finished(Y, cut, {})
         # if the reward is full then return Y

@@ -50,13 +50,13 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "pidfd_open": (434, 434),
     "pidfd_getfd": (438, 438),
     "ptrace": (101, 117),
-    # what would leave the group of processes that ends with the server
-    "setsid": (112, 157),
-    "setpgid": (109, 154),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
     "process_madvise": (440, 440),
     "kcmp": (312, 272),
+    # what would leave the group of processes that ends with the server
+    "setsid": (112, 157),
+    "setpgid": (109, 154),
     # limits and priorities (of the jail's server, too)
     "setrlimit": (160, 164),
     "setpriority": (141, 140),

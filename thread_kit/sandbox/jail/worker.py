@@ -85,9 +85,7 @@ def serve(requests: int, replies: int, settings: dict[str, Any]) -> None:
             watch.stop()
             os.kill(child, signal.SIGKILL)
             _, status, usage = os.wait4(child, 0)
-        if watch.is_too_late:
-            why = "files"
-        elif why == "gone":
+        if why == "gone":
             why = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "exit"
             if os.WIFSIGNALED(status) and usage.ru_utime + usage.ru_stime >= math.ceil(seconds):
                 why = "late"
