@@ -20,8 +20,11 @@ JOBS   ?= $(shell test -r /proc/meminfo || { echo 2; exit; }; awk -v jobs=$$(($(
 CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PY  := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
-# From the last to the first: those that take longest are not left for the end, when one core idles.
-NOTEBOOKS := $(shell ls -r $(wildcard notebooks/*.ipynb notebooks/exercises/*.ipynb))
+# Those that take longest are not left for the end, when one core idles: first the one that trains a
+# model, for minutes, then from the last to the first.
+TRAINS := $(wildcard notebooks/*distill*.ipynb)
+NOTEBOOKS := $(TRAINS) \
+  $(shell ls -r $(filter-out $(TRAINS),$(wildcard notebooks/*.ipynb notebooks/exercises/*.ipynb)))
 MODULES := $(subst /,.,$(patsubst %.py,%,$(filter-out thread_kit/__%,$(wildcard thread_kit/*.py))) \
              $(patsubst %/__init__.py,%,$(wildcard thread_kit/*/__init__.py)))
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg --nbval-cell-timeout=600

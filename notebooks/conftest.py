@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nbval.kernel
 import pytest
-from helpers.cores import take_a_share
+from helpers.cores import move_to_an_idle_core, take_a_share
 from jupyter_client.manager import KernelManager
 from traitlets import default
 
@@ -55,6 +55,10 @@ class SocketKernelManager(KernelManager):
 
 
 nbval.kernel.KernelManager = SocketKernelManager
+
+
+def pytest_runtest_setup():
+    move_to_an_idle_core()  # a kernel stays where its notebook began
 
 
 def pytest_collectstart(collector):

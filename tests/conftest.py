@@ -22,7 +22,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from helpers.cores import take_a_share
+from helpers.cores import move_to_an_idle_core, take_a_share
 
 from thread_kit.bench.player import CHROMIUM
 from thread_kit.envs.alfworld import process as game_process
@@ -55,15 +55,25 @@ os.environ["ALFWORLD_DATA"] = str(Path(_scratch.name, "alfworld"))
 _numbers = itertools.count()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _shared_by_all_processes(tmp_path_factory):
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    for name, place in SHARED.items():
+        (folder / "shared" / name).mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(exist_ok=True)
+        place.symlink_to(folder / "shared" / name)
+
+
 @pytest.fixture(autouse=True)
 def _folders_of_its_own(tmp_path_factory, monkeypatch):
     """A cache and a models folder for each test, empty at its start but for requantized weights
-    and the hashes of files, which all tests of a process share: they are of the same large file.
+    and the hashes of files, which all tests share: they are of the same large file.
     """
     folder = tmp_path_factory.getbasetemp() / f"kit-{next(_numbers)}"
     (folder / "cache").mkdir(parents=True)
     for name, place in SHARED.items():
-        place.mkdir(parents=True, exist_ok=True)
         (folder / "cache" / name).symlink_to(place)
     monkeypatch.setenv("THREAD_KIT_CACHE", str(folder / "cache"))
     monkeypatch.setenv("THREAD_KIT_MODELS", str(folder / "models"))
@@ -146,6 +156,10 @@ def lab(tmp_path_factory):
     notebooks, scratch = (tmp_path_factory.mktemp(name) for name in ("notebooks", "jupyter"))
     with jupyterlab(notebooks, scratch) as server:
         yield server
+
+
+def pytest_runtest_setup() -> None:
+    move_to_an_idle_core()
 
 
 def pytest_collection_finish() -> None:

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from helpers.fake_server import Fake, streams, written
+from helpers.weights import few_layers
 
 from thread_kit.__main__ import main
 from thread_kit.analysis.published import by_type
@@ -159,7 +160,8 @@ def test_the_demo_solves_its_task_on_the_embedded_model(tmp_path, capsys):
 def test_alfworld_is_played_with_the_examples_of_the_games_type(tmp_path, capsys, alfworld_games):
     """Without an adapter the model has to be shown this game."""
     out = tmp_path / "episode.jsonl"
-    game = ["--env", "alfworld", "--split", "generated", "--task", "look-102", "--adapter", "none"]
+    game = ["--env", "alfworld", "--split", "generated", "--task", "look-102"]
+    game += ["--model", str(few_layers()), "--adapter", "none"]
     assert main(["run", *game, "--calls", "1", "--new-tokens", "2", "--out", str(out)]) == 0
     assert "adapter" not in capsys.readouterr().out.splitlines()[0]
     header = Episode.load(out).header
@@ -169,7 +171,7 @@ def test_alfworld_is_played_with_the_examples_of_the_games_type(tmp_path, capsys
 
 @pytest.mark.alfworld
 def test_results_with_and_without_the_nearest_action_do_not_mix(
-    tmp_path, capsys, alfworld_games, monkeypatch
+    tmp_path, capsys, alfworld_process, monkeypatch
 ):
     said = ["> go to the sofa =>", "Task failed!\n#END#"]
     monkeypatch.setattr(

@@ -168,7 +168,7 @@ def test_a_rewound_thread_evaluates_nothing_that_the_cells_still_hold(engines):
 
 def test_an_episode_in_join_mode_evaluates_no_token_twice():
     with tk.load_model(cpu_threads=1, keep_prompts=False) as engine:
-        session = tk.Session(engine, tk.TextCraft("test", 110), new_tokens=300)
+        session = tk.Session(engine, tk.TextCraft("dev", 54), new_tokens=300)
         session.keep_cells = True
         found = session.run(progress=False)
     assert found.reward == 1

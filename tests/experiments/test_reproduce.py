@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from helpers.real_server import needs_server, start_server
 from helpers.suites import shown_oracle as oracle
-from helpers.weights import quick_weights
+from helpers.weights import few_layers
 
 import thread_kit as tk
 from thread_kit.analysis.item_differences import list_differences
@@ -23,6 +23,7 @@ from thread_kit.cli.main import main
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.experiments.budgets import Limit
 from thread_kit.experiments.reproduce import _list_tasks, _make_suites
 from thread_kit.experiments.results import Results
 from thread_kit.trace.jsonl import replace_lines
@@ -327,10 +328,12 @@ def test_an_executor_that_there_is_not_is_named(tmp_path, capsys):
 @pytest.mark.model
 @needs_server
 def test_a_model_on_llama_server_is_asked_there(tmp_path, capsys, monkeypatch):
-    """Plan & Solve has a short prompt and here two rounds, so that a small model is done soon."""
+    """Plan & Solve has a short prompt, and here two rounds of few tokens."""
     monkeypatch.setattr("thread_kit.experiments.method_builders.own_limit", lambda *whose: 2)
+    few = {"new_tokens": Limit(30, "a test")}
+    monkeypatch.setattr("thread_kit.experiments.job.budget_of", lambda *whose: few)
     command = ["reproduce", "stateflow", "table-1", "--only", "plan-and-solve", "--tasks", "1"]
-    with start_server(tmp_path, context=10_240, model=quick_weights()) as url:
+    with start_server(tmp_path, context=10_240, model=few_layers()) as url:
         command += ["--model", "smollm2-135m", "--server", url, "--results", str(tmp_path)]
         assert main(command) == 0
     (row,) = Results.load(tmp_path / "sql.jsonl").rows

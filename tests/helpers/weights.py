@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from functools import cache
 from pathlib import Path
@@ -22,17 +23,9 @@ def quick_weights() -> Path:
         return quantize_file(find_file(MODELS[EMBEDDED]), "Q8_0")
 
 
-@cache
-def few_layers() -> Path:
-    """`quick_weights` up to the fourth layer: the same tokens and shapes at a fifth of the cost.
-
-    What it writes means nothing. For tests in which only the mechanism matters: cells, batches,
-    limits, drafts.
-    """
+def _write_few_layers(whole: Path, made: Path) -> None:
     import gguf
 
-    whole = quick_weights()
-    made = whole.with_name("few-layers.gguf")
     reader = gguf.GGUFReader(whole)
     kind = reader.fields["general.architecture"].contents()
     writer = gguf.GGUFWriter(made, kind)
@@ -48,4 +41,21 @@ def few_layers() -> Path:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+@cache
+def few_layers() -> Path:
+    """`quick_weights` up to the fourth layer: the same tokens and shapes at a fifth of the cost.
+
+    What it writes means nothing. For tests in which only the mechanism matters: cells, batches,
+    limits, drafts. Made once for all processes: its vocabulary takes some seconds to copy.
+    """
+    whole = quick_weights()
+    made = whole.with_name("few-layers.gguf")
+    with made.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            part = made.with_suffix(".part")
+            _write_few_layers(whole, part)
+            part.replace(made)
     return made
