@@ -81,7 +81,10 @@ def _show(episode: Episode, number: int) -> None:
         assert "\x1b" not in text
     for thread in episode.threads:
         assert "\x1b" not in thread_text(episode, thread) + read_text(episode, thread)
-    _ = FrameRecorder(episode).frames, [describe_event(episode, event) for event in episode.events]
+    _ = (
+        FrameRecorder(episode).frames,
+        [describe_event(episode, event, 0) for event in episode.events],
+    )
 
     # 2. What tables and reviews ask of it.
     _ = count_depths(episode), count_trials(episode), find_rephrasings(episode)

@@ -16,6 +16,7 @@ from thread_kit.engines.human import HumanEngine
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.prompts import load_prompt
 from thread_kit.requests import Status
+from thread_kit.session.session import Session
 from thread_kit.views.player.track import Track
 from thread_kit.views.player.widget import Player
 
@@ -43,6 +44,19 @@ def ask(player: Player, **message) -> None:
 
 def now(player: Player) -> dict:
     return player._tracks[0].now
+
+
+def test_a_fork_with_a_person_asks_on_the_same_page():
+    player = Player(Session(ScriptedEngine(["#END#"]), context="go"))
+    player.wait(30)
+    engine = HumanEngine(ScriptedEngine(["#END#"]))
+    player.fork(0, engine=engine)
+    until(lambda: engine.waiting)
+    until(lambda: player._tracks[1].now["asks"])
+    assert player._tracks[1].now["asks"] == [0]
+    player._tracks[1].stop()
+    engine.listeners.add(player._on_waiting)
+    assert len(engine.listeners._methods) == 1
 
 
 def test_a_person_and_a_model_write_one_episode(player):

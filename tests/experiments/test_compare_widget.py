@@ -6,6 +6,7 @@ import pytest
 from helpers.checker import check
 from helpers.programs import NO, YES, Lock
 from helpers.suites import speak
+from ipywidgets.widgets.widget import _instances as instances
 
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.scripted import ScriptedEngine
@@ -37,6 +38,27 @@ def test_both_episodes_are_played_from_the_start_of_the_same_task():
     assert [episode.header["task"]["number"] for episode in both.episodes.values()] == [47, 47]
     assert [episode.reward for episode in both.episodes.values()] == [1, 1]
     assert len(seen.children[-1].children) == 2
+
+
+def test_what_is_played_again_leaves_no_widget_of_before_behind():
+    seen = switches()
+
+    def play() -> int:
+        seen.start()
+        seen.wait()
+        return len(instances)
+
+    assert play() == play()
+
+
+def test_whatever_goes_wrong_is_said_below_the_button():
+    def fail(*arguments, **options):
+        raise ModuleNotFoundError("No module named 'textworld'")
+
+    seen = switches()
+    seen._methods["thread"] = fail
+    seen.button.click()
+    assert "No module named" in seen.children[1].value
 
 
 def test_a_switch_says_what_it_takes_away_and_chooses_what_is_played():

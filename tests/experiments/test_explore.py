@@ -17,6 +17,7 @@ from ipywidgets.widgets.widget import _instances as instances
 from playwright.sync_api import expect
 
 import thread_kit
+from thread_kit.engines.models import ModelError
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.experiments import explore as module
 from thread_kit.experiments.explore import Explorer, explore, find_free
@@ -309,7 +310,7 @@ def test_what_is_shown_no_longer_is_not_kept_in_the_kernel(panel):
     player.wait(of=1)
     alone, fork = values(panel.left)[:2]
     panel.right.value = fork
-    kinds = Player, widgets.HTML, widgets.VBox
+    kinds = Player, widgets.HTML, widgets.VBox, widgets.Layout
 
     def kept():
         return [sum(isinstance(one, kind) for one in instances.values()) for kind in kinds]
@@ -320,6 +321,22 @@ def test_what_is_shown_no_longer_is_not_kept_in_the_kernel(panel):
         panel.left.value, panel.right.value = alone, fork
     assert kept() == before
     assert player.model_id in instances
+
+
+def test_a_model_that_cannot_be_loaded_for_a_fork_is_not_loading_for_ever(panel, monkeypatch):
+    def fail(*model, **options):
+        raise ModelError("no such model here")
+
+    monkeypatch.setattr("thread_kit.experiments.explore.load_model", fail)
+    with pytest.raises(ModelError):
+        panel.load_chosen()
+    assert "loading" not in panel.note.value
+
+
+def test_whole_numbers_are_read_as_they_stand(panel):
+    seed = 12345678901234567891
+    panel.form.seed.value = str(seed)
+    assert panel.form.read().options["seed"] == seed
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.session.worker import Worker
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Acted, Closed, Ended, GeneratedSpan, Token
+from thread_kit.trace.events import Acted, Closed, Ended, Event, GeneratedSpan, Token
 
 
 class Bare(Env):
@@ -257,6 +258,45 @@ def test_a_session_in_a_worker_cannot_be_stepped_beside_it():
         session.close()
     go_on.set()
     assert worker.wait().status is Status.ENDED
+
+
+def test_a_second_worker_does_not_go_on_where_the_first_one_is_paused():
+    session = Session(ScriptedEngine(["a b c #END#"]), context="go")
+    told: list[Event | None] = []
+    first = Worker(session, lambda event: first.pause() if isinstance(event, Token) else None)
+    first.start()
+    while not first.is_paused:
+        time.sleep(0.001)
+    before = len(session.episode.events)
+    second = Worker(session, told.append).start()
+    with pytest.raises(RuntimeError, match="running in another worker: look at the player"):
+        second.wait(30)
+    assert (told, len(session.episode.events)) == ([None], before)
+    first.pause = lambda: None
+    assert first.wait().status is Status.ENDED
+    assert Worker(session).wait().status is Status.ENDED  # nobody drains it any more
+
+
+def test_a_worker_beside_a_loop_over_its_session_says_so_at_its_end():
+    inside, go_on = threading.Event(), threading.Event()
+
+    class Waiting(ScriptedEngine):
+        def step(self):
+            inside.set()
+            go_on.wait(30)
+            return super().step()
+
+    session = Session(Waiting(["#END#"]), context="go")
+    loop = threading.Thread(target=session.run, kwargs={"progress": False})
+    loop.start()
+    inside.wait(30)
+    told: list[Event | None] = []
+    worker = Worker(session, told.append).start()
+    worker._thread.join(30)
+    assert (told, type(worker.error)) == ([None], RuntimeError)
+    go_on.set()
+    loop.join()
+    assert session.episode.status is Status.ENDED
 
 
 def test_a_prompt_that_teaches_endless_spawning_is_told_so():

@@ -22,6 +22,7 @@ from ipywidgets import Widget
 
 import thread_kit as tk
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.exchange import phi_full_sequence, psi_full_sequence
 from thread_kit.methods.adapt import adapt
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
@@ -29,9 +30,11 @@ from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import GeneratedSpan, Returned, Spawned, Token
 from thread_kit.views.export_html import render_page, save_page
 from thread_kit.views.html import episode_html
+from thread_kit.views.narration import list_events
 from thread_kit.views.player.frames import FrameRecorder
 from thread_kit.views.player.throttle import INTERVAL, Throttle
 from thread_kit.views.player.widget import Player, watch
+from thread_kit.views.view_model import name_exchange
 
 # Frames
 
@@ -111,6 +114,29 @@ def test_each_event_is_described_and_so_is_what_phi_and_psi_did():
         text.startswith("psi takes what the last print of thread 2") for text in descriptions
     )
     assert any("failed in thread 1: “NameError" in text for text in descriptions)
+
+
+def test_what_a_fork_repeats_was_made_by_what_was_phi_and_psi_then():
+    first = session()
+    first.run(progress=False)
+    at = next(n for n, event in enumerate(first.episode.events) if isinstance(event, Returned)) + 1
+    engine = ScriptedEngine(["Then, I need a rest. =>", *["#END#"] * 9])
+    fork = first.fork(at, engine=engine, phi=phi_full_sequence, psi=psi_full_sequence)
+    episode = fork.run(progress=False)
+    before, after = (
+        [line for line in list_events(episode)[part] if "phi makes its context" in line]
+        for part in (slice(at), slice(at, None))
+    )
+    assert before
+    assert all("behind its first comma" in line for line in before)
+    assert after
+    assert all("has in its sequence" in line for line in after)
+    frames = [frame for frame in FrameRecorder(episode).frames if "description" in frame]
+    for frame, line in zip(frames, list_events(episode), strict=True):
+        assert line.startswith(f"{frame['event']} ")
+        assert line.endswith(frame["description"])
+    assert name_exchange(episode, "psi", at - 1) == "psi_print"
+    assert name_exchange(episode, "psi", at) == "psi_full_sequence"
 
 
 def test_a_piece_keeps_the_text_that_the_model_read_where_it_cannot_be_shown():

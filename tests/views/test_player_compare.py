@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import thread_kit as tk
 from thread_kit.exchange import phi_full_sequence
-from thread_kit.trace.events import Spawned
+from thread_kit.trace.events import Returned, Spawned
 from thread_kit.views.export_html import save_page
 from thread_kit.views.player.widget import Player, watch
 
@@ -103,6 +103,28 @@ def test_the_columns_have_heads_and_stand_below_one_another(page):
         left = heads.nth(side).bounding_box()["x"]
         for row in page.locator(".tk-row").all():
             assert abs(row.locator(".tk-cell").nth(side).bounding_box()["x"] - left) < 1
+
+
+def test_a_thread_of_the_original_alone_is_not_marked_where_another_one_is_pointed_at(
+    browser, tmp_path
+):
+    replies = [f"Then, I need to do {name}. =>" for name in "abc"]
+    replies = [part for one in replies for part in (one, "print('done')\n#END#")] + ["#END#"] * 5
+    player = watch(tk.Session(tk.ScriptedEngine(replies), context="Go. =>"))
+    events = player.wait().events
+    at = next(n for n, event in enumerate(events) if isinstance(event, Returned)) + 1
+    player.fork(at, engine=tk.ScriptedEngine(["#END#"] * 5))
+    player.wait(of=1)
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(save_page(player, tmp_path / "fork.html").as_uri())
+    page.get_by_role("tab", name="Fork 1").click()
+    pointed = page.locator(".tk-figure .tk-pointed")
+    page.locator(".tk-figure").first.locator("[data-node='3']").hover()
+    assert pointed.count() <= 1
+    assert pointed.evaluate_all("nodes => nodes.map(node => node.dataset.node)") in ([], ["3"])
+    page.mouse.move(5, 890)
+    expect(pointed).to_have_count(0)
+    page.close()
 
 
 def test_what_a_side_has_not_done_yet_is_no_difference(browser):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from helpers.jupyter import Notebook, write_notebook
@@ -145,6 +146,17 @@ def test_an_odd_message_does_nothing(shop, message):
     before = shop.state
     shop._on_message(shop, message, [])
     assert shop.state == before
+
+
+def test_what_is_shown_otherwise_than_the_catalogue_has_it_can_be_chosen(shop):
+    send(shop, do="search", text="running shoes")
+    page = send(shop, do="click", text=shop.env.page.shown[0].id)
+    shop.env._item = replace(shop.env._item, options={"size": ("8 inch\u200e",)})
+    shown = "8 inch\ufffd"
+    page = send(shop, do="click", text=shown)
+    assert page["options"] == [{"name": "size", "values": [shown], "chosen": shown}]
+    assert not page["is_invalid"]
+    assert shop.actions[-1][0] == "click[8 inch\u200e]"
 
 
 def test_control_characters_of_a_product_are_shown_as_pictures(shop):

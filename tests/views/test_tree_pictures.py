@@ -129,6 +129,17 @@ def test_an_edge_takes_any_text_and_a_child_that_gives_nothing_back():
     assert "ψ" not in texts(svg)
 
 
+def test_an_edge_names_what_made_it_and_nothing_where_a_method_has_no_phi():
+    session = tk.Session(tk.ScriptedEngine(["go, now =>", "#END#", "#END#"]), context="go =>")
+    session.run(progress=False)
+    fork = session.fork(len(session.episode.events) - 1, phi=exchange.phi_full_sequence)
+    assert "φ  phi_last_line" in texts(draw_edge(fork.run(progress=False), 1))
+    labels = texts(draw_edge(tk.open_episode("prismarine-plan"), 1))
+    assert "φ" not in labels.partition("What")[0].replace("φ and ψ", "")
+    assert "phi_" not in labels
+    assert "psi_" not in labels
+
+
 def test_an_edge_of_whole_sequences_stays_a_figure():
     engine = tk.ScriptedEngine(
         ["x = 1\n" * 200 + "Now =>", "print('1')\n" * 100 + "#END#", "#END#"]

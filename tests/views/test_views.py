@@ -190,6 +190,11 @@ def test_text_cannot_act_on_a_terminal_or_turn_a_line_round():
     assert sanitize("a\tb\n\x1b[2J\x00\r\x9b\u202e\ud800é") == "a\tb\n␛[2J␀␍\ufffd\ufffd\ufffdé"
 
 
+def test_a_picture_of_codes_that_xml_cannot_hold_can_be_read(tmp_path):
+    episode = Session(ScriptedEngine(["#END#"]), context="a\ufffe\uffff").run(progress=False)
+    ElementTree.parse(save_picture(episode, tmp_path / "tree.svg"))
+
+
 # HTML
 
 
@@ -408,5 +413,6 @@ def test_every_event_has_a_number_and_a_sentence():
             assert re.match(rf"{number} {type(event).__name__}: \w.+\.$", line, re.DOTALL), line
         assert any(isinstance(event, Restarted) for event in episode.events)
     assert (
-        describe_event(episode, Pictured(0, "a.png", "")) == "Thread 0 saves the picture “a.png”."
+        describe_event(episode, Pictured(0, "a.png", ""), 0)
+        == "Thread 0 saves the picture “a.png”."
     )

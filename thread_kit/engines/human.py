@@ -58,7 +58,9 @@ class Listeners:
         self._methods: list[weakref.WeakMethod[Callable[[], None]]] = []
 
     def add(self, method: Callable[[], None]) -> None:
-        self._methods.append(weakref.WeakMethod(method))
+        """Adding one twice is fine."""
+        if all(known() != method for known in self._methods):
+            self._methods.append(weakref.WeakMethod(method))
 
     def __call__(self) -> None:
         for reference in self._methods:

@@ -15,6 +15,7 @@ import ipywidgets as widgets
 from thread_kit.engines.engine import Engine
 from thread_kit.envs.env import Env
 from thread_kit.experiments.method import SessionMethod
+from thread_kit.views.close_widget import close_widget
 from thread_kit.views.columns import SideBySide
 from thread_kit.views.player.keys import BOX, KeyGuard, show_error
 from thread_kit.views.player.widget import Player, watch
@@ -61,7 +62,7 @@ class CompareWidget(widgets.VBox):
         try:
             self._describe()
             self.start()
-        except (RuntimeError, OSError, ValueError) as error:
+        except Exception as error:  # else nobody hears of it
             self._note.value = show_error(error)
 
     def start(self) -> None:
@@ -90,8 +91,9 @@ class CompareWidget(widgets.VBox):
             player.stop()
             with contextlib.suppress(Exception):  # what went wrong there stands in the player
                 player.wait()
-            player.close()  # else the kernel keeps it, and sends it to each page that is opened
-        self._shown, self._trees.children = {}, ()
+        before, self._shown, self._trees.children = self._trees.children, {}, ()
+        for column in before:
+            close_widget(column)
 
     def _describe(self) -> None:
         chosen = dict.fromkeys([self.left.value, self.right.value])

@@ -44,6 +44,7 @@ from thread_kit.experiments.method_registry import method_slug
 from thread_kit.experiments.recorded_method import find_recorded_method
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode, TraceError, name_of
+from thread_kit.views.close_widget import close_widget
 from thread_kit.views.export_html import save_page
 from thread_kit.views.formatting import sanitize
 from thread_kit.views.player.keys import BOX, KeyGuard
@@ -176,9 +177,10 @@ class Explorer(widgets.VBox):
 
     def load_chosen(self) -> Engine:
         """The model that a saved episode is forked with."""
-        engine = self.form.read().make_engine(self.load)
-        self._say("")
-        return engine
+        try:
+            return self.form.read().make_engine(self.load)
+        finally:
+            self._say("")
 
     def open_saved(self) -> None:
         """Show a saved episode, which can be forked where its task can be made here."""
@@ -200,7 +202,7 @@ class Explorer(widgets.VBox):
             name, number = f"{first}-{number}", number + 1
         self._show(name, ExploredPlayer(episode, self, path))
         if old:
-            old.close()
+            close_widget(old)
 
     def save(self, kind: str) -> None:
         """Write what is shown (at the left) as a "page", a "trace" or a "picture"."""
@@ -260,13 +262,11 @@ class Explorer(widgets.VBox):
             title = widgets.HTML(f"<b>{escape(name_shown(name, number))}</b>")
             columns.append(widgets.VBox([title, player]))
         self.stage.children = columns
-        # What is shown no longer, the kernel would keep, and send to each page that is opened.
         for column in before:
             title, player = column.children
-            if not isinstance(player, ExploredPlayer):
-                player.close()
-            title.close()
-            column.close()
+            column.children = () if isinstance(player, ExploredPlayer) else (player,)
+            close_widget(title)
+            close_widget(column)
 
     def __repr__(self) -> str:
         return repr(self.form).replace("SetupForm", "Explorer")

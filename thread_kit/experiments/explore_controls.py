@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import isfinite
 from typing import Any
 
@@ -52,6 +52,8 @@ def read_number(field: widgets.Text) -> int | float | None:
     if not text:
         return None
     try:
+        with suppress(ValueError):
+            return int(text)  # exactly, however large
         number = float(text)
         if not isfinite(number):
             raise ValueError(text)

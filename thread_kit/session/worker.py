@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable
 
 from thread_kit.interrupt import stop_on_interrupt
@@ -11,12 +12,17 @@ from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Event
 
+_workers: weakref.WeakValueDictionary[int, Worker] = weakref.WeakValueDictionary()
+"""Who drains a session, by its id. Of two, the second would go on where the first is paused."""
+_taking = threading.Lock()
+
 
 class Worker:
     """Drains a session beside the caller.
 
     on_event: called in the worker thread with every event, in order; None with the last call.
-    error: what failed, in the session or in the listener.
+    error: what failed, in the session or in the listener; RuntimeError where another worker
+        drains the session, which goes on.
     """
 
     def __init__(
@@ -36,6 +42,17 @@ class Worker:
         return self
 
     def _drain(self) -> None:
+        with _taking:
+            other = _workers.get(id(self.session))
+            if not (other and other.is_running):
+                other = _workers[id(self.session)] = self
+        if other is not self:
+            self.error = RuntimeError(
+                "this session is running in another worker: look at the player that shows it "
+                "already, or show a fork of it"
+            )
+            self._on_event(None)
+            return
         try:
             for event in self.session:
                 self._on_event(event)
@@ -44,7 +61,8 @@ class Worker:
             self._on_event(None)
         except BaseException as error:
             self.error = error
-            self.session.close()
+            with contextlib.suppress(Exception):  # it may be another worker's
+                self.session.close()
             with contextlib.suppress(Exception):  # it may be the listener that has failed
                 self._on_event(None)
 

@@ -11,7 +11,7 @@ _SUBSTITUTES = {
     **dict.fromkeys(range(0x80, 0xA0), 0xFFFD),
     **dict.fromkeys(range(0xD800, 0xE000), 0xFFFD),
     **dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029], 0xFFFD),
-    **dict.fromkeys([0x200E, 0x200F, 0x061C], 0xFFFD),
+    **dict.fromkeys([0x200E, 0x200F, 0x061C, 0xFFFE, 0xFFFF], 0xFFFD),
 }
 
 
@@ -19,7 +19,8 @@ def sanitize(text: str) -> str:
     """Text without the characters that act on a page or a terminal instead of being read.
 
     Control characters become their pictures (an escape reads "␛"); halves of surrogate pairs,
-    which no file or page can hold, and marks that turn the direction of writing become "\ufffd".
+    which no file or page can hold, two codes that no XML may hold, and marks that turn the
+    direction of writing become "\ufffd".
     """
     return text.translate(_SUBSTITUTES)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from thread_kit.replace_file import replace_text
 from thread_kit.trace.episode import Episode
+from thread_kit.views.close_widget import close_widget
 from thread_kit.views.player.widget import CSS, MODULE, Player
 
 _START = """
@@ -33,9 +34,7 @@ def render_page(source: Episode | Player, *, title: str = "", above: str = "") -
         try:
             return render_page(player, title=title, above=above)
         finally:
-            # Else the kernel keeps it, and sends it to each page that is opened.
-            player.layout.close()
-            player.close()
+            close_widget(player)
     player = source
     # No text can end the element that it is in.
     recording = player.snapshot_json(offline=True).replace("<", "\\u003c")

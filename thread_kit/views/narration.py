@@ -28,7 +28,7 @@ from thread_kit.trace.events import (
     Waiting,
 )
 from thread_kit.views.formatting import describe_reward, pluralize, shorten
-from thread_kit.views.view_model import header_part
+from thread_kit.views.view_model import header_part, name_exchange
 
 QUOTED = 160
 """Characters of a text that is quoted."""
@@ -50,12 +50,12 @@ def list_events(episode: Episode) -> list[str]:
     lines = []
     for number, event in enumerate(episode.events):
         so_far.add(event)
-        lines.append(f"{number} {type(event).__name__}: {describe_event(so_far, event)}")
+        lines.append(f"{number} {type(event).__name__}: {describe_event(so_far, event, number)}")
     return lines
 
 
-def describe_event(episode: Episode, event: Event) -> str:
-    """One event in words; the episode has taken it in."""
+def describe_event(episode: Episode, event: Event, number: int) -> str:
+    """One event in words, by its number; the episode has taken it in."""
     match event:
         # The model, its threads and their code.
         case Prompted(prompt, reused, evaluated):
@@ -65,7 +65,7 @@ def describe_event(episode: Episode, event: Event) -> str:
                 f"evaluated, {reused:,} reused."
             )
         case Spawned():
-            return _describe_spawn(episode, event)
+            return _describe_spawn(episode, event, number)
         case GeneratedSpan():
             return _describe_call(episode, event)
         case ExecutedLine():
@@ -91,7 +91,7 @@ def describe_event(episode: Episode, event: Event) -> str:
         case Instructed(thread, span):
             return f"The program of thread {thread} writes {_quote(span.text)} into its sequence."
         case Returned():
-            return _describe_return(episode, event)
+            return _describe_return(episode, event, number)
         case Referred(thread, child, span):
             return (
                 f"{_quote(span.text)} stands for thread {child}, and thread {thread} goes on "
@@ -112,7 +112,7 @@ def describe_event(episode: Episode, event: Event) -> str:
     return ""
 
 
-def _describe_spawn(episode: Episode, event: Spawned) -> str:
+def _describe_spawn(episode: Episode, event: Spawned, number: int) -> str:
     if event.parent is None:
         begins = f"Thread {event.thread}, the main thread, begins. Its context is the task."
         names = ", ".join(event.variables)
@@ -122,15 +122,15 @@ def _describe_spawn(episode: Episode, event: Spawned) -> str:
     spawns = f"Thread {event.parent} spawns thread {event.thread} and {waits}."
     if "program" in episode.header:  # another method says itself what a child is given
         return f"{spawns} Its context is {title}."
-    name = str(header_part(episode.header, "exchange").get("phi", "phi"))
+    name = name_exchange(episode, "phi", number) or "phi"
     how = _EXCHANGES.get(name, f"by {name}, from thread @").replace("@", str(event.parent))
-    number = pluralize(len(episode.threads[event.parent].variables), "variable")
+    copied = pluralize(len(episode.threads[event.parent].variables), "variable")
     gets = {
-        "shared": f", and it shares {number} with it",
+        "shared": f", and it shares {copied} with it",
         "own": ", and it begins without its variables"
         + (", but for the environment's" if episode.at_first else ""),
         "none": "",
-    }.get(str(episode.header.get("scope")), f", and it gets a copy of {number}")
+    }.get(str(episode.header.get("scope")), f", and it gets a copy of {copied}")
     return (
         f"{spawns} phi makes its context {how}: {title}. Of its parent it sees nothing else{gets}."
     )
@@ -169,8 +169,8 @@ def _describe_line(event: ExecutedLine) -> str:
     return f"{_quote(event.line.strip())} ran in thread {event.thread}{outcome}."
 
 
-def _describe_return(episode: Episode, event: Returned) -> str:
-    name = str(header_part(episode.header, "exchange").get("psi", "psi"))
+def _describe_return(episode: Episode, event: Returned, number: int) -> str:
+    name = name_exchange(episode, "psi", number) or "psi"
     how = _EXCHANGES.get(name, f"what {name} makes of thread @").replace("@", str(event.child))
     names = ""
     if event.variables:

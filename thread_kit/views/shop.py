@@ -23,7 +23,7 @@ from thread_kit.envs.webshop.explain import Explanation, explain_reward
 from thread_kit.envs.webshop.pages import list_detail_lines
 from thread_kit.envs.webshop.product import Product
 from thread_kit.envs.webshop.reward import Reward
-from thread_kit.trace.printable import sanitize_all
+from thread_kit.trace.printable import sanitize, sanitize_all
 from thread_kit.views.formatting import pluralize
 from thread_kit.views.player.keys import KEEP_KEYS
 
@@ -84,10 +84,18 @@ class Shop(anywidget.AnyWidget):
         """A message from the page: nothing but a search, a click, or the wish to begin again."""
         match content:
             case {"do": "search" | "click" as verb, "text": str(text)}:
-                self.act(f"{verb}[{text}]")
+                self.act(f"{verb}[{self._find_label(text) if verb == 'click' else text}]")
             case {"do": "again"}:
                 self._begin()
                 self.state = self._state_json()
+
+    def _find_label(self, shown: str) -> str:
+        """What is clicked, as the catalogue has it: the page shows it sanitized."""
+        page = self.env.page
+        options = page.product.options.values() if page.product else ()
+        labels = [*page.buttons, *(product.id for product in page.shown or ())]
+        labels += [value for values in options for value in values]
+        return next((label for label in labels if sanitize(label) == shown), shown)
 
     def _state_json(self) -> str:
         page, explanation = self.env.page, self.explanation

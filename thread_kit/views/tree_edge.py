@@ -17,7 +17,7 @@ from thread_kit.trace.episode import Episode, Thread, must_be_episode
 from thread_kit.trace.events import Returned, Spawned
 from thread_kit.views.formatting import sanitize, shorten
 from thread_kit.views.palette import PROVENANCE, tint
-from thread_kit.views.view_model import header_part
+from thread_kit.views.view_model import name_exchange
 from thread_kit.views.xray import Xray
 
 WIDTH, LINE, CHARACTER = 960, 19, 7.25  # pixels
@@ -45,12 +45,16 @@ Lines = list[tuple[Provenance, list[Run]]]
 
 @dataclass(slots=True)
 class _Edge:
-    """Both ends of an edge: the lines of the parent and of the child, and the texts that passed."""
+    """Both ends of an edge: the lines of the parent and of the child, and the texts that passed.
+
+    labels: what phi and psi were when they passed.
+    """
 
     parent: Lines
     child: Lines
     phi: list[Run]
     psi: list[Run]
+    labels: dict[str, str]
 
 
 def save_edge(episode: Episode, child: int, path: str | Path) -> Path:
@@ -76,7 +80,6 @@ def draw_edge(episode: Episode, child: int) -> str:
     if thread.parent is None:
         raise ValueError(f"thread {child} has no parent; give the number of a thread below it")
     edge = _read(episode, child)
-    exchange = header_part(episode.header, "exchange")
     box = TEXT * CHARACTER + 24
     right = WIDTH - box - 10
     # 1. What came back stands in the parent, what was asked on top of the child.
@@ -92,10 +95,10 @@ def draw_edge(episode: Episode, child: int) -> str:
     parts = [
         _box(10, box, f"Thread {thread.parent}", left_lines, height - 46),
         _box(right, box, f"Thread {child}", right_lines, height - 46),
-        _arrow(10 + box, asked, right, 58, PHI, f"φ  {exchange.get('phi', '')}"),
+        _arrow(10 + box, asked, right, 58, PHI, edge.labels["phi"]),
     ]
     if edge.psi:
-        parts.append(_arrow(right, printed, 10 + box, back, PSI, f"ψ  {exchange.get('psi', '')}"))
+        parts.append(_arrow(right, printed, 10 + box, back, PSI, edge.labels["psi"]))
     parts.append(_legend(height - 14))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
@@ -109,18 +112,27 @@ def _read(episode: Episode, child: int) -> _Edge:
     """The edge at its two moments: at the spawn, and when the child had returned."""
     seen, xray = Episode(episode.header), Xray({})
     parent, own, down, up = [], [], [], []
-    for event in episode.events:
+    labels = dict.fromkeys(("phi", "psi"), "")
+    for place, event in enumerate(episode.events):
         seen.add(event)
         taken = xray.add(seen, event)
         match event:
             case Spawned(thread=number, parent=int(above)) if number == child:
                 parent = _lines(seen, seen.threads[above], taken, only=None)
                 down = _runs(taken, seen.dialect.asked(event.context.text))
+                labels["phi"] = _label(episode, "phi", "φ", place)
             case Returned(child=number) if number == child:
                 own = _lines(seen, seen.threads[child], taken, only=Provenance.GENERATED)
                 up = _runs(taken, event.span.text)
+                labels["psi"] = _label(episode, "psi", "ψ", place)
     own = own or _lines(seen, seen.threads[child], None, only=Provenance.GENERATED)
-    return _Edge(parent, own, down, up)
+    return _Edge(parent, own, down, up, labels)
+
+
+def _label(episode: Episode, kind: str, symbol: str, place: int) -> str:
+    """What an arrow is called; nothing where a method has no phi and psi."""
+    name = name_exchange(episode, kind, place)
+    return f"{symbol}  {name}" if name else ""
 
 
 def _runs(taken: dict[str, Any] | None, text: str) -> list[Run]:

@@ -18,7 +18,7 @@ from thread_kit.exchange import read_action
 from thread_kit.sequence import Provenance, Span
 from thread_kit.trace.costs import Usage
 from thread_kit.trace.episode import Episode, Thread, must_be_episode
-from thread_kit.trace.events import Acted, Edited, ExecutedLine
+from thread_kit.trace.events import Acted, Edited, ExecutedLine, Prompted
 from thread_kit.views.formatting import (
     describe_origin,
     describe_totals,
@@ -215,6 +215,22 @@ def header_part(header: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A part of a header by its name; {} where it is missing, or where an odd file has no names."""
     part = header.get(name)
     return part if isinstance(part, Mapping) else {}
+
+
+def name_exchange(episode: Episode, kind: str, number: int) -> str:
+    """The name of what was phi (or psi ...) at an event, by its number; a fork may have another.
+
+    "" where there was none: other methods than THREAD say themselves what a thread is given.
+    """
+    header = episode.header
+    if "program" in header:
+        return ""
+    last = str(header_part(header, "exchange").get(kind, ""))
+    if not (places := header_part(header_part(header, "fork"), "exchange").get(kind)):
+        return last
+    # Forks count their events without the prompts', which another engine may not have.
+    place = sum(not isinstance(event, Prompted) for event in episode.events[:number])
+    return next((str(name) for end, name in places if place < end), last)
 
 
 def view_thread(episode: Episode, number: int) -> ThreadView:

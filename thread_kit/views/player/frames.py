@@ -149,7 +149,7 @@ class FrameRecorder:
                 "event": self._next,
                 "kind": type(event).__name__.lower(),
                 "thread": getattr(event, "thread", None),
-                "description": sanitize(describe_event(self.episode, event)),
+                "description": sanitize(describe_event(self.episode, event, self._next)),
                 "changes": changes,
             }
         )

@@ -189,7 +189,8 @@ class View {
 
   point(id) {
     this.tree.mark(id === null ? [] : [id]);
-    const ids = this.tree.rows.find((row) => row.ids.at(-1) === id)?.ids ?? [];
+    const row = id === null ? null : this.tree.rows.find((row) => row.ids.at(-1) === id);
+    const ids = row?.ids ?? [];
     this.figures.forEach((figure, side) => figure.mark(ids[side] ?? null));
     for (const bar of this.body.querySelectorAll(".tk-work [data-child]"))
       bar.classList.toggle("tk-pointed", bar.dataset.child === id);

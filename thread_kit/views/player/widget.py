@@ -121,11 +121,14 @@ class Player(anywidget.AnyWidget):
         self._static = f"tk-{uuid4()}"
         self._is_shown = False
         for engine in self._engines.values():
-            if isinstance(engine, HumanEngine):
-                engine.listeners.add(self._on_waiting)
+            self._listen_to(engine)
         super().__init__()
         self.on_msg(self._on_message)
         _answer_beside_cells(self)
+
+    def _listen_to(self, engine: Engine) -> None:
+        if isinstance(engine, HumanEngine):
+            engine.listeners.add(self._on_waiting)
 
     def _make_track(
         self, number: int, source: Session | Episode, parent: int | None = None
@@ -201,6 +204,7 @@ class Player(anywidget.AnyWidget):
             session.keep_cells = True
             track = self._make_track(len(self._tracks), session, of)
             self._tracks.append(track)
+            self._listen_to(session.engine)
             self._throttle.add(track.number, **track.snapshot())
             track.start()
         return session
