@@ -254,6 +254,28 @@ def test_drift_is_measured_at_every_token_and_nothing_differs_from_itself(weight
 
 
 @pytest.mark.model
+def test_calls_of_a_batch_share_their_few_shot_prompt(weights):
+    """Eight times as it stands it would not fit."""
+    with load_model(weights.path, adapter=None, context=256) as engine:
+        prompt = engine.tokenize("One and one is two. " * 40, first=True)
+        steps = tuple(
+            Forced(n, prompt + engine.tokenize(f"{n}: "), engine.tokenize("three"))
+            for n in range(8)
+        )
+    assert 8 * len(prompt) > weights.context > len(prompt)
+    batched = drift(weights, Workload("few-shot", prompt, steps, 8))[1]
+    assert batched.places == len(steps[0].written)
+
+
+def test_rates_have_the_room_that_eight_episodes_take(monkeypatch, weights):
+    given = []
+    monkeypatch.setattr(bench, "rate", lambda weights, n: given.append(weights.context) or None)
+    monkeypatch.setattr(bench, "_rows", list)
+    bench._rates(weights, [], None)
+    assert set(given) == {8192}
+
+
+@pytest.mark.model
 def test_drafts_are_counted_on_the_same_tokens(weights, work):
     none, some = drafting(weights, work, (0, 4))
     assert none.generated == some.generated == work.generated
@@ -378,6 +400,7 @@ def test_figures_show_the_tables(result):
         (["--at-once", "2", "0"], "--at-once 0"),
         (["--quantize", "Q9"], "Q9"),
         (["--parts", "bookkeeping"], "name both"),
+        (["--server", "no/llama-server"], "--server no/llama-server: there is no program"),
     ],
 )
 @pytest.mark.model

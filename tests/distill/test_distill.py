@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import signal
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
@@ -78,6 +79,7 @@ from thread_kit.envs.textcraft.env import TextCraft, tasks
 from thread_kit.envs.textcraft.planner import TAGS, Recipe, is_member, solve
 from thread_kit.paths import resource
 from thread_kit.session.session import Session
+from thread_kit.trace.lock import LockError
 
 SIGN = (
     "oak sign",
@@ -425,6 +427,17 @@ def test_examples_are_drawn_until_there_are_enough_tokens_each_once():
         play("adapt", SIGN)
 
 
+@pytest.mark.parametrize("slips", [False, True])
+def test_an_interrupt_is_no_task_that_could_not_be_solved(monkeypatch, slips):
+    def interrupt(text: str) -> str:
+        signal.raise_signal(signal.SIGINT)
+        return speak_thread(text)
+
+    monkeypatch.setattr(module, "speak_thread", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        examples("thread", training_tasks(1, 4), Letters(), tokens=500, slips=slips)
+
+
 def test_what_a_kill_has_interrupted_goes_on_behind_the_last_whole_task(tmp_path):
     path, about = tmp_path / "new" / "examples.jsonl", {"method": "thread", "seed": 1}
     played = []
@@ -446,10 +459,14 @@ def test_what_a_kill_has_interrupted_goes_on_behind_the_last_whole_task(tmp_path
     assert len(again.tasks) == first - 1
     assert draw(5_000, file=again) == draw(5_000)
     assert path.read_bytes() == whole
+    with pytest.raises(LockError):  # by their place two runs' lines would be other tasks'
+        ExampleFile(path, about)
+    again.close()
     # More tokens: the tasks that are there are not played again.
     there = ExampleFile(path, about)
     there.tasks[0] = [Example((1, 2), (True, False))]
     assert Example((1, 2), (True, False)) in draw(9_000, file=there)
+    there.close()
     assert draw(9_000, file=ExampleFile(path, about)) == draw(9_000)
     with pytest.raises(ValueError, match="holds other examples"):
         ExampleFile(path, {**about, "seed": 2})

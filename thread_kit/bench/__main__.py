@@ -6,6 +6,7 @@ import argparse
 import json
 import platform
 import random
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -39,6 +40,7 @@ from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 
 AT_ONCE = (1, 2, 4, 8)
+RATES_CELLS = 8192  # that the most episodes of AT_ONCE take, in tokens
 KEPT_CELLS = (1000, 2000, 4000)
 THREADS = 1000  # of the episodes whose bookkeeping is measured
 
@@ -102,6 +104,10 @@ def _measure(options: argparse.Namespace) -> None:
         raise ValueError(f"--rounds {options.rounds}: give at least 1")
     if min(options.at_once) < 1:
         raise ValueError(f"--at-once {min(options.at_once)}: give at least 1")
+    if options.server and not shutil.which(options.server):
+        raise ValueError(
+            f"--server {options.server}: there is no program; give the path of a llama-server"
+        )
     if "bookkeeping" in options.parts and "contenders" not in options.parts:
         raise ValueError("--parts bookkeeping is set against contenders: name both")
     # What is measured: the weights, and the recorded work that they are forced through.
@@ -195,6 +201,7 @@ def _episodes(weights: Weights, works: list[Workload], options: argparse.Namespa
 
 
 def _rates(weights: Weights, works: list[Workload], options: argparse.Namespace) -> Any:
+    weights = replace(weights, context=max(weights.context, RATES_CELLS))
     return {"rates": _rows(rate(weights, n) for n in tqdm(AT_ONCE, "rates", leave=False))}
 
 

@@ -147,6 +147,7 @@ def forced_llama(weights: Weights, lookup: int = 0) -> Any:
         n_gpu_layers=weights.gpu_layers,
         n_threads=weights.cpu_threads,
         n_threads_batch=weights.cpu_threads,
+        flash_attn=True,  # as llama.cpp takes it for all others; this package's default is not
         draft_model=LlamaPromptLookupDecoding(MAX_NGRAM, lookup) if lookup else None,
         verbose=False,
     )

@@ -79,6 +79,8 @@ def drift(weights: Weights, work: Workload) -> list[Drift]:
         kept = list(_compare_kept(ours, scratch, work))
         for thread in range(len(work.steps)):
             ours.release(thread)
+        if work.prompt:  # once for all that are in a batch, as sessions read it
+            list(ours.prefill(work.prompt))
         batched = list(_compare_batched(ours, scratch, work))
         with weights.load(_WatchedEngine, draft=DRAFT) as drafting:
             drafted = list(_compare_kept(drafting, scratch, work))

@@ -97,7 +97,10 @@ def _wait(process: BaseProcess, address: str) -> None:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if not process.is_alive():
-            raise RuntimeError(f"llama-server ended with status {process.exitcode}")
+            raise RuntimeError(
+                f"llama-server ended with status {process.exitcode}; start it by hand to see why "
+                "(an older one knows no --spec-type ngram-mod)"
+            )
         with contextlib.suppress(httpx.TransportError):
             if httpx.get(f"{address}/health", timeout=1).is_success:
                 return

@@ -32,11 +32,13 @@ from thread_kit.envs.qa.env import QuestionEnv
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.envs.textcraft.env import TextCraft
 from thread_kit.envs.webshop.env import WebShop
+from thread_kit.requests import Status
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
 from thread_kit.sequence import Provenance
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.jsonl import mend_last_line, read_lines, write_line
+from thread_kit.trace.jsonl import mend_last_line, read_lines
+from thread_kit.trace.lock import LockedFile
 
 Method = Literal["thread", "react"]
 METHODS: tuple[Method, ...] = ("thread", "react")
@@ -82,6 +84,8 @@ def play(
 ) -> Episode:
     """The teacher's episode of a task; raises ValueError if it is not solved, or for the method.
 
+    An interrupt is one (KeyboardInterrupt), and no task that could not be solved.
+
     Of a purchase, which can be right in part, it is enough that something is bought.
 
     thread: with variables and children (THREAD paper, algorithm 2). react: one line of context, on
@@ -110,6 +114,8 @@ def play(
         sandbox=sandbox,
     ) as session:
         episode = session.run(progress=False)
+    if episode.status is Status.STOPPED:
+        raise KeyboardInterrupt
     solved = bool(env.bought) if isinstance(env, WebShop) else episode.solved
     if not solved:
         raise ValueError(f"the teacher did not solve {env!r} ({episode.status})") from session.error
@@ -226,16 +232,17 @@ class Example:
 class ExampleFile:
     """Examples on disk, by task. about: what they are made of (JSON values). tasks: what is there.
 
-    Raises ValueError if the file holds the examples of something else.
+    Raises ValueError if the file holds the examples of something else, LockError where another run
+    writes it: lines are known by their place, so those of two runs would stand for other tasks.
     """
 
     def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            mend_last_line(path)
-        if not path.exists() or not path.stat().st_size:  # or a kill has torn its first line
-            write_line(path, dict(about), "wb")
+        self._file = LockedFile(path)
+        mend_last_line(path)
+        if not path.stat().st_size:  # it is new, or a kill has torn its first line
+            self._file.append(dict(about))
         first, *lines = read_lines(path, dict, what="no line of an example file") or [{}]
         if first != about:
             raise ValueError(
@@ -247,8 +254,12 @@ class ExampleFile:
     def add(self, examples: Sequence[Example]) -> None:
         """Write the examples of the next task; they are in the file when this returns."""
         values = [[example.tokens, list(map(int, example.loss_mask))] for example in examples]
-        write_line(self.path, {"examples": values})
+        self._file.append({"examples": values})
         self.tasks.append(list(examples))
+
+    def close(self) -> None:
+        """Let another run write it."""
+        self._file.close()
 
 
 def _example(value: Sequence[Sequence[int]]) -> Example:
