@@ -47,23 +47,18 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["IPYTHONDIR"] = _scratch.name
 # For what lives longer than one test, such as an engine that a whole module shares.
 os.environ["THREAD_KIT_CACHE"] = str(Path(_scratch.name, "cache"))
+# What all processes of a run share lies in the folder of the one that has started the others.
+_shared = Path(os.environ.setdefault("THREAD_KIT_TESTS_SHARED", _scratch.name), "shared")
 SHARED = {name: Path(_scratch.name, "cache", name) for name in ("weights", "hashes")}
+for _name, _place in SHARED.items():
+    Path(_shared, _name).mkdir(parents=True, exist_ok=True)
+    _place.parent.mkdir(exist_ok=True)
+    _place.symlink_to(Path(_shared, _name))
 os.environ["THREAD_KIT_MODELS"] = str(Path(_scratch.name, "models"))
 os.environ["ALFWORLD_DATA"] = str(Path(_scratch.name, "alfworld"))
 
 
 _numbers = itertools.count()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _shared_by_all_processes(tmp_path_factory):
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    for name, place in SHARED.items():
-        (folder / "shared" / name).mkdir(parents=True, exist_ok=True)
-        place.parent.mkdir(exist_ok=True)
-        place.symlink_to(folder / "shared" / name)
 
 
 @pytest.fixture(autouse=True)

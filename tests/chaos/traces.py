@@ -83,7 +83,7 @@ def _show(episode: Episode, number: int) -> None:
         assert "\x1b" not in thread_text(episode, thread) + read_text(episode, thread)
     _ = (
         FrameRecorder(episode).frames,
-        [describe_event(episode, event, 0) for event in episode.events],
+        [describe_event(episode, event, n) for n, event in enumerate(episode.events)],
     )
 
     # 2. What tables and reviews ask of it.

@@ -722,8 +722,9 @@ def test_the_precision_is_the_quicker_one(monkeypatch, half, chosen):
     from thread_kit.distill import train
 
     seconds = {torch.bfloat16: half, torch.float32: 1.0}
-    monkeypatch.setattr(train, "_time_product", seconds.__getitem__)
+    monkeypatch.setattr(train, "_time_product", lambda kind, **more: seconds[kind])
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
     assert str(train.precision.__wrapped__()) == f"torch.{chosen}"
 
 

@@ -33,20 +33,21 @@ _seen: tuple[float, dict[int, int]] = (0.0, {})
 
 
 def move_to_an_idle_core() -> None:
-    """Between two tests, where workers share a core: to one that was idle more since the last look.
+    """Between two tests, where workers share cores: to one that was idle more since the last look.
 
     Two workers that both wait for a browser on the one core would leave it idle, and two that
     compute on the other one would be half as fast.
     """
     global _seen
-    own = os.sched_getaffinity(0) if _ALL and "PYTEST_XDIST_WORKER" in os.environ else set()
-    if len(own) != 1 or time.monotonic() - _seen[0] < PERIOD:
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if not _ALL or workers <= len(_ALL) or time.monotonic() - _seen[0] < PERIOD:
         return
     before, _seen = _seen, (time.monotonic(), _read_idle())
     spent = (_seen[0] - before[0]) * os.sysconf("SC_CLK_TCK")
     known = before[1].keys() & _seen[1].keys()
     idle = {core: (_seen[1][core] - before[1][core]) / spent for core in known}
-    if idle and max(idle.values()) > idle[min(own)] + GAIN:
+    own = min(os.sched_getaffinity(0))
+    if own in idle and max(idle.values()) > idle[own] + GAIN:
         os.sched_setaffinity(0, {max(idle, key=idle.__getitem__)})
 
 

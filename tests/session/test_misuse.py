@@ -265,7 +265,8 @@ def test_a_second_worker_does_not_go_on_where_the_first_one_is_paused():
     told: list[Event | None] = []
     first = Worker(session, lambda event: first.pause() if isinstance(event, Token) else None)
     first.start()
-    while not first.is_paused:
+    until = time.monotonic() + 30
+    while not first.is_paused and time.monotonic() < until:
         time.sleep(0.001)
     before = len(session.episode.events)
     second = Worker(session, told.append).start()

@@ -11,6 +11,7 @@ import argparse
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -135,16 +136,18 @@ def _examples(options: argparse.Namespace, envs: Sequence[str]) -> list[Example]
             lessons = LESSONS[env]
             shares = {"mains": lessons.mains, "others": lessons.others}
             about = {"method": options.method, "env": env, "seed": options.seed, **shares}
-            made += examples(
-                options.method,
-                lessons.tasks(options.seed),
-                engine,
-                tokens=round(options.tokens * (lessons.share / total if total else 1)),
-                seed=options.seed,
-                slips=True,
-                file=ExampleFile(options.out / f"examples-{env}.jsonl", {**about, "slips": True}),
-                **shares,
-            )
+            path = options.out / f"examples-{env}.jsonl"
+            with closing(ExampleFile(path, {**about, "slips": True})) as file:
+                made += examples(
+                    options.method,
+                    lessons.tasks(options.seed),
+                    engine,
+                    tokens=round(options.tokens * (lessons.share / total if total else 1)),
+                    seed=options.seed,
+                    slips=True,
+                    file=file,
+                    **shares,
+                )
     random.Random(options.seed).shuffle(made)
     return made
 

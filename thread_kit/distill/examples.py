@@ -245,6 +245,7 @@ class ExampleFile:
             self._file.append(dict(about))
         first, *lines = read_lines(path, dict, what="no line of an example file") or [{}]
         if first != about:
+            self.close()
             raise ValueError(
                 f"{path} holds other examples ({first}, not {dict(about)}); give another folder, "
                 "or delete it"

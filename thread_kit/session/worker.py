@@ -37,21 +37,23 @@ class Worker:
 
     def start(self) -> Worker:
         """Begin; starting twice is fine."""
-        if self._thread.ident is None:
-            self._thread.start()
+        with _taking:
+            if self._thread.ident is None:
+                other = _workers.get(id(self.session))
+                if other and other.is_running and self.session.episode.status.is_live:
+                    self.error = RuntimeError(
+                        "this session is running in another worker: look at the player that shows "
+                        "it already, or show a fork of it"
+                    )
+                else:
+                    _workers[id(self.session)] = self
+                self._thread.start()
         return self
 
     def _drain(self) -> None:
-        with _taking:
-            other = _workers.get(id(self.session))
-            if not (other and other.is_running):
-                other = _workers[id(self.session)] = self
-        if other is not self:
-            self.error = RuntimeError(
-                "this session is running in another worker: look at the player that shows it "
-                "already, or show a fork of it"
-            )
-            self._on_event(None)
+        if self.error:
+            with contextlib.suppress(Exception):  # the episode does not stand still meanwhile
+                self._on_event(None)
             return
         try:
             for event in self.session:
