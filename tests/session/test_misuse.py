@@ -240,23 +240,29 @@ def test_waiting_for_a_paused_worker_resumes_it():
     assert worker.wait().status is Status.ENDED
 
 
+class Waiting(ScriptedEngine):
+    """Says that it has begun a step, and waits to be told to go on."""
+
+    def __init__(self, replies: list[str]) -> None:
+        super().__init__(replies)
+        self.inside, self.go_on = threading.Event(), threading.Event()
+
+    def step(self):
+        self.inside.set()
+        self.go_on.wait(30)
+        return super().step()
+
+
 def test_a_session_in_a_worker_cannot_be_stepped_beside_it():
-    inside, go_on = threading.Event(), threading.Event()
-
-    class Waiting(ScriptedEngine):
-        def step(self):
-            inside.set()
-            go_on.wait(30)
-            return super().step()
-
-    session = Session(Waiting(["#END#"]), context="go")
+    engine = Waiting(["#END#"])
+    session = Session(engine, context="go")
     worker = Worker(session).start()
-    inside.wait(30)
+    engine.inside.wait(30)
     with pytest.raises(RuntimeError, match="worker thread"):
         next(session)
     with pytest.raises(RuntimeError, match="worker thread"):
         session.close()
-    go_on.set()
+    engine.go_on.set()
     assert worker.wait().status is Status.ENDED
 
 
@@ -279,23 +285,16 @@ def test_a_second_worker_does_not_go_on_where_the_first_one_is_paused():
 
 
 def test_a_worker_beside_a_loop_over_its_session_says_so_at_its_end():
-    inside, go_on = threading.Event(), threading.Event()
-
-    class Waiting(ScriptedEngine):
-        def step(self):
-            inside.set()
-            go_on.wait(30)
-            return super().step()
-
-    session = Session(Waiting(["#END#"]), context="go")
+    engine = Waiting(["#END#"])
+    session = Session(engine, context="go")
     loop = threading.Thread(target=session.run, kwargs={"progress": False})
     loop.start()
-    inside.wait(30)
+    engine.inside.wait(30)
     told: list[Event | None] = []
     worker = Worker(session, told.append).start()
     worker._thread.join(30)
     assert (told, type(worker.error)) == ([None], RuntimeError)
-    go_on.set()
+    engine.go_on.set()
     loop.join()
     assert session.episode.status is Status.ENDED
 
