@@ -51,9 +51,9 @@ os.environ["THREAD_KIT_CACHE"] = str(Path(_scratch.name, "cache"))
 _shared = Path(os.environ.setdefault("THREAD_KIT_TESTS_SHARED", _scratch.name), "shared")
 SHARED = {name: Path(_scratch.name, "cache", name) for name in ("weights", "hashes")}
 for _name, _place in SHARED.items():
-    Path(_shared, _name).mkdir(parents=True, exist_ok=True)
+    (_shared / _name).mkdir(parents=True, exist_ok=True)
     _place.parent.mkdir(exist_ok=True)
-    _place.symlink_to(Path(_shared, _name))
+    _place.symlink_to(_shared / _name)
 os.environ["THREAD_KIT_MODELS"] = str(Path(_scratch.name, "models"))
 os.environ["ALFWORLD_DATA"] = str(Path(_scratch.name, "alfworld"))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from functools import cache
 from pathlib import Path
 from unittest import mock
+
+from filelock import FileLock
 
 from thread_kit.engines.models import EMBEDDED, MODELS, find_file
 from thread_kit.engines.quantize import quantize_file
@@ -52,8 +53,7 @@ def few_layers() -> Path:
     """
     whole = quick_weights()
     made = whole.with_name("few-layers.gguf")
-    with made.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(made.with_suffix(".lock")):
         if not made.exists():
             part = made.with_suffix(".part")
             _write_few_layers(whole, part)

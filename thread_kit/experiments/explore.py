@@ -263,9 +263,8 @@ class Explorer(widgets.VBox):
             columns.append(widgets.VBox([title, player]))
         self.stage.children = columns
         for column in before:
-            title, player = column.children
-            column.children = () if isinstance(player, ExploredPlayer) else (player,)
-            close_widget(title)
+            # These players stay; of a fork one is made each time.
+            column.children = [c for c in column.children if not isinstance(c, ExploredPlayer)]
             close_widget(column)
 
     def __repr__(self) -> str:
