@@ -41,3 +41,17 @@ def test_without_a_stop_an_interrupt_comes_at_the_end_of_the_hold():
     with pytest.raises(KeyboardInterrupt):
         work()
     assert said == [True]
+
+
+def test_the_innermost_stop_is_the_one_that_stops_and_the_outer_one_is_there_behind_it():
+    before, said = getsignal(SIGINT), []
+    with stop_on_interrupt(lambda: said.append("outer")):
+        with stop_on_interrupt(lambda: said.append("inner")), hold_interrupts() as has_come:
+            raise_signal(SIGINT)
+            said.append(has_come())
+        said.append("behind")
+        with hold_interrupts() as has_come:
+            raise_signal(SIGINT)
+            said.append(has_come())
+    assert said == [True, "inner", "behind", True, "outer"]
+    assert getsignal(SIGINT) is before

@@ -66,6 +66,11 @@ def list_differences(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     return differences + [line for compare in parts for line in compare(item, rows)]
 
 
+def is_reproduction(item: PaperItem, rows: pd.DataFrame) -> bool:
+    """Whether there are none; what nearly all rows have, another model, is asked first."""
+    return not _compare_models(item, rows) and not list_differences(item, rows)
+
+
 def _quote(methods: Iterable[str]) -> str:
     return ", ".join(map(repr, methods))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from thread_kit.analysis.item_differences import list_differences
+from thread_kit.analysis.item_differences import is_reproduction, list_differences
 from thread_kit.analysis.item_tables import select_rows
 from thread_kit.analysis.paper_items import PaperItem
 from thread_kit.analysis.studies import LACKING, keep_usable
@@ -63,7 +63,7 @@ def find_state(item: PaperItem, frame: pd.DataFrame) -> ItemState:
     rows = keep_usable(item, played)
     if len(rows):
         for _, part in rows.groupby("model", sort=False):  # others beside it take nothing away
-            if not list_differences(item, part):
+            if is_reproduction(item, part):
                 return ItemState(State.REPRODUCED, rows=len(part))
     differences = list_differences(item, rows)
     if len(rows):

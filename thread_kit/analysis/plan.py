@@ -126,10 +126,12 @@ def measure_tokens(played: pd.DataFrame, method: str, environment: str) -> tuple
     methods there; else of all.
     """
     here = played[played["environment"] == environment]
-    own, kin = (here[here["method"] == name] for name in (method, find_base(method)))
-    choices = own, kin, here, played
-    rows = next(rows for rows in choices if len(rows))
-    return rows[TOKENS].mean(), len(choices[0]) > 0
+    own = here[here["method"] == method]
+    if len(own):
+        return own[TOKENS].mean(), True
+    kin = here[here["method"] == find_base(method)]
+    rows = next(rows for rows in (kin, here, played) if len(rows))
+    return rows[TOKENS].mean(), False
 
 
 def price_parts(played: pd.DataFrame, parts: Iterable[Part]) -> pd.DataFrame:

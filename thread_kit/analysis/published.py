@@ -7,6 +7,7 @@ there says what is quoted and what is inferred. Nothing is measured here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -84,14 +85,7 @@ def load_published(
     Capital letters do not matter: "thread" finds THREAD. Raises ValueError for a value that no row
     has, naming those that there are.
     """
-    frames = [
-        pd.read_csv(
-            resource(f"data/published/{file}"), keep_default_na=False, na_values={"stderr": ""}
-        ).assign(paper=name)
-        for name, file in PAPERS.items()
-    ]
-    rows = pd.concat(frames, ignore_index=True)
-    rows.insert(0, "paper", rows.pop("paper"))
+    rows = _load_all()
     filters = {"paper": paper, "benchmark": benchmark, "method": method, "model": model}
     for column, wanted in filters.items():
         if wanted is not None:
@@ -101,6 +95,19 @@ def load_published(
                 raise ValueError(f"no published number has {column} {wanted!r}; known: {known}")
             rows = matches
     return rows.reset_index(drop=True)
+
+
+@cache
+def _load_all() -> pd.DataFrame:
+    frames = [
+        pd.read_csv(
+            resource(f"data/published/{file}"), keep_default_na=False, na_values={"stderr": ""}
+        ).assign(paper=name)
+        for name, file in PAPERS.items()
+    ]
+    rows = pd.concat(frames, ignore_index=True)
+    rows.insert(0, "paper", rows.pop("paper"))
+    return rows
 
 
 def list_published_names(method: str, benchmark: str | None = None) -> list[str]:
