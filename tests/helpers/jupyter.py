@@ -138,6 +138,10 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+_idle_pages: dict[str, Page] = {}
+"""By JupyterLab's address a page of it without a notebook: to start one takes seconds."""
+
+
 class Notebook:
     """A notebook that is open in JupyterLab, with its kernel ready.
 
@@ -148,13 +152,23 @@ class Notebook:
     def __init__(self, browser: Browser, lab: Lab, path: str) -> None:
         self.errors: list[str] = []
         self.outside: list[str] = []
-        self.page: Page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        idle = _idle_pages.pop(lab.address, None)
+        self.page: Page = idle or browser.new_page(viewport={"width": 1280, "height": 1000})
         self.page.set_default_timeout(PATIENCE * 1000)
         self.page.on("console", lambda message: self._console(message.type, message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self._request(request.url, lab.address))
-        self._address = f"{lab.address}/lab/tree/{path}?reset"
-        self.reload()
+        self._lab, self._path = lab.address, path
+        if idle:
+            self.page.evaluate(
+                """async (path) => {
+                    await jupyterapp.commands.execute('docmanager:open', { path });
+                }""",
+                path,
+            )
+            self._wait_for_kernel()
+        else:
+            self.reload()
 
     def _console(self, kind: str, text: str) -> None:
         if kind == "error":
@@ -167,7 +181,22 @@ class Notebook:
 
     def reload(self) -> None:
         """Open the page (again) and wait until its kernel can run cells."""
-        self.page.goto(self._address)
+        self.page.goto(f"{self._lab}/lab/tree/{self._path}?reset")
+        self._wait_for_kernel()
+
+    def close(self) -> None:
+        """Close it, with its kernel, and leave its page, as it looks now, to the next notebook."""
+        self.page.evaluate(
+            """async () => {
+                const panel = jupyterapp.shell.currentWidget;
+                await panel.sessionContext.shutdown();
+                panel.context.model.dirty = false;  // or it would ask
+                panel.dispose();
+            }"""
+        )
+        _idle_pages[self._lab] = self.page
+
+    def _wait_for_kernel(self) -> None:
         # The toolbar says "idle" too early; a run then would be lost.
         self.page.wait_for_function("() => window.jupyterapp?.shell?.currentWidget?.context")
         self.page.evaluate(

@@ -147,7 +147,7 @@ def test_the_panel_and_a_saved_episode_in_it(browser, lab):
     for theme in ("JupyterLab Light", "JupyterLab Dark"):
         notebook.theme(theme)
         assert find_faults(page, ".tk-explore") == [], theme
-    page.close()
+    notebook.close()
 
 
 @pytest.mark.browser

@@ -175,7 +175,7 @@ def test_a_page_that_is_opened_again_shows_the_whole_episode(browser, lab):
     ended.wait_for()
     row(notebook, 1).click()
     assert "returned by thread 2" in pane(notebook)
-    notebook.page.close()
+    notebook.close()
 
 
 def test_a_busy_kernel_shows_each_token_and_the_page_can_be_used(browser, lab):
@@ -192,7 +192,7 @@ def test_a_busy_kernel_shows_each_token_and_the_page_can_be_used(browser, lab):
     notebook.wait_until_run()
     assert "while the kernel is busy." in pane(notebook)
     assert notebook.errors == []
-    page.close()
+    notebook.close()
 
 
 def test_the_buttons_pause_and_stop(browser, lab):
@@ -216,7 +216,7 @@ def test_the_buttons_pause_and_stop(browser, lab):
     page.locator(".tk-bar .tk-stopped").wait_for()
     assert "stopped by the user" in page.locator(".tk-bar .tk-error").inner_text()
     assert notebook.errors == []
-    page.close()
+    notebook.close()
 
 
 def test_pause_step_fork_and_stop_are_done_while_the_next_cell_waits(browser, lab):
@@ -242,7 +242,7 @@ def test_pause_step_fork_and_stop_are_done_while_the_next_cell_waits(browser, la
     notebook.wait_until_run()
     assert page.locator(".jp-OutputArea").last.inner_text().strip().endswith("stopped")
     assert notebook.errors == []
-    page.close()
+    notebook.close()
 
 
 def test_after_a_restart_of_the_kernel_the_page_says_so_and_replays(browser, lab):

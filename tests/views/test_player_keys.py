@@ -132,7 +132,7 @@ def test_no_key_in_any_part_of_the_player_reaches_jupyterlab(browser, lab):
     player.get_by_role("button", name="Follow").focus()
     page.keyboard.press("Control+s")  # to save is JupyterLab's, wherever one is
     page.wait_for_function("() => window.executed.includes('docmanager:save')")
-    page.close()
+    notebook.close()
 
 
 @pytest.mark.parametrize("name", ["boxes", "person"])
@@ -148,7 +148,7 @@ def test_no_key_in_another_widget_of_the_kit_reaches_jupyterlab(browser, lab, na
         for box in page.locator(".tk-keeps-keys").all():
             box.locator("button").first.wait_for()
             press_all_keys_in_all_parts(notebook, box)
-    page.close()
+    notebook.close()
 
 
 def test_the_keyboard_goes_on_when_what_had_the_focus_is_gone(browser, lab):
@@ -185,7 +185,7 @@ def test_the_keyboard_goes_on_when_what_had_the_focus_is_gone(browser, lab):
     page.keyboard.press("0")
     page.keyboard.press("s")
     expect(rows).to_have_count(1)
-    page.close()
+    notebook.close()
 
 
 def click(shop: Locator, button: Locator) -> None:
@@ -212,4 +212,4 @@ def test_no_key_in_any_page_of_the_shop_reaches_jupyterlab(browser, lab):
     click(shop, shop.get_by_role("button", name="Buy Now"))
     shop.locator(".tk-shop-reward").wait_for()
     press_all_keys_in_all_parts(notebook, shop, quiet)
-    notebook.page.close()
+    notebook.close()

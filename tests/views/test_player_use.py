@@ -169,7 +169,7 @@ def test_a_saved_notebook_that_nobody_runs_shows_the_episode(browser, lab):
     lost.wait_for(state="attached")
     assert lost.is_hidden()
     expect(page.get_by_text("Player(")).to_have_count(0)
-    page.close()
+    notebook.close()
 
 
 @pytest.mark.model
@@ -190,7 +190,7 @@ def test_the_lens_shows_what_the_model_weighed(browser, lab):
     page.keyboard.press("Escape")
     expect(player.locator(".tk-likely")).to_have_count(0)
     assert notebook.errors == []
-    page.close()
+    notebook.close()
 
 
 def test_a_person_is_the_model(browser, lab):
