@@ -36,7 +36,11 @@ SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 
-ERROR = "application/vnd.jupyter.error"
+ERRORS = """() => jupyterapp.shell.currentWidget.content.widgets.flatMap((cell) => {
+    const outputs = cell.model.outputs;
+    return Array.from({ length: outputs?.length ?? 0 }, (_, place) => outputs.get(place).toJSON());
+}).filter((output) => output.output_type === 'error').map((error) => error.traceback.join("\\n"))"""
+"""The tracebacks of the cells. (In the page they look like what is printed to standard error.)"""
 
 CONTRAST = """() => {
     const player = document.querySelector(".tk-player");
@@ -230,13 +234,12 @@ class Notebook:
         """Wait until all cells are done; AssertionError with its traceback where one failed."""
         # A cell that fails ends the run, so that the cells after it would never be done.
         self.page.wait_for_function(
-            r"""(error) => document.querySelector(`[data-mime-type="${error}"]`)
+            rf"""() => ({ERRORS})().length
                 || [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]
-                    .every((prompt) => /\[\d+\]/.test(prompt.textContent))""",
-            arg=ERROR,
+                    .every((prompt) => /\[\d+\]/.test(prompt.textContent))"""
         )
-        errors = self.page.locator(f'[data-mime-type="{ERROR}"]')
-        assert not errors.count(), errors.first.inner_text()
+        errors = self.page.evaluate(ERRORS)
+        assert not errors, errors[0]
         self.wait_until_idle()
 
     def theme(self, name: str) -> None:
