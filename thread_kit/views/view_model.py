@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from thread_kit.exchange import read_action
@@ -228,8 +228,10 @@ def name_exchange(episode: Episode, kind: str, number: int) -> str:
     last = str(header_part(header, "exchange").get(kind, ""))
     if not (places := header_part(header_part(header, "fork"), "exchange").get(kind)):
         return last
-    # Forks count their events without the prompts', which another engine may not have.
-    place = sum(not isinstance(event, Prompted) for event in episode.events[:number])
+    # Forks count their events without the prompts', which another engine may not have. Those are
+    # the first ones, before any thread is there.
+    prompts = takewhile(lambda event: isinstance(event, Prompted), episode.events)
+    place = number - sum(1 for _ in prompts)
     return next((str(name) for end, name in places if place < end), last)
 
 
