@@ -148,7 +148,11 @@ def cache_of(line: str, arguments: str = "") -> Path:
     assert found, line
     assert found[1] == found[2]
     included = Path(found[1], "build.cmake").read_text().splitlines()
-    assert included == ["set(LLAMA_BUILD_COMMON OFF)", "add_compile_options(-U__AMX_INT8__)"]
+    common, amx, optimized, headers = map(str.strip, included)
+    assert common == "set(LLAMA_BUILD_COMMON OFF)"
+    assert amx == "add_compile_options(-U__AMX_INT8__)"
+    assert optimized == 'add_compile_options("$<$<STREQUAL:$<TARGET_PROPERTY:NAME>,llama>:-O1>")'
+    assert headers.startswith("cmake_language(DEFER CALL target_precompile_headers llama PRIVATE <")
     return Path(found[1])
 
 
