@@ -125,6 +125,7 @@ PROGRESS := awk 'match($$0, /\[ *[0-9]+[\/%][0-9]*\]/) && ++n % 3 == 1 { parts =
 $(VENV)/.extras: EXTRAS := ,distill,alfworld,mariadb,statistics,docs
 
 # What pip brings beside the build, which does not wait for the network: all else that is needed.
+# It has one process to do it, and so the cores before the build, which has as many as there are.
 comma := ,
 OTHERS = for list in dependencies test $(subst $(comma), ,$(EXTRAS)); do \
     sed -n "/^$$list = /,/^]/p" pyproject.toml; done | sed -n '/llama-cpp/d; s/^ *"\(.*\)",$$/\1/p'
@@ -173,7 +174,7 @@ $(VENV)/.llama-cpp: FORCE | $(VENV)/.created $(QUICK_CXX)
 	  CMAKE_ARGS="-DCMAKE_PROJECT_llama_cpp_INCLUDE='$$cache/build.cmake' $$CMAKE_ARGS"; \
 	  cache="--cache-dir=$$cache" ;; esac; \
 	{ $(OTHERS); } | xargs env $(INSTALL) -q >/dev/null 2>&1 & \
-	{ $(PIP) install --force-reinstall --no-deps -v $${cache:+"$$cache"} "llama-cpp-python==$$version" 2>&1; \
+	{ nice $(PIP) install --force-reinstall --no-deps -v $${cache:+"$$cache"} "llama-cpp-python==$$version" 2>&1; \
 	  echo "status $$?"; } | $(PROGRESS) && \
 	printf "%s\n" "$$is" > $@; status=$$?; wait; exit $$status
 

@@ -361,7 +361,7 @@ def test_a_missing_python_is_named(checkout):
 def test_a_missing_compiler_is_said_before_anything_is_built(checkout):
     tools = checkout.folder / "tools"
     tools.mkdir()
-    needed = "make sh sed cat cp mkdir touch chmod cksum cut id awk"
+    needed = "make sh sed cat cp mkdir touch chmod cksum cut id awk nice"
     for name in needed.split():
         (tools / name).symlink_to(shutil.which(name))
     done = checkout.make("setup", PATH=str(tools))
