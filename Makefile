@@ -122,6 +122,7 @@ PROGRESS := awk 'match($$0, /\[ *[0-9]+[\/%][0-9]*\]/) && ++n % 3 == 1 { parts =
 # What only some want, and what takes long: torch, to train an adapter, ALFWorld's engine, whose
 # planner is compiled, and what builds the reference. Those who do none of it do without. (Where
 # `.extras` is wanted, whatever is made for it has them at once.)
+EXTRAS :=
 $(VENV)/.extras: EXTRAS := ,distill,alfworld,mariadb,statistics,docs
 
 # What pip brings beside the build, which does not wait for the network: all else that is needed.
@@ -131,11 +132,12 @@ OTHERS = for list in dependencies test $(subst $(comma), ,$(EXTRAS)); do \
     sed -n "/^$$list = /,/^]/p" pyproject.toml; done | sed -n '/llama-cpp/d; s/^ *"\(.*\)",$$/\1/p'
 
 # The planner asks for debugging symbols and for -O3: twice the time to compile, and plans as fast.
-QUICK_CXX := $(abspath $(VENV))/bin/quick-c++
-INSTALL = $(if $(EXTRAS),CXX="$(QUICK_CXX)") $(PIP) install -c constraints.txt
+QUICK_CXX := $(VENV)/bin/quick-c++
+INSTALL = $(if $(EXTRAS),CXX="$(abspath $(VENV))/bin/quick-c++") $(PIP) install -c constraints.txt
 
-$(QUICK_CXX): | $(VENV)/.created
-	@printf '#!/bin/sh\nexec %s "$$@" -g0 -O1\n' "$${CXX:-c++}" > $@
+$(QUICK_CXX): FORCE | $(VENV)/.created
+	@printf '#!/bin/sh\ncase "$$PWD" in *fast-downward*) set -- "$$@" -g0 -O1 ;; esac\nexec %s "$$@"\n' \
+	  "$${CXX:-c++}" > $@
 	@chmod +x $@
 
 # The file holds the version and the CMAKE_ARGS of the build. Without CMAKE_ARGS in the environment
@@ -152,7 +154,9 @@ STD := algorithm array cmath fstream functional future map memory random regex s
 LEAN := set(LLAMA_BUILD_COMMON OFF)\n\
 add_compile_options(-U__AMX_INT8__)\n\
 add_compile_options("$$<$$<STREQUAL:$$<TARGET_PROPERTY:NAME>,llama>:-O1>")\n\
-cmake_language(DEFER CALL target_precompile_headers llama PRIVATE $(STD:%=<%>))\n
+cmake_language(DEFER CALL cmake_language EVAL CODE "if(TARGET llama)\n\
+target_precompile_headers(llama PRIVATE $(STD:%=<%>))\n\
+endif()")\n
 
 $(VENV)/.llama-cpp: FORCE | $(VENV)/.created $(QUICK_CXX)
 	@version=$$(sed -n 's/^llama-cpp-python==//p' constraints.txt); \

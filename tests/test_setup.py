@@ -148,11 +148,12 @@ def cache_of(line: str, arguments: str = "") -> Path:
     assert found, line
     assert found[1] == found[2]
     included = Path(found[1], "build.cmake").read_text().splitlines()
-    common, amx, optimized, headers = map(str.strip, included)
+    common, amx, optimized, only_here, headers, _ = map(str.strip, included)
     assert common == "set(LLAMA_BUILD_COMMON OFF)"
     assert amx == "add_compile_options(-U__AMX_INT8__)"
     assert optimized == 'add_compile_options("$<$<STREQUAL:$<TARGET_PROPERTY:NAME>,llama>:-O1>")'
-    assert headers.startswith("cmake_language(DEFER CALL target_precompile_headers llama PRIVATE <")
+    assert only_here == 'cmake_language(DEFER CALL cmake_language EVAL CODE "if(TARGET llama)'
+    assert headers.startswith("target_precompile_headers(llama PRIVATE <")
     return Path(found[1])
 
 
@@ -246,13 +247,25 @@ def test_where_the_extras_are_wanted_they_come_with_all_else(checkout):
 
 
 @needs_make
-def test_the_extras_alone_are_compiled_without_debugging_symbols(checkout):
+def test_the_planner_alone_is_compiled_without_debugging_symbols(checkout):
     checkout.python.write_text(checkout.python.read_text() + f'echo "$CXX" >> "{checkout.log}"\n')
     quick = checkout.folder / ".venv/bin/quick-c++"
-    assert str(quick) not in checkout.asked("setup", CXX="c++")
-    assert checkout.asked(".venv/.extras", CXX="c++") == [f"[] {EXTRAS}", str(quick)]
-    assert quick.read_text().splitlines()[1] == 'exec c++ "$@" -g0 -O1'
-    assert os.access(quick, os.X_OK)
+    assert str(quick) not in checkout.asked("setup", CXX="c++", EXTRAS=",docs")
+    assert checkout.asked(".venv/.extras", CXX="echo") == [f"[] {EXTRAS}", str(quick)]
+    folders = {"fast-downward-textworld_1/build": "a.cpp -O3 -g0 -O1\n", "scipy_1": "a.cpp -O3\n"}
+    for name, compiled in folders.items():
+        folder = checkout.folder / name
+        folder.mkdir(parents=True)
+        done = subprocess.run([quick, "a.cpp", "-O3"], cwd=folder, capture_output=True, text=True)
+        assert done.stdout == compiled
+
+
+@needs_make
+def test_a_path_with_a_space_is_none_too_many(tmp_path):
+    folder = tmp_path / "my kit"
+    folder.mkdir()
+    assert len(Checkout(folder).asked(".venv/.extras", PYTHON="./python")) == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["my kit"]
 
 
 @needs_make

@@ -23,8 +23,8 @@ class _Stop:
         self.held: list[FrameType | None] | None = None
         self.before = signal.getsignal(signal.SIGINT)
         self.is_in_place = True
+        signal.signal(signal.SIGINT, self)  # first: an interrupt can end it
         self.outer, _Stop.innermost = _Stop.innermost, self
-        signal.signal(signal.SIGINT, self)
 
     def end(self) -> None:
         _Stop.innermost = self.outer
@@ -56,7 +56,8 @@ def stop_on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
 def hold_interrupts() -> Iterator[Callable[[], bool]]:
     """Within, an interrupt waits until all is done: what is written is whole, on disk as in memory.
 
-    Whether one has come can be asked. Elsewhere than in the main thread Python brings no interrupt.
+    Whether one has come can be asked. Elsewhere than in the main thread Python brings no interrupt,
+    and a handler that is set within `stop_on_interrupt`, such as a debugger's, waits for nothing.
     """
     in_main = threading.current_thread() is threading.main_thread()
     held: list[FrameType | None] = []

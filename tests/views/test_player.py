@@ -22,12 +22,13 @@ from ipywidgets import Widget
 
 import thread_kit as tk
 from thread_kit.engines.scripted import ScriptedEngine
-from thread_kit.exchange import phi_full_sequence, psi_full_sequence
+from thread_kit.exchange import phi_full_sequence, psi_full_sequence, psi_print
 from thread_kit.methods.adapt import adapt
+from thread_kit.prompts import load_prompt
 from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import GeneratedSpan, Returned, Spawned, Token
+from thread_kit.trace.events import GeneratedSpan, Prompted, Returned, Spawned, Token
 from thread_kit.views.export_html import render_page, save_page
 from thread_kit.views.html import episode_html
 from thread_kit.views.narration import list_events
@@ -137,6 +138,31 @@ def test_what_a_fork_repeats_was_made_by_what_was_phi_and_psi_then():
         assert line.endswith(frame["description"])
     assert name_exchange(episode, "psi", at - 1) == "psi_print"
     assert name_exchange(episode, "psi", at) == "psi_full_sequence"
+
+
+def test_a_prompt_that_a_fork_pays_for_in_its_midst_moves_nothing():
+    """A fork goes on by another engine: what is repeated comes first, and then its prompt."""
+
+    def find_returns(session: Session) -> list[int]:
+        return [n for n, event in enumerate(session.episode.events) if isinstance(event, Returned)]
+
+    script = ["I need one. =>", "#END#"] * 3 + ["#END#"] * 9
+    session = Session(ScriptedEngine(script), prompt=load_prompt("textcraft"), context="go =>")
+    session.run(progress=False)
+    at = find_returns(session)[0] + 1
+    session = session.fork(at, engine=ScriptedEngine(script), psi=psi_full_sequence)
+    session.run(progress=False)
+    at = find_returns(session)[-1] + 1
+    session = session.fork(at, engine=ScriptedEngine(script), psi=psi_print)
+    session.run(progress=False)
+    events = session.episode.events
+    assert any(isinstance(event, Prompted) for event in events[at // 2 :])
+    psis = [name_exchange(session.episode, "psi", number) for number in find_returns(session)]
+    assert psis == [
+        "psi_print",
+        *["psi_full_sequence"] * (len([n for n in find_returns(session) if n < at]) - 1),
+        *["psi_print"] * len([n for n in find_returns(session) if n >= at]),
+    ]
 
 
 def test_a_piece_keeps_the_text_that_the_model_read_where_it_cannot_be_shown():

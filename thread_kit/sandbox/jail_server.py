@@ -75,8 +75,6 @@ class JailServer:
             "MPLBACKEND": "agg",
             "PYTHONHASHSEED": "0",
             "LANG": "C.UTF-8",
-            # Its heap in pages of two megabytes, where there are any: a fork takes a quarter less.
-            "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
             **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"),
         }
         command = worker if weaker else [*_jail(scratch_bytes), *worker]

@@ -127,6 +127,7 @@ class Episode:
     dialect: the marks that its threads use.
     pictures: what the threads drew, by path in the sandbox: PNG files, in base64.
     at_first: the variables that the main thread begins with, by name.
+    prompted: the places among `events` of those that tell of a few-shot prompt.
     usage: what it cost in all; of that, `prompting` is the evaluation of the few-shot prompts.
     Kept while events come in, since the session's budgets ask for it at every call.
     """
@@ -135,6 +136,7 @@ class Episode:
         self.header: dict[str, Any] = {"thread_kit": VERSION, **(header or {})}
         self.dialect = Dialect.of(self.header.get("dialect", {}))
         self.events: list[Event] = []
+        self.prompted: list[int] = []
         self.threads: dict[int, Thread] = {}
         self.pictures: dict[str, str] = {}
         self.prompting = Usage()
@@ -155,6 +157,7 @@ class Episode:
                 self._check_spawned(number, event)
         match event:
             case Prompted():
+                self.prompted.append(len(self.events))
                 cost = Usage(evaluated=event.evaluated, seconds=event.seconds)
                 self.prompting += cost
                 self.usage += cost

@@ -8,17 +8,18 @@ terminal (nothing: see `sanitize`). Not here: layout, words and colours.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any
 
 from thread_kit.exchange import read_action
 from thread_kit.sequence import Provenance, Span
 from thread_kit.trace.costs import Usage
 from thread_kit.trace.episode import Episode, Thread, must_be_episode
-from thread_kit.trace.events import Acted, Edited, ExecutedLine, Prompted
+from thread_kit.trace.events import Acted, Edited, ExecutedLine
 from thread_kit.views.formatting import (
     describe_origin,
     describe_totals,
@@ -228,10 +229,8 @@ def name_exchange(episode: Episode, kind: str, number: int) -> str:
     last = str(header_part(header, "exchange").get(kind, ""))
     if not (places := header_part(header_part(header, "fork"), "exchange").get(kind)):
         return last
-    # Forks count their events without the prompts', which another engine may not have. Those are
-    # the first ones, before any thread is there.
-    prompts = takewhile(lambda event: isinstance(event, Prompted), episode.events)
-    place = number - sum(1 for _ in prompts)
+    # Forks count their events without the prompts', which another engine may not have.
+    place = number - bisect_left(episode.prompted, number)
     return next((str(name) for end, name in places if place < end), last)
 
 
