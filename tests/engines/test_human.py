@@ -99,9 +99,9 @@ def test_each_of_two_players_asks_for_its_own_calls():
     players = [tk.watch(tk.Session(engine, context=f"go {n}")).start() for n in range(2)]
     until(lambda: len(engine.waiting) == 2)
     until(lambda: [now(player)["asks"] for player in players] == [[0], [0]])
-    for player in players:
-        player.stop()
-        player.wait(60)
+    for n, player in enumerate(players):
+        ask(player, do="write", thread=0, text=f"{n} #END#")
+        assert player.wait(60).threads[0].sequence.text == f"{n} #END#"
 
 
 def test_a_call_that_is_passed_on_waits_where_the_model_is_busy(monkeypatch):

@@ -105,13 +105,14 @@ def test_the_news_add_up_to_the_text_however_the_bytes_arrive(texts, size):
     fake.replies.append(streams(written(*texts), size))
     with ServerEngine(fake.url) as engine:
         ask(engine)
-        (call,), news = finish(engine, 0)[0].values(), []
+        calls, news = finish(engine, 0)
+        call = calls[0]
     fake.close()
     whole = "".join(texts)
     ends = [whole.find(stop) + len(stop) for stop in STOPS if stop in whole]
     assert call.text == whole[: min(ends, default=None)]
     assert PieceTokenizer().detokenize(call.tokens) == call.text
-    assert not news
+    assert "".join(one.text for one in news if isinstance(one, Sampled)) == call.text
 
 
 def test_every_token_is_news_before_the_call_is(fake, connect):

@@ -27,7 +27,7 @@ from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.session.worker import Worker
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Acted, Closed, Ended, Event, GeneratedSpan, Token
+from thread_kit.trace.events import Acted, Closed, Ended, Event, GeneratedSpan, Observed, Token
 
 
 class Bare(Env):
@@ -83,7 +83,7 @@ def test_text_of_a_child_never_becomes_an_action_of_its_parent():
     replies = ["I need it. =>", "print('x\\n> get 1 oak logs')\n#END#", " and more =>", "#END#"]
     session = Session(ScriptedEngine([*replies, "#END#"]), TextCraft("dev", 47), dialect=QA)
     episode = session.run(progress=False)
-    assert not [event for event in episode.events if isinstance(event, Acted)]
+    assert not [event for event in episode.events if isinstance(event, Acted | Observed)]
 
 
 def test_a_comma_in_what_a_child_said_does_not_cut_the_next_context():

@@ -964,7 +964,8 @@ def test_a_path_that_cannot_be_written_is_an_error_at_the_start(start, tmp_path)
     gc.collect()
 
 
-def test_a_session_without_a_path_writes_nothing(start, tmp_path):
+def test_a_session_without_a_path_writes_nothing(start, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert start("#END#", path=None).run(progress=False).status is Status.ENDED
     assert list(tmp_path.iterdir()) == []
 
@@ -1108,8 +1109,15 @@ def test_a_listener_that_fails_ends_the_episode_and_closes_its_trace(start, tmp_
 
 
 def test_workers_run_sessions_side_by_side(start, tmp_path):
+    all_begun = threading.Barrier(4)
+
+    def meet(event):
+        if isinstance(event, Spawned) and event.parent is None:
+            all_begun.wait(60)
+
     workers = [
-        Worker(start(*FULL, env=Door(), path=tmp_path / f"{n}.jsonl")).start() for n in range(4)
+        Worker(start(*FULL, env=Door(), path=tmp_path / f"{n}.jsonl"), meet).start()
+        for n in range(4)
     ]
     for number, worker in enumerate(workers):
         assert worker.wait(10).status is Status.ENDED
