@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -172,17 +173,14 @@ def test_the_splits_share_no_place_variable_or_year():
         questions = [DataCommonsQA(split, n).question for n in range(120)]
         places = {place for q in questions for place, _ in q.needs} - {"country/USA"}
         variables = {variable for q in questions for _, variable in q.needs}
-        first = [
-            int(word)
-            for q in questions
-            for word in q.text.replace("?", " ").split()
-            if word.rstrip(",").isdigit()
-            for word in [word.rstrip(",")]
-        ]
-        seen[split] = places, variables, first
+        # Of a forecast those that it goes by, and not the one that it is for.
+        spans = [re.search(r"from (\d{4}) to (\d{4})", q.text, re.I) for q in questions]
+        single = [re.search(r"in (\d{4})", q.text, re.I) for q in questions]
+        found = [one or other for one, other in zip(spans, single, strict=True)]
+        seen[split] = places, variables, [int(year) for one in found for year in one.groups()]
     assert not seen["train"][0] & seen["test"][0]
     assert not seen["train"][1] & seen["test"][1]
-    assert min(seen["test"][2]) >= MIDDLE
+    assert max(seen["train"][2]) < MIDDLE <= min(seen["test"][2])
 
 
 def test_the_programs_compute_what_their_names_say():

@@ -19,7 +19,7 @@ from tests.helpers.hostile import texts
 from thread_kit.envs.webshop.benchmark import WEBSHOP
 from thread_kit.envs.webshop.catalogue import SHOP_VARIABLE, Catalogue, load_catalogue
 from thread_kit.envs.webshop.env import INVALID, WebShop
-from thread_kit.envs.webshop.goals import Goal, make_goals
+from thread_kit.envs.webshop.goals import SPLITS, Goal, make_goals
 from thread_kit.envs.webshop.pages import write_item_page, write_results_page
 from thread_kit.envs.webshop.product import Product
 from thread_kit.envs.webshop.reward import choose_options, reward_purchase, score_type
@@ -388,8 +388,11 @@ def test_a_fork_starts_the_same_purchase_anew(env):
 
 
 def test_splits_have_no_goal_in_common(shop):
-    envs = [WebShop(split, 0).goal.instruction for split in ("test", "dev", "train")]
-    assert len(set(envs)) == 3
+    every = make_goals(shop, by_people=False).goals
+    parts = [range(len(every))[part] for part in SPLITS.values()]
+    assert sorted(number for part in parts for number in part) == [*range(len(every))]
+    for split, part in zip(SPLITS, parts, strict=True):
+        assert WebShop(split, 0).goal is every[part[0]]
 
 
 @pytest.mark.parametrize(
