@@ -133,7 +133,7 @@ OTHERS = for list in dependencies test $(subst $(comma), ,$(EXTRAS)); do \
 
 # The planner asks for debugging symbols and for -O3: twice the time to compile, and plans as fast.
 QUICK_CXX := $(VENV)/bin/quick-c++
-INSTALL = $(if $(EXTRAS),CXX="$(abspath $(VENV))/bin/quick-c++") $(PIP) install -c constraints.txt
+INSTALL = $(if $(EXTRAS),CXX="$(abspath $(QUICK_CXX))") $(PIP) install -c constraints.txt
 
 $(QUICK_CXX): FORCE | $(VENV)/.created
 	@printf '#!/bin/sh\ncase "$$PWD" in *fast-downward*) set -- "$$@" -g0 -O1 ;; esac\nexec %s "$$@"\n' \

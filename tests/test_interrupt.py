@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from signal import SIGINT, getsignal, raise_signal
 
 import pytest
@@ -55,3 +56,25 @@ def test_the_innermost_stop_is_the_one_that_stops_and_the_outer_one_is_there_beh
             said.append(has_come())
     assert said == [True, "inner", "behind", True, "outer"]
     assert getsignal(SIGINT) is before
+
+
+def test_an_interrupt_as_a_stop_begins_leaves_none_behind(monkeypatch):
+    place = signal.signal
+
+    def interrupt(number, handler):
+        monkeypatch.setattr(signal, "signal", place)
+        raise KeyboardInterrupt  # as `signal.signal` does where an interrupt waits
+
+    monkeypatch.setattr(signal, "signal", interrupt)
+    with pytest.raises(KeyboardInterrupt), stop_on_interrupt(lambda: None):
+        pass
+    said = []
+
+    def work():
+        with hold_interrupts():
+            raise_signal(SIGINT)
+            said.append("whole")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert said == ["whole"]

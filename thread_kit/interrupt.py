@@ -12,7 +12,7 @@ from types import FrameType
 class _Stop:
     """What SIGINT does within `stop_on_interrupt`: it waits where interrupts are held.
 
-    `innermost` is the one that was begun last: to ask Python for its handler takes a tenth of the
+    `innermost` is the one that is in place: to ask Python for its handler takes a tenth of the
     time that a session has for a token.
     """
 
@@ -21,19 +21,20 @@ class _Stop:
     def __init__(self, stop: Callable[[], None]) -> None:
         self.stop = stop
         self.held: list[FrameType | None] | None = None
-        self.before = signal.getsignal(signal.SIGINT)
-        self.is_in_place = True
-        signal.signal(signal.SIGINT, self)  # first: an interrupt can end it
-        self.outer, _Stop.innermost = _Stop.innermost, self
+        self.before, self.outer = signal.getsignal(signal.SIGINT), _Stop.innermost
+
+    def begin(self) -> None:
+        _Stop.innermost = self
+        signal.signal(signal.SIGINT, self)  # which an interrupt that waits can end
 
     def end(self) -> None:
+        """Put the handler from before in its place; twice is fine."""
         _Stop.innermost = self.outer
         signal.signal(signal.SIGINT, self.before)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.held is None:
-            self.is_in_place = False
-            signal.signal(signal.SIGINT, self.before)
+            self.end()
             self.stop()
         else:
             self.held.append(frame)
@@ -47,6 +48,7 @@ def stop_on_interrupt(stop: Callable[[], None]) -> Iterator[None]:
         return
     handler = _Stop(stop)
     try:
+        handler.begin()
         yield
     finally:
         handler.end()
@@ -64,7 +66,7 @@ def hold_interrupts() -> Iterator[Callable[[], bool]]:
     stop = _Stop.innermost if in_main else None
     if stop:  # which spares two changes of the handler at each token
         outer, stop.held = stop.held, held
-        if not stop.is_in_place:  # an interrupt has come
+        if _Stop.innermost is not stop:  # an interrupt came just before
             stop.held, stop = outer, None
     before = signal.getsignal(signal.SIGINT) if in_main and not stop else None
     if not stop and not callable(before):

@@ -36,10 +36,10 @@ SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 
-ERRORS = """() => jupyterapp.shell.currentWidget.content.widgets.flatMap((cell) => {
-    const outputs = cell.model.outputs;
-    return Array.from({ length: outputs?.length ?? 0 }, (_, place) => outputs.get(place).toJSON());
-}).filter((output) => output.output_type === 'error').map((error) => error.traceback.join("\\n"))"""
+ERRORS = """() => jupyterapp.shell.currentWidget.content.widgets
+    .flatMap((cell) => cell.model.outputs?.toJSON() ?? [])
+    .filter((output) => output.output_type === 'error')
+    .map((error) => error.traceback.join("\\n"))"""
 """The tracebacks of the cells. (In the page they look like what is printed to standard error.)"""
 
 CONTRAST = """() => {
