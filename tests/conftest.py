@@ -18,7 +18,10 @@ import socket
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -134,27 +137,67 @@ def one_jail(_jails, monkeypatch):
     monkeypatch.setattr(BubblewrapSandbox, "close", lambda jail: None)
 
 
+class Desk:
+    """A browser and a JupyterLab for all files with tests in a browser that follow one another.
+
+    To start them takes longer than most of these tests. They end before a test of another kind:
+    while Playwright runs, no other event loop can.
+    """
+
+    def __init__(self) -> None:
+        self._started: dict[str, Any] = {}
+        self._stack = ExitStack()
+        self.users = 0  # fixtures of the file that is running
+
+    @contextmanager
+    def lend(self, name: str, start: Callable[[], AbstractContextManager[Any]]) -> Iterator[Any]:
+        if name not in self._started:
+            self._started[name] = self._stack.enter_context(start())
+        self.users += 1
+        yield self._started[name]
+        self.users -= 1
+
+    def close(self) -> None:
+        self._started.clear()
+        self._stack.close()
+
+
+desk = Desk()
+
+
 @pytest.fixture(scope="module")
 def browser():
     """A headless Chromium (marker: browser)."""
-    from helpers.jupyter import chromium
+    from helpers.jupyter import chromium, close_pages
 
-    with chromium() as browser:
+    with desk.lend("browser", chromium) as browser:
         yield browser
+        close_pages(browser)
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
+def lab(request, tmp_path_factory):
     """A JupyterLab (marker: browser); a module's own fixture puts notebooks into its folder."""
-    from helpers.jupyter import jupyterlab
+    from helpers.jupyter import end_kernels, jupyterlab
 
-    notebooks, scratch = (tmp_path_factory.mktemp(name) for name in ("notebooks", "jupyter"))
-    with jupyterlab(notebooks, scratch) as server:
-        yield server
+    def start() -> AbstractContextManager[Any]:
+        return jupyterlab(*(tmp_path_factory.mktemp(name) for name in ("notebooks", "jupyter")))
+
+    with desk.lend("lab", start) as lab:
+        folder = lab.folder / request.module.__name__
+        folder.mkdir()
+        yield lab._replace(folder=folder)
+        end_kernels(lab)
 
 
-def pytest_runtest_setup() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if not desk.users and not _looks(item):
+        desk.close()
     move_to_an_idle_core()
+
+
+def pytest_sessionfinish() -> None:
+    desk.close()
 
 
 def pytest_collection_finish() -> None:
@@ -207,12 +250,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _start_with_the_longest_files(items: list[pytest.Item]) -> None:
-    """A long file that starts last leaves the other processes, and their cores, idle."""
+    """A long file that starts last leaves the other processes, and their cores, idle.
+
+    Before all others come those whose tests share a browser (`Desk`): the files in which all do,
+    then those in which some do, these first.
+    """
     spent: Counter[Path] = Counter()
+    looking: dict[Path, set[bool]] = {}
     for item in items:
         marks = [SECONDS[mark.name] for mark in item.iter_markers() if mark.name in SECONDS]
         spent[item.path] += max(marks, default=0.05)
-    items.sort(key=lambda item: -spent[item.path])  # stable: the order within a file stays
+        looking.setdefault(item.path, set()).add(_looks(item))
+    rank = {path: ({True}, {True, False}, {False}).index(kinds) for path, kinds in looking.items()}
+    # Stable: what is equal stays in the order of its file.
+    items.sort(key=lambda item: (rank[item.path], -spent[item.path], not _looks(item)))
+
+
+def _looks(item: pytest.Item) -> bool:
+    return item.get_closest_marker("browser") is not None
 
 
 def _skip_what_cannot_run(items: list[pytest.Item]) -> None:

@@ -63,6 +63,7 @@ from .session.session import fork as fork
 from .session.worker import Worker as Worker
 from .trace.episode import Episode as Episode
 from .trace.episode import to_dataset as to_dataset
+from .trace.lead import least_lead as least_lead
 from .trace.shipped import list_episodes as list_episodes
 from .trace.shipped import open_episode as open_episode
 from .views.columns import SideBySide as SideBySide

@@ -893,15 +893,6 @@ def test_an_adapter_for_another_model_is_refused(tmp_path):
         load_model(adapter=find_file(MODELS[EMBEDDED]), cpu_threads=1, context=256)
 
 
-@model
-def test_the_embedded_model_solves_tasks_as_it_comes():
-    with load_model(cpu_threads=1, context=2048) as engine:
-        assert engine.describe()["adapter"]["file"] == "thread-135m.gguf"
-        for number in (47, 54):
-            with Session(engine, TextCraft("dev", number)) as session:
-                assert session.run(progress=False).reward == 1
-
-
 @distill
 @model
 def test_torch_and_llama_cpp_say_the_same_with_the_adapter():

@@ -9,7 +9,6 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from helpers.episodes import least_lead
 
 from thread_kit.analysis.published import by_type
 from thread_kit.distill import __main__ as command
@@ -34,7 +33,6 @@ from thread_kit.distill.evaluate import by_group, evaluate, evaluate_episode, lo
 from thread_kit.distill.examples import examples, play
 from thread_kit.distill.textcraft_teacher import TeacherError
 from thread_kit.distill.words import UNSEEN, words_by_tokens
-from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import AlfWorld, Task
 from thread_kit.envs.alfworld.generator import KINDS
@@ -378,17 +376,6 @@ def test_the_command_line_prints_rates_by_type_and_explains_each_miss(
     ]
     assert out[2] == "generated look-102 examine the bowl with the desklamp: a wrong number (ended)"
     assert out[3].split() == ["said", "place", "=", "spots[90]"]
-
-
-@pytest.mark.model
-@needs_engine
-def test_the_taught_model_wins_a_game_that_no_lesson_had():
-    with load_model(adapter=BENCHMARKS["alfworld"].adapters[EMBEDDED]) as engine:
-        session = Session(engine, AlfWorld("generated", "heat-101"), new_tokens=300, logprobs=True)
-        episode = session.run(progress=False)
-    assert episode.reward == 1
-    assert len(episode.threads) > 5
-    assert least_lead(episode) > 3  # a notebook prints it
 
 
 def test_evaluating_wants_an_adapter_and_the_games(tmp_path, capsys, monkeypatch):

@@ -6,9 +6,7 @@ from contextlib import closing
 from itertools import islice
 
 import pytest
-from helpers.episodes import least_lead
 
-from thread_kit.dialect import QA
 from thread_kit.distill.evaluate import by_group, evaluate, teacher_for
 from thread_kit.distill.examples import QuestionSandboxes, examples, play
 from thread_kit.distill.question_tasks import (
@@ -18,7 +16,6 @@ from thread_kit.distill.question_tasks import (
 )
 from thread_kit.distill.questions_teacher import TRIES, QuestionsTeacher
 from thread_kit.distill.textcraft_teacher import TeacherError
-from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.datacommons.env import DataCommonsQA
 from thread_kit.envs.datacommons.questions import KINDS, MIDDLE
@@ -26,11 +23,10 @@ from thread_kit.envs.datacommons.statistics import COUNTRY, OpenStatistics
 from thread_kit.envs.icu.env import IcuQA
 from thread_kit.envs.icu.questions import KINDS as PATIENT_KINDS
 from thread_kit.envs.icu.questions import OF_PHENOTYPES
-from thread_kit.envs.icu.stays import load_stays, write_synthetic_stays
+from thread_kit.envs.icu.stays import load_stays
 from thread_kit.envs.qa.grading import is_right
 from thread_kit.envs.qa.kinds import SPLITS
 from thread_kit.envs.registry import BENCHMARKS
-from thread_kit.session.session import Session
 
 PLACES = {kind.name: number for number, kind in enumerate(KINDS)}
 PATIENTS = {kind.name: number for number, kind in enumerate(PATIENT_KINDS + OF_PHENOTYPES)}
@@ -203,21 +199,3 @@ def test_children_of_only_some_questions_are_kept():
         "Question",
         "Question",
     ]
-
-
-@pytest.mark.model
-@pytest.mark.jail
-@pytest.mark.statistics
-@pytest.mark.parametrize("benchmark", ["datacommons", "icu"])
-def test_the_taught_model_answers_a_question_that_no_lesson_had(benchmark, tmp_path):
-    env = (  # those that the notebooks print
-        DataCommonsQA("test", 15)
-        if benchmark == "datacommons"
-        else IcuQA(write_synthetic_stays(tmp_path, patients=20), 3, split="test")
-    )
-    with load_model(adapter=BENCHMARKS[benchmark].adapters[EMBEDDED]) as engine:
-        session = Session(engine, env, dialect=QA, new_tokens=300, logprobs=True)
-        episode = session.run(progress=False)
-    assert episode.reward == 1
-    assert len(episode.threads) == 3
-    assert least_lead(episode) > 3

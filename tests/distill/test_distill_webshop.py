@@ -13,12 +13,10 @@ from thread_kit.distill.textcraft_teacher import TeacherError
 from thread_kit.distill.webshop_tasks import training_purchases
 from thread_kit.distill.webshop_teacher import read_instruction, speak_webshop
 from thread_kit.distill.words import TAUGHT_WORDS, words_by_tokens
-from thread_kit.engines.models import load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.envs.webshop.env import WebShop
 from thread_kit.paths import resource
-from thread_kit.session.session import Session
 
 RESULTS = """
 [Back to Search]
@@ -187,12 +185,6 @@ def test_an_evaluation_has_the_score_and_counts_by_options(tmp_path):
     rewards = [result.reward for result in results]
     assert by_group(results)[-1]["score"] == pytest.approx(25 * sum(rewards), abs=0.1)
     assert all(result.cause for result in results if result.reward < 1)
-
-
-@pytest.mark.model
-def test_the_taught_model_buys_in_a_shop_that_no_lesson_had():
-    with load_model(adapter="thread-webshop-135m", cpu_threads=1) as engine:
-        assert Session(engine, WebShop("train", 17), new_tokens=300).run(progress=False).reward == 1
 
 
 def test_committed_purchases_have_the_score_of_the_card():

@@ -95,16 +95,6 @@ def outputs(episode: Episode, thread: int) -> list:
     return [line.printed or line.error for line in episode.threads[thread].executed]
 
 
-def least_lead(episode: Episode) -> float:
-    """How many times likelier than its rival the least certain token of a session with a lens was.
-
-    A notebook that prints what a model wrote is the same on every processor only where this is
-    well above 1: logits differ in their last digits, by as much as half a logit (`test_exact.py`).
-    """
-    calls = [event for event in episode.events if isinstance(event, GeneratedSpan)]
-    return min(one.top[0][1] / max(one.top[1][1], 1e-9) for call in calls for one in call.logprobs)
-
-
 def count_seconds(monkeypatch) -> None:
     """A session's clock goes on by a second each time that it asks, a few times a token."""
     ticks = count(1.0)

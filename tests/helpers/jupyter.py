@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from helpers.cores import on_all_cores
 from thread_kit.bench.player import CHROMIUM
@@ -42,6 +42,8 @@ ERRORS = """() => jupyterapp.shell.currentWidget.content.widgets
     .map((error) => error.traceback.join("\\n"))"""
 """The tracebacks of the cells. (In the page they look like what is printed to standard error.)"""
 
+SIZE = ViewportSize(width=1280, height=1000)
+
 CONTRAST = """() => {
     const player = document.querySelector(".tk-player");
     const rgb = (text) => text.match(/[0-9.]+/g).slice(0, 3).map(Number);
@@ -57,7 +59,7 @@ CONTRAST = """() => {
 
 
 class Lab(NamedTuple):
-    """A JupyterLab: the address of its root, and the folder of notebooks that it serves."""
+    """A JupyterLab: the address of its root, and a folder of notebooks in what it serves."""
 
     address: str
     folder: Path
@@ -139,6 +141,7 @@ def chromium() -> Iterator[Browser]:
                 executable_path=str(CHROMIUM), args=[f"--{option}" for option in options.split()]
             )
         yield browser
+        _idle_pages.clear()
         browser.close()
 
 
@@ -146,33 +149,54 @@ _idle_pages: dict[str, Page] = {}
 """By JupyterLab's address a page of it without a notebook: to start one takes seconds."""
 
 
-class Notebook:
-    """A notebook that is open in JupyterLab, with its kernel ready.
+def close_pages(browser: Browser) -> None:
+    """Close all pages but those that wait for another notebook."""
+    kept = [page.context for page in _idle_pages.values()]
+    for context in browser.contexts:
+        if context not in kept:
+            context.close()
 
-    page: the browser's page. errors: what the page reported as an error. outside: addresses of
-    other machines that it asked for.
+
+def end_kernels(lab: Lab) -> None:
+    """End all kernels of a JupyterLab."""
+    sessions = f"{lab.address}/api/sessions"
+    with urllib.request.urlopen(sessions, timeout=PATIENCE) as answer:
+        running = json.load(answer)
+    for session in running:
+        ended = urllib.request.Request(f"{sessions}/{session['id']}", method="DELETE")
+        urllib.request.urlopen(ended, timeout=PATIENCE).close()
+
+
+class Notebook:
+    """A notebook that is open in JupyterLab, with its kernel ready, in the light theme.
+
+    path: in the folder of `lab`. page: the browser's page. errors: what the page reported as an
+    error. outside: addresses of other machines that it asked for.
     """
 
     def __init__(self, browser: Browser, lab: Lab, path: str) -> None:
         self.errors: list[str] = []
         self.outside: list[str] = []
         idle = _idle_pages.pop(lab.address, None)
-        self.page: Page = idle or browser.new_page(viewport={"width": 1280, "height": 1000})
+        self.page: Page = idle or browser.new_page(viewport=SIZE)
         self.page.set_default_timeout(PATIENCE * 1000)
         self.page.on("console", lambda message: self._console(message.type, message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self._request(request.url, lab.address))
-        self._lab, self._path = lab.address, path
+        self._lab, self._path = lab.address, f"{lab.folder.name}/{path}"
         if idle:
+            self.page.set_viewport_size(SIZE)
             self.page.evaluate(
                 """async (path) => {
                     await jupyterapp.commands.execute('docmanager:open', { path });
                 }""",
-                path,
+                self._path,
             )
             self._wait_for_kernel()
         else:
             self.reload()
+        if self.page.locator("body[data-jp-theme-light='false']").count():
+            self.theme("JupyterLab Light")  # whoever chose another one is gone
 
     def _console(self, kind: str, text: str) -> None:
         if kind == "error":
