@@ -86,8 +86,8 @@ def test_a_model_tells_what_it_weighed_and_says_the_same_as_without_being_asked(
     path = tmp_path / "lens.jsonl"
     with tk.load_model() as model:
         task = tk.TextCraft("test", 110)
-        plain = tk.Session(model, task.again(), calls=2).run(progress=False)
-        session = tk.Session(model, task.again(), calls=2, logprobs=True, path=path)
+        plain = tk.Session(model, task.again(), calls=1).run(progress=False)
+        session = tk.Session(model, task.again(), calls=1, logprobs=True, path=path)
         seen: list[TokenProbs] = [event.logprobs for event in session if isinstance(event, Token)]
         call = next(e for e in session.episode.events if isinstance(e, GeneratedSpan))
         assert call.span == next(e for e in plain.events if isinstance(e, GeneratedSpan)).span

@@ -1076,6 +1076,7 @@ def test_the_embedded_model_side_by_side(tmp_path):
     assert one.run(progress=False).rows == results.rows
     other = find_adapter("react-textcraft-135m")
     one.models = {EMBEDDED: partial(load_model, adapter=other, cpu_threads=1)}
+    one.tasks = tasks(47)
     assert not {row["settings"] for row in one.run(progress=False)} & before
 
 
