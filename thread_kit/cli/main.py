@@ -4,6 +4,7 @@ Ctrl-C at any moment ends with one line and the exit status 130.
 
 python -m thread_kit run --env textcraft --task 12 --model NAME --out FILE.jsonl
 python -m thread_kit suite --methods thread --models NAME --tasks 40 --out RESULTS.jsonl
+python -m thread_kit results RESULTS.jsonl MORE.jsonl
 python -m thread_kit reproduce PAPER ITEM --model NAME
 python -m thread_kit show FILE.jsonl
 python -m thread_kit page FILE.jsonl --out FILE.html
@@ -23,7 +24,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from thread_kit.cli import gallery, notebooks, reproduce, run, suite
+from thread_kit.cli import gallery, notebooks, reproduce, results, run, suite
 from thread_kit.cli.arguments import ShortParser, register_own
 from thread_kit.engines.models import EMBEDDED, MODELS, ModelError, find_file, list_adapters
 from thread_kit.prompts import PromptError
@@ -82,6 +83,7 @@ def _make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run.add_command(commands)
     suite.add_command(commands)
+    results.add_command(commands)
     reproduce.add_command(commands)
     gallery.add_command(commands)
     notebooks.add_command(commands)

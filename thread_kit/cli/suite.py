@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from thread_kit.cli.arguments import (
     DefaultsFormatter,
@@ -23,15 +24,11 @@ from thread_kit.cli.arguments import (
     read_rules,
 )
 from thread_kit.cli.methods import build_methods, describe_methods
+from thread_kit.cli.results import report
 from thread_kit.engines.models import EMBEDDED, name_model
-from thread_kit.envs.benchmark import Benchmark, spread_evenly
+from thread_kit.envs.benchmark import spread_evenly
 from thread_kit.experiments.budgets import apply_budget
 from thread_kit.session.checks import check_numbers
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from thread_kit.experiments.results import Results
 
 
 def add_command(commands: Any) -> None:
@@ -137,11 +134,11 @@ def run(options: argparse.Namespace) -> None:
             raise KeyboardInterrupt(
                 f"stopped; the same command goes on where it stopped, with what is in {out}"
             ) from None
-    report(Results(rows), benchmark, seeds=options.seeds)
+    report(Results(rows), benchmark)
     if more := len(Results.load(out).rows) - len(rows):
         print(
             f"\n{out} has {more} rows more, which are not of this command; all together: "
-            f"tk.compare(tk.Results.load({str(out)!r}).frame)"
+            f"python -m thread_kit results {shlex.quote(str(out))}"
         )
 
 
@@ -150,38 +147,3 @@ def name_models(model: str, options: argparse.Namespace, adapter: str | None) ->
     taught = ", taught" if adapter else ""
     planner = f", planner {name_model(options.planner_model)}" if options.planner_model else ""
     return f"{name_model(model)}{taught}{planner}"
-
-
-def report(results: Results, benchmark: Benchmark, *, seeds: int) -> None:
-    """Print the tables of a suite: rates with intervals, pairs of methods, the published ones."""
-    from thread_kit.analysis.published import compare_with_published, list_published_names
-    from thread_kit.analysis.statistics import compare, repeats, success
-
-    frame = results.frame.fillna({"environment": benchmark.name})  # nothing may have been started
-    print(results)
-    _print(
-        "Solved, and cut by a budget (95% Wilson intervals; medians of tokens, calls and seconds)",
-        success(frame),
-    )
-    begun = frame[frame["status"] != "not started"]
-    if len(begun):
-        solvable = begun.loc[begun["solvable"].eq(True), "task"].nunique()
-        print(f"\nThe oracle solves {solvable} of these {begun['task'].nunique()} tasks.")
-    if frame["method"].nunique() > 1:
-        _print("Methods on the same tasks (paired bootstrap, exact McNemar, Holm)", compare(frame))
-    if seeds > 1:
-        _print("Over runs, in percent (as Table 7 of THREAD paper)", repeats(frame))
-    if benchmark.published is None:
-        return
-    table = compare_with_published(frame)
-    played = set(frame["method"])
-    names = {name for own in played for name in list_published_names(own, benchmark.published)}
-    theirs = table["kind"].eq("published")
-    table = table[~theirs | table["method"].str.casefold().isin(names)].drop(
-        columns=["published_as", "note"]
-    )
-    _print("Beside the published numbers, which are other models' unless it says so", table)
-
-
-def _print(title: str, table: pd.DataFrame) -> None:
-    print(f"\n{title}\n{table.to_string(index=False, float_format='{:.3g}'.format)}")

@@ -1,0 +1,106 @@
+"""`python -m thread_kit results`, on rows that are stored and on rows that were just played."""
+
+import json
+
+import pytest
+
+from thread_kit.__main__ import main
+from thread_kit.analysis.scores import score
+from thread_kit.analysis.statistics import compare, success
+from thread_kit.experiments.results import Results
+from thread_kit.paths import resource
+
+ROWS = {
+    name: resource(f"data/results/{name}.jsonl")
+    for name in ("textcraft-qwen", "textcraft-decomp-qwen", "sql-sf-chat-qwen", "webshop-qwen")
+}
+
+
+def said(capsys, *words) -> str:
+    assert main(["results", *map(str, words)]) == 0
+    return capsys.readouterr().out
+
+
+def line(text: str, *words: str) -> list[str]:
+    """The words of the one line that begins with these."""
+    (found,) = [one.split() for one in text.splitlines() if one.split()[: len(words)] == [*words]]
+    return found
+
+
+@pytest.fixture
+def played(tmp_path):
+    """Two files: of three tasks a method solves one in the first, and two in the second."""
+    rows = [json.loads(one) for one in ROWS["textcraft-decomp-qwen"].read_text().splitlines()]
+    tasks = {row["solved"]: row["task"] for row in rows}
+    assert len(tasks) == 2
+    files = []
+    for name, solved in (("before", (True, False, False)), ("after", (True, True, False))):
+        path = tmp_path / f"{name}.jsonl"
+        given = [
+            {**row, "solved": is_solved, "reward": float(is_solved), "prompt": name}
+            for row, is_solved in zip(rows, solved, strict=False)
+        ]
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in given))
+        files.append(path)
+    return files
+
+
+def test_several_files_are_one_table_with_its_pairs(capsys):
+    files = [ROWS["textcraft-qwen"], ROWS["textcraft-decomp-qwen"]]
+    text = said(capsys, *files)
+    frame = Results.load(*files).frame
+    for _, row in success(frame).iterrows():
+        found = line(text, row["method"], row["model"])
+        assert found[2:5] == [str(row[name]) for name in ("tasks", "n", "solved")]
+    pairs = compare(frame)
+    assert len(pairs) == 6
+    for _, pair in pairs.iterrows():
+        found = line(text, pair["model"], pair["first"], pair["second"])
+        assert float(found[-2]) == pytest.approx(pair["p"], rel=0.01)
+    assert "THREAD v2, Table 3" in text
+    assert "Scores" not in text
+
+
+def test_each_benchmark_has_its_own_tables_and_scores_where_rewards_are_in_part(capsys):
+    text = said(capsys, ROWS["webshop-qwen"], ROWS["sql-sf-chat-qwen"])
+    sql, _, shop = text.partition("== webshop")
+    assert "== sql" in sql
+    assert "sf_chat" in sql
+    assert "sf_chat" not in shop
+    scores = score(Results.load(ROWS["webshop-qwen"]).frame)
+    table = shop.partition("Scores")[2].partition("\n\n")[0]
+    for _, row in scores.iterrows():
+        assert f"{row['score']:.3g}" in line(table, *row["method"].split(), row["model"])
+
+
+def test_a_method_of_two_files_is_refused_unless_it_is_told_by_its_file(capsys, played):
+    assert main(["results", *map(str, played)]) == 2
+    assert "--by-file" in capsys.readouterr().err
+    text = said(capsys, "--by-file", *played)
+    assert line(text, "decomp", "(before)")[4:6] == ["3", "1"]
+    assert line(text, "decomp", "(after)")[4:6] == ["3", "2"]
+    pair = next(one for one in text.splitlines() if "(before) decomp (after)" in one)
+    assert "-0.333" in pair.split()
+
+
+def test_files_of_one_name_are_told_by_their_paths(capsys, played, tmp_path):
+    (tmp_path / "other").mkdir()
+    other = played[1].rename(tmp_path / "other" / "before.jsonl")
+    text = said(capsys, "--by-file", played[0], other)
+    assert f"decomp ({played[0]})" in text
+    assert f"decomp ({other})" in text
+
+
+def test_what_is_no_file_of_results_is_one_line(capsys, tmp_path):
+    empty, other = tmp_path / "empty.jsonl", tmp_path / "other.jsonl"
+    empty.touch()
+    other.write_text("{}\n")
+    for path, reason in (
+        (tmp_path / "none.jsonl", "No such file"),
+        (empty, "there is no episode in"),
+        (other, "no episode of a suite"),
+    ):
+        assert main(["results", str(path)]) == 2
+        err = capsys.readouterr().err
+        assert reason in err
+        assert len(err.splitlines()) == 1

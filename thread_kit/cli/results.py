@@ -1,0 +1,122 @@
+"""`python -m thread_kit results`: the tables of saved results, of one file or of several."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.registry import BENCHMARKS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def add_command(commands: Any) -> None:
+    """Add `results` to the subparsers of the command line."""
+    parser = commands.add_parser(
+        "results", help="print rates and paired tests of saved results; needs no model"
+    )
+    parser.set_defaults(do=print_results)
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="results of suites (JSONL)"
+    )
+    parser.add_argument(
+        "--by-file",
+        action="store_true",
+        help="tell a method of one file from the same method of another one",
+    )
+
+
+def print_results(options: argparse.Namespace) -> None:
+    """Print the tables of all files together, benchmark by benchmark.
+
+    Raises ValueError where there is no episode, or one twice; FileNotFoundError, ResultsFileError.
+    """
+    from thread_kit.experiments.results import Results
+
+    files = options.files
+    rows = name_by_file(files) if options.by_file else Results.load(*files).rows
+    if not rows:
+        raise ValueError(f"there is no episode in {', '.join(map(str, files))} yet")
+    played = sorted({row["environment"] for row in rows if row.get("environment")})
+    for name in played or [""]:
+        # What was not started does not say of which benchmark it is.
+        some = [row for row in rows if (row.get("environment") or name) == name]
+        if len(played) > 1:
+            print(f"\n== {name}")
+        try:
+            report(Results(some), BENCHMARKS.get(name))
+        except ValueError as error:
+            if options.by_file or len(files) == 1:
+                raise
+            raise ValueError(f"{error}; --by-file tells those of two files apart") from error
+
+
+def name_by_file(files: Sequence[Path]) -> list[dict[str, Any]]:
+    """The rows of results files, with each one's file in the name of its method."""
+    from thread_kit.experiments.results_file import read_results
+
+    stems = [file.stem for file in files]
+    names = [file.stem if stems.count(file.stem) == 1 else str(file) for file in files]
+    return [
+        {**row, "method": f"{row['method']} ({name})"}
+        for file, name in zip(files, names, strict=True)
+        for row in read_results(file)
+    ]
+
+
+def report(results: Any, benchmark: Benchmark | None) -> None:
+    """Print the tables of one benchmark: rates with intervals, scores, pairs, published numbers.
+
+    results: `Results` of episodes of this benchmark. None is an environment of the user's own.
+    """
+    from thread_kit.analysis.published import compare_with_published, list_published_names
+    from thread_kit.analysis.scores import compare_scores, score
+    from thread_kit.analysis.statistics import compare, repeats, success
+
+    frame = results.frame
+    if benchmark:
+        frame = frame.fillna({"environment": benchmark.name})  # nothing may have been started
+    # Rates and scores.
+    solved = success(frame)
+    print(results)
+    _print(
+        "Solved, and cut by a budget (95% Wilson intervals; medians of tokens, calls and seconds)",
+        solved,
+    )
+    begun = frame[frame["status"] != "not started"]
+    if len(begun):
+        solvable = begun.loc[begun["solvable"].eq(True), "task"].nunique()
+        print(f"\nThe oracle solves {solvable} of these {begun['task'].nunique()} tasks.")
+    in_part = frame["reward"].between(0, 1, inclusive="neither").any()
+    if in_part:
+        _print("Scores, 100 times the mean reward (95%, bootstrap over tasks)", score(frame))
+    # Pairs and repeats.
+    if frame["method"].nunique() > 1:
+        _print("Methods on the same tasks (paired bootstrap, exact McNemar, Holm)", compare(frame))
+        if in_part:
+            _print("Their scores (paired bootstrap, permutations, Holm)", compare_scores(frame))
+    if frame["model"].nunique() > 1:
+        _print("Models on the same tasks", compare(frame, of="model"))
+    if frame["seed"].nunique() > 1:
+        _print("Over runs, in percent (as Table 7 of THREAD paper)", repeats(frame))
+    # The papers' numbers.
+    if benchmark is None or benchmark.published is None:
+        return
+    table = compare_with_published(frame)
+    played = set(frame["method"])
+    names = {name for own in played for name in list_published_names(own, benchmark.published)}
+    theirs = table["kind"].eq("published")
+    theirs &= table["method"].str.casefold().isin(names)
+    if theirs.any():
+        table = table[theirs | table["kind"].ne("published")]
+        table = table.drop(columns=["published_as", "note"])
+        _print("Beside the published numbers, which are other models' unless it says so", table)
+
+
+def _print(title: str, table: pd.DataFrame) -> None:
+    if len(table):
+        print(f"\n{title}\n{table.to_string(index=False, float_format='{:.3g}'.format)}")
