@@ -149,6 +149,10 @@ def test_ten_products_have_a_column_of_their_own():
     table = make_our_table(item, select_rows(item, pd.concat([few, many], ignore_index=True)))
     assert list(table[["3 products", "10 products"]].iloc[0]) == [25, 50]
     assert "'adapt' without products 10" in list_differences(item, few)
+    # The same goals with three products and with ten are no independent episodes.
+    both = pd.concat([few.iloc[:2], many], ignore_index=True)
+    assert make_our_table(item, select_rows(item, both))[["low", "high"]].isna().all(axis=None)
+    assert not make_our_table(item, select_rows(item, few))[["low", "high"]].isna().any(axis=None)
 
 
 def test_benchmarks_of_one_table_are_counted_apart():

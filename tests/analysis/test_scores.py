@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thread_kit.analysis.scores import compare_scores, score
-from thread_kit.analysis.statistics import holm, success
+from thread_kit.analysis.scores import EXACT, compare_scores, permutation_p, score
+from thread_kit.analysis.statistics import holm, repeats, success, success_by_cost
 
 
 def frame(**rewards: list[float | None]) -> pd.DataFrame:
@@ -98,3 +100,38 @@ def test_the_other_way_round_is_the_same_with_the_other_sign(pairs):
     assert there["p"] == pytest.approx(back["p"], abs=1e-9)
     assert there["better_first"] == back["better_second"]
     assert 0 <= there["p"] <= 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.sampled_from([0, 100 / 3, -100 / 3, 50, -50, 20, -100]), max_size=9))
+def test_the_permutation_test_counts_all_ways_to_change_places(differences):
+    ways = [abs(np.dot(signs, differences)) for signs in product((-1, 1), repeat=len(differences))]
+    at_least = np.array(ways) >= abs(sum(differences)) - 1e-9
+    assert permutation_p(np.array(differences)) == pytest.approx(at_least.mean())
+
+
+def test_of_many_that_differ_some_are_drawn_and_come_close():
+    few = np.random.default_rng(0).normal(3, 10, EXACT)
+    exact = permutation_p(few)
+    drawn = [permutation_p(np.append(few, 2e-9), seed) for seed in (0, 1)]  # one more, of no weight
+    assert drawn == pytest.approx([exact] * 2, abs=0.005)
+    assert len({exact, *drawn}) == 3
+
+
+def test_what_a_budget_cut_and_what_broke_down_stands_beside_scores():
+    rows = frame(a=[1, 0, 0], b=[0.5, 0, 1])
+    rows["status"] = ["ended", "out of calls", "ended", "ended", "ended", "ended"]
+    (pair,) = compare_scores(rows).to_dict("records")
+    assert (pair["cut_first"], pair["cut_second"]) == (1, 0)
+    rows["error"] = ["", "", "ServerError: 503", "", "", ""]
+    for function in (score, compare_scores):
+        with pytest.warns(UserWarning, match="1 of 6 episodes broke down"):
+            table = function(rows)
+        if function is score:
+            assert list(table["errors"]) == [1, 0]
+
+
+@pytest.mark.parametrize("function", [score, success, repeats, success_by_cost])
+def test_of_no_episode_there_is_no_table(function):
+    with pytest.raises(ValueError, match="there is no episode in this frame"):
+        function(frame(a=[1]).iloc[:0])

@@ -201,8 +201,30 @@ def test_success_counts_episodes_and_tasks():
     assert list(table["n"]) == [8, 4]
     assert list(table["tasks"]) == [4, 4]
     assert list(table["rate"]) == [5 / 8, 0]
-    assert (table["low"][0], table["high"][0]) == wilson(5, 8)
+    assert np.isnan([table["low"][0], table["high"][0]]).all()  # a task twice says one thing
+    assert (table["low"][1], table["high"][1]) == wilson(0, 4)
     assert list(success(frame(a="+-"), ["task"])["rate"]) == [1, 0]
+
+
+def test_a_curve_of_repeated_tasks_has_no_interval_either():
+    table = success_by_cost(frame(a="++-|+--", b="+-+"), budgets=[1000])
+    low = table.set_index("method")["low"]
+    assert np.isnan(low["a"])
+    assert low["b"] == wilson(2, 3)[0]
+
+
+def test_what_a_proportion_and_a_bootstrap_cannot_take_is_refused():
+    with pytest.raises(ValueError, match=r"2\.5 of 5 is no proportion"):
+        wilson(2.5, 5)
+    with pytest.raises(ValueError, match="a task without one"):
+        paired_bootstrap([np.nan, 1, 0], [1, 0, 0])
+
+
+def test_methods_without_common_tasks_are_not_passed_over_in_silence():
+    played = frame(a="+-+", b="--+")
+    played.loc[played["method"] == "b", "task"] += ", split test"
+    with pytest.warns(UserWarning, match="a and b are not compared: they have 0 tasks in common"):
+        assert compare(played).empty
 
 
 def test_compare_pairs_what_both_have_played():

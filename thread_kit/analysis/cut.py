@@ -2,9 +2,9 @@
 
 Covered: the budgets of an episode (calls, tokens, seconds, the environment's actions), one call's
 tokens, and iterations of a method's own loop where they end the main thread. Not covered: a budget
-that ends a part of an episode (ADaPT's executors, a child thread), which the method answers to; the
-number of trials (Reflexion, Try Again) and of levels (d_max of ADaPT), which are the method; and
-the model's context, which is no budget.
+that ends a part of an episode (ADaPT's executors, a child thread, the depth of threads), which the
+method answers to; the number of trials (Reflexion, Try Again) and of levels (d_max of ADaPT), which
+are the method; and the model's context, which is no budget.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from thread_kit.analysis.spent_budget import find_budget
 def is_cut(frame: pd.DataFrame) -> pd.Series:
     """For each episode of a frame with `status`: whether a budget ended it before it was solved.
 
-    With a larger budget the share of tasks solved is at least what it is, and at most that of
-    solved and cut ones together, but for methods with trials or levels: more of these add others.
+    With a larger budget the share of tasks solved is at least what it is, but where the last round
+    submits what there is (InterCode), and at most that of solved and cut ones together, but where
+    parts of a method have budgets of their own, and where trials or levels could be more.
     """
     columns = "status", "solved", "out_of_actions", "environment", "actions"
     ended = [bool(find_budget(row)) for row in list_records(frame, *columns)]

@@ -263,7 +263,9 @@ def _measure(rows: pd.DataFrame, column: Column) -> float:
 def _count(rows: pd.DataFrame) -> dict[str, Any]:
     solved, n = int(rows["solved"].sum()), len(rows)
     # Episodes of one task are no independent ones, as Wilson's interval would have them.
-    repeated = rows[["environment", "task"]].duplicated().any()
+    # The same goal under another setting (Table 8 of ADaPT) is one of them, too.
+    names = [name for name in TASK if name in rows and name not in DEFAULTS]
+    repeated = rows[names].duplicated().any()
     low, high = (float("nan"), float("nan")) if repeated else wilson(solved, n)
     broken = count_broken(rows)
     counts = {**count_cut(rows), **({"broke down": broken} if broken else {})}

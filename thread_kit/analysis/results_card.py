@@ -6,12 +6,15 @@ python -m thread_kit.analysis.results_card  # makes them anew, and those of docs
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import re
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from thread_kit.analysis.cut import is_cut
 from thread_kit.analysis.item_tables import name_with_settings
 from thread_kit.analysis.page_forms import write_table
 from thread_kit.analysis.plan import load_throughput, make_plan
@@ -36,7 +39,8 @@ def summarize_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
     Of each benchmark those of the split of the papers' numbers. As `success`, whose rates are
     shares of 1 and whose tokens are medians of an episode, with `limit`, the calls that an episode
-    had ("several" where rows had others), `nearest` (invalid actions were taken for the nearest
+    had ("several" where rows had others), `refused` (neither solved nor cut, and refused a thread
+    at the limit of depth), `nearest` (invalid actions were taken for the nearest
     admissible one by the environment, which is no part of the method), and `date`.
     """
     frame = _keep_tests(frame)
@@ -70,20 +74,30 @@ def _describe_group(rows: pd.DataFrame) -> pd.Series:
     calls = {match[1] for text in limits if (match := re.search(r'"calls": (\w+)', text))}
     limit = next(iter(calls)) if len(calls) == 1 else "several" if calls else ""
     nearest = any(read_setting(row, "nearest") for row in list_records(rows, "nearest"))
+    depths = (read_depth_limit(text) for text in rows.get("limits", pd.Series(dtype=str)))
+    deep = [spent > most for spent, most in zip(rows["depth"], depths, strict=False)]
+    failed = ~(rows["solved"].astype(bool) | is_cut(rows))
     return pd.Series(
         {
             "limit": "no limit" if limit == "null" else limit,
             "nearest": nearest,
+            "refused": int((failed & pd.Series(deep, rows.index, dtype=bool)).sum()),
             "date": rows["date"].max(),
         }
     )
 
 
+def read_depth_limit(limits: Any) -> float:
+    """The depth of threads that an episode was allowed, by the limits of its row."""
+    found = json.loads(limits) if isinstance(limits, str) else {}
+    return found["depth"] if found.get("depth") is not None else math.inf
+
+
 def make_table(frame: pd.DataFrame) -> str:
     """A row of Markdown a benchmark and method of one model's rows, as `summarize_rows` has them.
 
-    at most: those solved and those that a budget cut, together; empty where more trials, or levels,
-    could add others. evaluated, generated: tokens.
+    at most: those solved, those that a budget cut and those that were refused a deeper thread,
+    together; empty where others could be added (`has_other_budgets`). evaluated, generated: tokens.
     """
     rows = [
         {
@@ -94,7 +108,7 @@ def make_table(frame: pd.DataFrame) -> str:
             "cut": row.cut,
             "rate": row.rate,
             "Wilson 95%": f"{row.low:.1%} to {row.high:.1%}",
-            "at most": "" if has_trials_or_levels(row.method) else row.solved + row.cut,
+            "at most": "" if has_other_budgets(row.method) else row.solved + row.cut + row.refused,
             "evaluated": row.evaluated,
             "generated": row.generated,
             "date": row.date,
@@ -118,9 +132,13 @@ def _describe_budget(row: Any) -> str:
     return ", ".join([*limits, *calls])
 
 
-def has_trials_or_levels(method: str) -> bool:
-    """Whether a method has trials, or levels of plans, whose number is no budget that cuts it."""
-    return has_trials(method) or method.startswith("adapt")
+PARTS = ("adapt", "plan-and-execute", "tdag", "decomp")
+"""Methods whose executors, agents or handlers have iterations of their own."""
+
+
+def has_other_budgets(method: str) -> bool:
+    """Whether more of what cuts no episode could add solved tasks: trials, or a part's own loop."""
+    return has_trials(method) or method.startswith(PARTS)
 
 
 def fill_page(text: str, frame: pd.DataFrame) -> str:

@@ -13,6 +13,7 @@ and shows none of this does without.
 from __future__ import annotations
 
 import gc
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -50,10 +51,13 @@ RESAMPLES = 10_000
 def wilson(solved: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """The interval of Wilson (1927) for a proportion, 0 to 1.
 
-    Raises ValueError if `n` is 0 or `solved` is not between 0 and `n`.
+    Raises ValueError if `n` is 0, or `solved` is no whole number from 0 to `n`.
     """
-    if n < 1 or not 0 <= solved <= n:
-        raise ValueError(f"{solved} of {n} is no proportion; give 0 to n solved, and an n above 0")
+    if n < 1 or not 0 <= solved <= n or solved != int(solved):
+        raise ValueError(
+            f"{solved} of {n} is no proportion; give a whole number of 0 to n solved, and an n "
+            "above 0 (of rewards in part: tk.score)"
+        )
     from scipy.stats import binomtest
 
     interval = binomtest(int(solved), int(n)).proportion_ci(confidence, method="wilson")
@@ -109,12 +113,14 @@ def paired_bootstrap(
     """The difference of two means over the same tasks, with a percentile bootstrap interval.
 
     Tasks are drawn with replacement, each with both its values; where all differ alike that says
-    nothing of other tasks, and there is no interval (nan). Raises ValueError if the lengths differ
-    or there are fewer than two tasks.
+    nothing of other tasks, and there is no interval (nan). Raises ValueError if the lengths differ,
+    there are fewer than two tasks, or a value is missing.
     """
     from scipy.stats import bootstrap
 
     a, b = _pair(first, second)
+    if not np.isfinite([a, b]).all():
+        raise ValueError("a bootstrap takes numbers, and here is a task without one; leave it out")
     if len(a) < 2:
         raise ValueError("a bootstrap needs at least two tasks; here is one")
     differences = a - b
@@ -168,13 +174,15 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
     are any: threads without which an episode went on, and results of children, that the method's
     own code lost in an exception. Medians: tokens generated and evaluated, calls, seconds.
 
-    Episodes that repeat a task are not independent, and the interval takes them to be: with
-    several seeds read `repeats`. Raises ValueError if an episode occurs twice.
+    Episodes that repeat a task are not independent, as the interval would have them: there is none
+    then, and `repeats` tells of several seeds. Raises ValueError if there is no episode, or one
+    twice.
     """
+    must_have_episodes(frame)
     rows = []
     for key, group in check_episodes(frame, by).groupby(list(by), sort=False, dropna=False):
         solved, n = int(group["solved"].sum()), len(group)
-        low, high = wilson(solved, n)
+        low, high = _interval(group, solved)
         row = dict(zip(by, key, strict=True))
         row |= {"tasks": group["task"].nunique(), "n": n}
         row |= {"solved": solved, **count_cut(group)}
@@ -190,6 +198,11 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
                 row[cost] = float(group[cost].median())
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _interval(rows: pd.DataFrame, solved: int) -> tuple[float, float]:
+    """Wilson's interval of so many of these episodes; none where a task repeats."""
+    return (np.nan, np.nan) if rows["task"].duplicated().any() else wilson(solved, len(rows))
 
 
 def compare(
@@ -284,8 +297,8 @@ def pair_methods(
 ) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
     """Each pair of methods of a model: its name, its episodes, and a row a task that both have
     played with the mean of this column for either; pairs with fewer than two such tasks are left
-    out. of: "method", or "model" for pairs of models with a method. Raises ValueError for another,
-    and if an episode occurs twice.
+    out, with a warning. of: "method", or "model" for pairs of models with a method. Raises
+    ValueError for another, and if an episode occurs twice.
     """
     if of not in ACROSS:
         raise ValueError(f"of={of!r} cannot be paired; choose one of {', '.join(ACROSS)}")
@@ -295,6 +308,12 @@ def pair_methods(
             both = means[[*pair]].dropna()
             if len(both) > 1:
                 yield str(name), group, both
+            else:
+                warnings.warn(
+                    f"{pair[0]} and {pair[1]} are not compared: they have {len(both)} tasks in "
+                    "common, and a task is the same only where all that was given for it is",
+                    stacklevel=3,
+                )
 
 
 def repeats(frame: pd.DataFrame) -> pd.DataFrame:
@@ -304,9 +323,10 @@ def repeats(frame: pd.DataFrame) -> pd.DataFrame:
     standard error of a single run is none. average_depth: of the deepest thread of an episode;
     maximum_depth: of the deepest thread of all; the main thread is at depth 0. levels: the same,
     with the main thread as level 1. The paper does not say which it counts; `analysis/depths.py`
-    has what can be told. Warns of episodes that broke down. Raises ValueError if the runs of a
-    method are not over the same tasks.
+    has what can be told. Warns of episodes that broke down. Raises ValueError if there is no
+    episode, or the runs of a method are not over the same tasks.
     """
+    must_have_episodes(frame)
     warn_of_broken(frame)
     rows = []
     for (method, model), group in check_episodes(frame, GROUP).groupby(GROUP, sort=False):
@@ -352,9 +372,12 @@ def success_by_cost(
     same to spend: an episode that cost more counts as not solved. cut: episodes that a budget of
     their own ended unsolved before they had cost so much, so that their outcome is not known.
     Episodes of unknown cost, as the seconds of one that was interrupted, are left out, also of n.
-    Raises ValueError for another cost, or one that the frame has not.
+    Of episodes that repeat a task there is no interval. Warns of episodes that broke down. Raises
+    ValueError for another cost, or one that the frame has not, and where there is no episode.
     """
+    must_have_episodes(frame)
     _check_cost(frame, cost)
+    warn_of_broken(frame)
     frame = frame[frame[cost].notna()]
     if frame.empty:
         raise ValueError(f"of no episode here {cost} is known; choose another cost")
@@ -364,7 +387,7 @@ def success_by_cost(
         costs = np.sort(group.loc[group["solved"].astype(bool), cost].to_numpy(float))
         for budget in np.union1d(costs, [most]) if budgets is None else budgets:
             solved, n = int(np.searchsorted(costs, budget, side="right")), len(group)
-            low, high = wilson(solved, n)
+            low, high = _interval(group, solved)
             rows.append(
                 {
                     "method": method,
