@@ -18,17 +18,16 @@ UNNAMED = {"unnamed": True}
 def thread_program(
     new: NewThread,
     *,
-    phi: exchange.Phi = exchange.phi_last_line,
-    psi: exchange.Psi = exchange.psi_print,
-    xi: exchange.Xi = exchange.xi_after_mark,
+    phi: exchange.Phi | None = None,
+    psi: exchange.Psi | None = None,
+    xi: exchange.Xi | None = None,
     abstract: exchange.Abstract | None = None,
 ) -> Steps:
-    """THREAD as a program. abstract: None is the dialect's."""
+    """THREAD as a program. phi, psi, xi, abstract: None is the dialect's."""
+    own = exchange.exchange_of(new.dialect, phi=phi, psi=psi, xi=xi, abstract=abstract)
+    own["psi"] = exchange.unless_replaced(own["psi"])
     return thread(
-        phi=phi,
-        psi=exchange.unless_replaced(psi),
-        xi=xi,
-        abstract=abstract or exchange.exchange_of(new.dialect)["abstract"],
+        **own,
         dialect=new.dialect,
         tokenize=new.tokenize,
         futures=new.futures,

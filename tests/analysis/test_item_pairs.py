@@ -110,5 +110,7 @@ def test_every_paper_has_a_method_of_its_own():
 def test_the_page_shows_it_and_says_what_it_is():
     page = make_page(find_item("thread-v2", "table-1"), stored_rows())
     assert {"thread"} == set(page.pairs["own"])
+    for row in page.pairs.itertuples():
+        assert f" | {row.own} | {row.other} | {row.tasks} | " in page.markdown
     for text in ("Task by task", "McNemar's exact test"):
         assert text in page.markdown

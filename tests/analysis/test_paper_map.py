@@ -9,6 +9,7 @@ import pytest
 from helpers.stored import stored_rows
 
 from thread_kit.analysis.ending_states import published_ending_states
+from thread_kit.analysis.item_states import State
 from thread_kit.analysis.paper_items import load_items
 from thread_kit.analysis.paper_map import MARKS, PaperMap, draw_map
 from thread_kit.analysis.study_figures import rates_figure, states_figure, trials_figure
@@ -26,7 +27,7 @@ def test_the_map_has_every_item_with_its_state_and_a_way_to_it(drawn):
     html = drawn._repr_html_()
     assert html.count("<details>") == len(load_items())
     marks = re.findall(r"<summary>(.) ", html)
-    assert set(marks) <= set(MARKS.values())
+    assert marks == [MARKS[State(state)] for state in drawn.items["state"]]
     links = re.findall(r'href="\.\./([^"#]+)', html)
     listed = [item.where[0] for item in load_items()]  # each has one
     assert links == [place.partition("#")[0] for place in listed]

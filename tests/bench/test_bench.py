@@ -50,6 +50,7 @@ from thread_kit.engines.models import load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.paths import resource
 from thread_kit.sequence import Provenance, Span
+from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import GeneratedSpan, Spawned
 
@@ -107,8 +108,18 @@ def test_growth_orders_the_schemes_as_their_caches_do():
 
 
 @pytest.mark.parametrize("shape", TREES)
-def test_bookkeeping_plays_an_episode_of_that_tree(shape):
+def test_bookkeeping_plays_an_episode_of_that_tree(shape, monkeypatch):
+    played = []
+
+    class Kept(Session):
+        def run(self, **options):
+            played.append(super().run(**options))
+            return played[-1]
+
+    monkeypatch.setattr("thread_kit.bench.growth.Session", Kept)
     assert bookkeeping(shape, 6) > 0
+    (episode,) = played
+    assert [len(thread.spawned) for thread in episode.threads.values()] == TREES[shape](6)
 
 
 # Recorded episodes
@@ -384,8 +395,12 @@ def test_figures_show_the_tables(result):
     table = tables.contenders(result)
     assert list(bars.data[0].y) == list(table["contender"])[::-1]
     assert list(bars.data[0].x) == list(table["evaluated"])[::-1]
-    assert list(rates_figure(result).data[0].x) == [1, 2, 4, 8]
+    (drawn,) = rates_figure(result).data
+    assert list(drawn.x) == [1, 2, 4, 8]
+    assert list(drawn.y) == list(tables.rates(result)["share of bare loop"])
     lines = growth_figure()
+    counted = tables.growth().groupby(["shape", "scheme"], sort=False)["evaluated"]
+    assert [list(line.y) for line in lines.data] == [list(part) for _, part in counted]
     assert len(lines.data) == len(TREES) * len(SCHEMES)
     assert sum(bool(trace.showlegend) for trace in lines.data) == len(SCHEMES)
 

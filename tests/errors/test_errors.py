@@ -45,6 +45,7 @@ from thread_kit.sequence import Provenance, Span
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode, TraceError
 from thread_kit.trace.events import Acted, ExecutedLine, Instructed, Restarted
+from thread_kit.views.html import episode_html
 
 GET_LOGS = ["> get 2 oak logs =>", "> craft 4 oak planks using 1 oak logs =>"]
 
@@ -563,6 +564,7 @@ def test_a_reviewer_sees_the_failed_episodes_one_after_the_other(tmp_path):
     reviewer.note.value = "it dances"
     reviewer.save.click()
     assert reviewer.choice.value == "given up"
+    assert reviewer.children[1].value == episode_html(EPISODES["given up"])
     assert reviewer.note.value == ""
     with pytest.raises(ValueError, match="choose the first error"):
         reviewer.record()

@@ -18,6 +18,7 @@ from thread_kit.experiments.method_registry import TAUGHT, load_method
 from thread_kit.methods.react import react
 from thread_kit.session.session import Session
 from thread_kit.views.columns import SideBySide
+from thread_kit.views.html import episode_html
 from thread_kit.views.text import episode_text
 
 NAMES = ["thread", "thread, depth 2", "thread, shared scope"]
@@ -151,4 +152,5 @@ def test_trees_stand_in_columns_and_as_text_below_one_another():
     for name, episode in episodes.items():
         assert episode_text(episode) in str(both)
         assert name in str(both)
+        assert episode_html(episode) in both._repr_html_()
         assert name.replace("\n", " ") in page.text.replace("\n", " ")

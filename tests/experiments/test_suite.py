@@ -95,7 +95,16 @@ def test_each_task_is_played_by_all_methods_before_the_next_one(tmp_path):
 @pytest.mark.parametrize("at_once", [2, 6])
 def test_episodes_side_by_side_come_to_what_they_come_to_alone(tmp_path, at_once):
     alone = suite(tmp_path / "1.jsonl").run(progress=False)
-    together = suite(tmp_path / "2.jsonl").run(at_once=at_once, progress=False)
+    running = []
+
+    class Watched(ScriptedEngine):
+        def step(self):
+            running.append(len(self._running))
+            return super().step()
+
+    models = {"oracle": Watched(speak)}
+    together = suite(tmp_path / "2.jsonl", models=models).run(at_once=at_once, progress=False)
+    assert max(running) == at_once
     assert lasting(together.rows) == lasting(alone.rows)
 
 

@@ -114,7 +114,7 @@ def test_after_ten_hints_the_task_has_failed():
 def test_the_talk_ends_with_the_rounds_or_when_the_assistant_says_so():
     turns = [f"> go to desk {1 + n % 2} =>" for n in range(9)]
     assert chat(turns, rounds=5).status is Status.OUT_OF_CALLS
-    assert chat(["think: no. Task failed!\n#END#"]).usage.calls == 1
+    assert chat(["think: no. Task failed!\n#END#"] * 9).usage.calls == 1
     assert chat(["=>"] * 9).usage.calls == 4  # an empty line is nothing that could be taken
 
 

@@ -204,6 +204,8 @@ def test_a_trajectory_ends_at_the_depth_limit():
 def test_a_value_that_is_no_mark_counts_nothing(reply):
     speak = by_role(["> a =>", "> b =>"], [reply], [])
     assert search(speak, samples=1, iterations=1).reward == 1
+    valued = play(_value_of, by_role([], [reply], []), env=Doors(), prompts=[VALUE])
+    assert valued.threads[0].sequence.text.endswith("V = 0.0")
 
 
 def test_the_environment_is_brought_to_where_a_node_left_it():

@@ -637,6 +637,7 @@ class Short(Lock):
 def test_where_the_environment_is_over_and_lost_nothing_is_tried_either():
     episode = play(an_adapt(), ["> push =>"], env=Short())
     assert (len(episode.threads), claims_success(episode)) == (1, False)
+    assert episode.status is Status.ENDED
 
 
 class Shop(Lock):

@@ -92,7 +92,8 @@ def test_instructions_of_the_machine_are_no_message():
     machine = Machine(
         {"Init": State((respond, Prompter("an Error?")), StringMatching({"Error": "Init"}, "End"))}
     )
-    assert played(machine, ["fine =>"]).usage.calls == 1
+    episode = played(machine, ["fine =>"])
+    assert (episode.status, episode.usage.calls) == (Status.ENDED, 1)
 
 
 def test_a_machine_ends_after_its_turns():

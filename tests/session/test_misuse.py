@@ -12,7 +12,7 @@ import pytest
 
 import thread_kit as tk
 from thread_kit import code_lines
-from thread_kit.dialect import QA, Dialect
+from thread_kit.dialect import AGENT, QA, Dialect
 from thread_kit.engines.engine import EngineError
 from thread_kit.engines.human import HumanEngine
 from thread_kit.engines.models import load_model
@@ -61,6 +61,21 @@ def run(*replies, **options):
 def test_functions_that_a_program_would_not_use_are_refused():
     with pytest.raises(ValueError, match="phi, psi would not be used: a program exchanges"):
         run(program=thread_program, phi=phi_full_sequence, psi=psi_print)
+
+
+@pytest.mark.parametrize("dialect", [AGENT, QA])
+def test_the_program_alone_exchanges_as_a_session_of_the_dialect_does(dialect):
+    replies = ["x = 1\nFirst, the sum of {x} and 2 is =>", "print('3')\n#END#", "#END#"]
+    plain, alone = (
+        run(*replies, dialect=dialect, program=program) for program in (None, thread_program)
+    )
+    assert len(alone.threads) == 2
+    assert [str(thread.context) for thread in alone.threads.values()] == [
+        str(thread.context) for thread in plain.threads.values()
+    ]
+    assert [thread.sequence for thread in alone.threads.values()] == [
+        thread.sequence for thread in plain.threads.values()
+    ]
 
 
 # What models write

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -537,8 +538,12 @@ def test_a_small_file_that_gzip_makes_huge_is_not_unpacked(tmp_path, monkeypatch
     monkeypatch.setattr(module, "UNPACKED", 2**20)
     path = tmp_path / "bomb.jsonl.gz"
     path.write_bytes(gzip.compress(bytes(2**24)))
+    tracemalloc.start()
     with pytest.raises(TraceError, match="comes to more than 1 MiB; if you trust it"):
         Episode.load(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**23
 
 
 def test_a_small_file_that_json_makes_huge_is_not_parsed(tmp_path, monkeypatch):

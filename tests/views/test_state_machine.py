@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from itertools import pairwise
 
 import pytest
+from helpers.episodes import span
 from helpers.frames import fold, strip_details, view_as_json
 from helpers.jupyter import Notebook, write_notebook
 from playwright.sync_api import expect
@@ -20,9 +21,11 @@ from thread_kit.experiments.episode_facts import list_states
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.state_outputs import Agent, execute
 from thread_kit.methods.state_transitions import go_to
-from thread_kit.methods.stateflow import Machine, State
+from thread_kit.methods.stateflow import TAG, Machine, State
+from thread_kit.paths import resource
+from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Acted, Instructed
+from thread_kit.trace.events import Acted, Instructed, Spawned
 from thread_kit.views.machine_picture import draw_svg
 from thread_kit.views.machine_table import OVER, read_table
 from thread_kit.views.player.frames import FrameRecorder
@@ -148,6 +151,49 @@ def test_the_current_state_by_event(episode):
         "SELECT count(*) FROM book": "Solve",
         "submit": "Verify",
     }
+
+
+def named(*states: str) -> list[Instructed]:
+    return [
+        Instructed(n, span(Provenance.INSTRUCTION, f"[{state}]\n"))
+        for n, state in enumerate(states, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("states", "way"),
+    [
+        ((), ["Init"]),
+        (("Init",), ["Init"]),
+        (("Init", "Plan", "Pick", "Pick"), ["Init", "Plan", "Pick", "Pick"]),
+        (("Init", "Init"), ["Init", "Init"]),
+        (("Plan", "Init"), ["Init", "Plan", "Init"]),
+    ],
+)
+@pytest.mark.browser
+def test_a_start_with_an_agent_is_one_state_in_python_and_in_the_page(browser, states, way):
+    machine = MACHINES["alfworld-heat"]  # its Init has an agent, and says so
+    table = read_table(machine)
+    events = [Spawned(0, None, 0, span(Provenance.CONTEXT, "go"), ""), *named(*states)]
+    assert [state for _, state in table.list_states(events)] == way
+    pieces = [
+        {"provenance": "instruction", "text": event.span.text, "event": number}
+        for number, event in enumerate(named(*states), 1)
+    ]
+    code = resource("thread_kit/views/state_machine.js").read_text("utf-8")
+    page = browser.new_page()
+    found = page.evaluate(
+        f"""([states, tag, pieces]) => {{
+            const PANELS = [];
+            {code}
+            const panel = {{ states, start: "Init", final: "End", pattern: new RegExp(tag) }};
+            const threads = [{{ sequence: pieces, status: "running" }}];
+            return MachinePanel.prototype.wayOf.call(panel, {{ threads }});
+        }}""",
+        [list(table.states), TAG.pattern, pieces],
+    )
+    page.close()
+    assert found == way
 
 
 def test_before_the_first_event_there_is_no_state():

@@ -110,6 +110,13 @@ class State:
     instead: str | None = None
 
 
+def follow(name: str, rerouted: Mapping[str, str]) -> str:
+    """The state that a transition to this one leads to, where some are left out."""
+    for _ in rerouted:  # one that is left out can lead to another such one
+        name = rerouted.get(name, name)
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """S, s0, F, delta and the outputs of a StateFlow model.
@@ -137,9 +144,7 @@ class Machine:
 
     def resolve(self, name: str) -> str:
         """The state that a transition to this one leads to."""
-        for _ in self.rerouted:  # one that is left out can lead to another such one
-            name = self.rerouted.get(name, name)
-        return name
+        return follow(name, self.rerouted)
 
     @property
     def optional(self) -> dict[str, str]:

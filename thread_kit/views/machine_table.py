@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from thread_kit.methods.stateflow import TAG
+from thread_kit.methods.stateflow import TAG, follow
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance
 from thread_kit.trace.episode import Episode
@@ -52,12 +52,16 @@ class MachineTable:
         is the first.
         """
         way = [(0, self.start)] if events else []
+        is_begun = False
         for number, event in enumerate(events):
             match event:
                 case Instructed(span=span) if span.provenance is Provenance.INSTRUCTION:
                     tag = TAG.match(span.text)
                     if tag and tag[1] in self.states:
-                        way.append((number, tag[1]))
+                        # A start with an agent, as ALFWorld's, is named too: the one there is.
+                        if is_begun or tag[1] != self.start:
+                            way.append((number, tag[1]))
+                        is_begun = True
                 case Ended(thread=0, status=Status.ENDED):
                     way.append((number, self.final[0]))
         return way
@@ -98,18 +102,18 @@ def read_table(source: Any, whole: Any = None) -> MachineTable:
 
 
 def _make_table(machine: Any, whole: Any) -> MachineTable:
-    left_out = {name: _resolve(name, machine["rerouted"]) for name in machine["rerouted"]}
+    left_out = {name: follow(name, machine["rerouted"]) for name in machine["rerouted"]}
     states = {name: _describe(state) for name, state in machine["states"].items()}
     states |= dict.fromkeys(left_out, "")
     if whole is not None:
         order = [name for name in read_table(whole).states if name in states]
         states = {name: states[name] for name in dict.fromkeys([*order, *states])}
     transitions = [
-        Transition(name, _resolve(target, machine["rerouted"]), when)
+        Transition(name, follow(target, machine["rerouted"]), when)
         for name, state in machine["states"].items()
         for target, when in _list_transitions(state, machine["final"][0])
     ]
-    start = _resolve(machine["start"], machine["rerouted"])
+    start = follow(machine["start"], machine["rerouted"])
     if start not in states or not machine["final"]:
         raise ValueError(f"it starts in {start!r} and ends in {machine['final']!r}")
     return MachineTable(states, start, tuple(machine["final"]), tuple(transitions), left_out)
@@ -133,12 +137,6 @@ def _sanitize(data: Any) -> Any:
         case int() | float():
             return str(data)
     return data if data is None else sanitize(data)
-
-
-def _resolve(name: str, rerouted: Mapping[str, str]) -> str:
-    for _ in rerouted:
-        name = rerouted.get(name, name)
-    return name
 
 
 def _name(part: Any) -> str:

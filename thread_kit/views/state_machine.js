@@ -27,8 +27,10 @@ class MachinePanel {
       .map(({ text, event }) => [event, this.pattern.exec(text)?.[1]])
       .filter(([, name]) => this.states.includes(name))
       .sort(([a], [b]) => a - b);
-    const end = threads[0].status === "ended" ? [this.final] : [];
-    return [this.start, ...named.map(([, name]) => name), ...end];
+    const names = named.map(([, name]) => name);
+    // A start with an agent, as ALFWorld's, is named, too: it is the one there is.
+    if (names[0] !== this.start) names.unshift(this.start);
+    return threads[0].status === "ended" ? [...names, this.final] : names;
   }
 
   show() {
