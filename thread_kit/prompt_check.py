@@ -58,6 +58,10 @@ def check_prompt(
     all that it sees; so it is played, too. settings: parameters of `Session` under which the
     examples are to be true, where they are not THREAD's own (phi, scope, abstract).
     """
+    if not isinstance(prompt, Prompt):
+        raise TypeError(
+            f"{prompt!r:.60} is no prompt; give tk.load_prompt(NAME), or tk.parse_prompt(TEXT)"
+        )
     check = _Check(prompt, env, stand_in, speak, settings)
     with (env.sandbox() if env else None) or MontySandbox() as sandbox:
         for example in prompt.examples:

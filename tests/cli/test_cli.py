@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from helpers.fake_server import Fake, streams, written
+from helpers.fake_server import Fake, refuses, streams, written
 from helpers.weights import few_layers
 
 from thread_kit.__main__ import main
@@ -20,7 +20,8 @@ from thread_kit.envs.alfworld.env import Task
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.envs.textcraft.benchmark import TEXTCRAFT
 from thread_kit.envs.textcraft.env import TextCraft
-from thread_kit.experiments.method_builders import load_planners
+from thread_kit.experiments import method_builders
+from thread_kit.experiments.method_builders import has_planner, load_planners
 from thread_kit.experiments.method_registry import (
     find_method,
     list_methods,
@@ -479,6 +480,21 @@ def test_a_suite_says_which_model_was_taught_and_what_else_its_file_has(
     assert models == ["smollm2-135m"] * 2 + [TAUGHT] * 2
 
 
+def test_a_benchmark_with_plan_and_execute_alone_has_a_planner_too(monkeypatch):
+    whole = method_builders.load_waiting_prompt
+
+    def load(benchmark, name):
+        if name.startswith("adapt/"):
+            raise FileNotFoundError(name)
+        return whole(benchmark, name)
+
+    monkeypatch.setattr(method_builders, "load_waiting_prompt", load)
+    (planner,) = load_planners(TEXTCRAFT)
+    assert planner.name == "plan_and_execute/textcraft"
+    assert has_planner(load_method("plan-and-execute", "textcraft"), TEXTCRAFT)
+    assert not has_planner(load_method("react", "textcraft"), TEXTCRAFT)
+
+
 @pytest.mark.parametrize("name", ["sql", "bash"])
 def test_a_benchmark_without_plan_and_execute_has_a_planner_still(name):
     (planner,) = load_planners(find_benchmark(name))
@@ -502,6 +518,26 @@ def test_a_suite_has_another_model_for_the_planner(tmp_path, capsys, monkeypatch
     assert row["others"]["adapt/textcraft-planner"]["name"] == "planner"
     assert (row["k_max"], row["claimed"], row["solved"]) == (2, True, False)
     assert "executor, planner planner" in capsys.readouterr().out
+
+
+def test_a_method_without_a_planner_is_not_said_to_have_another_model_for_it(
+    tmp_path, capsys, monkeypatch
+):
+    def load(name, **options):
+        return ScriptedEngine(["#END#"] * 9, name=name)
+
+    monkeypatch.setattr("thread_kit.cli.arguments.load_model", load)
+    monkeypatch.setattr("thread_kit.cli.arguments.find_weights", str)
+    out = tmp_path / "r.jsonl"
+    asked = ["suite", "--split", "dev", "--tasks", "1", "--models", "executor", "--out", str(out)]
+    assert main([*asked, "--methods", "adapt-d2", "react", "--planner-model", "planner"]) == 0
+    rows = Results.load(out).rows
+    assert {row["method"]: row["model"] for row in rows} == {
+        "adapt-d2": "executor, planner planner",
+        "react": "executor",
+    }
+    assert main([*asked, "--methods", "react"]) == 0
+    assert Results.load(out).rows == rows, "it is the same episode as without one"
 
 
 def test_another_model_for_the_planner_is_refused_where_no_method_has_one():
@@ -540,6 +576,10 @@ def test_a_page_is_written_beside_its_trace_or_where_one_says(trace, capsys, tmp
     packed.write_bytes(gzip.compress(trace.read_bytes()))
     assert main(["page", str(packed)]) == 0
     assert (tmp_path / "packed.html").exists()
+    capsys.readouterr()
+    assert main(["page", str(trace), "--out", str(tmp_path / "tree.svg")]) == 2
+    assert "is the name of a picture" in capsys.readouterr().err
+    assert not (tmp_path / "tree.svg").exists()
 
 
 def test_the_version_is_that_of_the_package(capsys):
@@ -581,6 +621,33 @@ def test_a_server_is_asked_for_its_own_name_of_a_model_with_examples(tmp_path, c
     (asked,) = server.asked
     assert asked["model"] == model
     assert asked["prompt"].startswith(load_prompt("textcraft").text)
+
+
+def test_what_a_thread_can_see_on_a_server_that_does_not_say_can_be_said(tmp_path, capsys):
+    server = Fake("a-model")
+    server.replies.append(streams(written("print('Nothing.')\n#END#")))
+    words = f"run --model a-model --server {server.url} --split dev --out {tmp_path / 'out.jsonl'}"
+    try:
+        assert main([*words.split(), "--context", "9000"]) == 0
+        assert Episode.load(tmp_path / "out.jsonl").header["model"]["context"] == 9000
+        many = f"suite --env datacommons --split train --tasks 1 --out {tmp_path}/r.jsonl"
+        assert main([*many.split(), "--models", "a-model", "--server", server.url]) == 2
+    finally:
+        server.close()
+    assert "sees at most 4096; the server does not say how much" in capsys.readouterr().err
+
+
+def test_where_all_broke_down_the_command_fails_and_says_how_to_go_on(tmp_path, capsys):
+    server = Fake("a-model")
+    server.replies += [refuses(401)] * 9
+    words = f"suite --models a-model --server {server.url} --split dev --tasks 2 --out"
+    try:
+        assert main([*words.split(), str(tmp_path / "r.jsonl")]) == 2
+    finally:
+        server.close()
+    said = capsys.readouterr()
+    assert "all 2 of 2 episodes broke down; once what broke is mended, --retry plays" in said.err
+    assert "errors" in said.out, "the table is printed all the same"
 
 
 def test_no_adapter_goes_to_a_server(capsys):

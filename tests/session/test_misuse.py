@@ -24,7 +24,7 @@ from thread_kit.program import thread_program
 from thread_kit.prompt_check import check_prompt
 from thread_kit.prompts import EMPTY, Example, Prompt, PromptError, load_prompt, parse_prompt
 from thread_kit.requests import Status
-from thread_kit.session.session import Session
+from thread_kit.session.session import Session, fork
 from thread_kit.session.worker import Worker
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Acted, Closed, Ended, Event, GeneratedSpan, Observed, Token
@@ -61,6 +61,27 @@ def run(*replies, **options):
 def test_functions_that_a_program_would_not_use_are_refused():
     with pytest.raises(ValueError, match="phi, psi would not be used: a program exchanges"):
         run(program=thread_program, phi=phi_full_sequence, psi=psi_print)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "takes"),
+    [
+        ("phi", lambda sequence, variables: "x =>", "sequence, variables, dialect"),
+        ("phi", "phi_last_line", "give one, from thread_kit.exchange"),
+        ("psi", lambda: "x", "child"),
+        ("xi", lambda sequence: "x", "sequence, variables, dialect"),
+        ("abstract", lambda observation, variables, more: "x", "observation, variables"),
+    ],
+)
+def test_a_function_that_does_not_take_what_it_is_given_is_refused_at_once(name, function, takes):
+    with pytest.raises(ValueError, match=f"{name}=.*{takes}"):
+        run("#END#", **{name: function})
+    assert run("#END#", phi=phi_full_sequence, psi=str).status.is_end  # `str` does not tell
+
+
+def test_a_fork_without_an_engine_says_so():
+    with pytest.raises(TypeError, match=r"fork\(\) wants an engine"):
+        fork(run("#END#"), 1)
 
 
 @pytest.mark.parametrize("dialect", [AGENT, QA])

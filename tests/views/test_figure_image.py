@@ -6,8 +6,10 @@ import re
 
 import plotly.graph_objects as go
 import pytest
+from helpers.episodes import session
 
 from thread_kit.views.figure_image import draw_svg, save_figure
+from thread_kit.views.plot import supplemental_work_figure
 
 
 def read_texts(svg: str) -> list[str]:
@@ -44,3 +46,9 @@ def test_an_axis_keeps_its_own_labels():
 def test_what_has_no_picture_is_named():
     with pytest.raises(ValueError, match="a trace of the kind 'pie' has no picture here"):
         draw_svg(go.Figure(go.Pie(values=[1])))
+
+
+def test_a_figure_of_several_plots_is_refused_with_what_to_do(tmp_path):
+    figure = supplemental_work_figure(session().run(progress=False))
+    with pytest.raises(ValueError, match=r"save_picture.*form='work'"):
+        save_figure(figure, tmp_path / "work.svg")

@@ -20,6 +20,7 @@ from thread_kit.views.tree_image import FORMS, save_picture
 from thread_kit.views.tree_layout import layout_boxes
 from thread_kit.views.tree_nodes import SMALL, list_actions, radius
 from thread_kit.views.view_model import view_episode
+from thread_kit.views.work_picture import draw_work
 
 HOSTILE = "Prompt:\n$x^2$ <&> \x1b[2J \ud800 =>\n\nResponse:\n"
 
@@ -32,9 +33,11 @@ def texts(svg: str) -> str:
     return "".join(ElementTree.fromstring(svg).itertext())
 
 
-@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
-def test_a_drawing_is_the_same_each_time(kind, tmp_path):
-    first, second = (save_picture(gate(), tmp_path / f"{n}.{kind}", form="nodes") for n in "ab")
+@pytest.mark.parametrize(
+    ("form", "kind"), [("nodes", "svg"), ("nodes", "pdf"), ("nodes", "png"), ("work", "svg")]
+)
+def test_a_drawing_is_the_same_each_time(form, kind, tmp_path):
+    first, second = (save_picture(gate(), tmp_path / f"{n}.{kind}", form=form) for n in "ab")
     assert first.read_bytes() == second.read_bytes()
 
 
@@ -79,9 +82,38 @@ def test_a_drawing_takes_any_text_depth_and_number_of_threads(tmp_path):
     save_picture(large_episode(400, 4000), tmp_path / "large.png", form="nodes")
 
 
-def test_another_form_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="'rows' or 'nodes'"):
-        save_picture(gate(), tmp_path / "a.svg", form="circle")
+def test_another_form_and_a_thread_that_there_is_not_are_refused(tmp_path):
+    for options, said in (
+        ({"form": "circle"}, "'rows' or 'nodes' or 'work'"),
+        ({"form": "nodes", "thread": 1}, "form='nodes' has all threads"),
+        ({"form": "work", "thread": 99}, "there is no thread 99; choose one of 0 to 8"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            save_picture(gate(), tmp_path / "a.svg", **options)
+
+
+def test_figure_3_has_the_work_of_each_token_and_the_tree_below_it(tmp_path):
+    """THREAD paper, Figure 3; as `supplemental_work_figure`, for a paper."""
+    episode = gate()
+    work = episode.supplemental_work(1)
+    above, ribbon, below = draw_work(episode, 1).axes
+    heights, edges, _ = above.patches[0].get_data()
+    assert list(heights) == work
+    assert (edges[0], edges[-1]) == (-0.5, len(work) - 0.5)
+    assert sum(patch.get_width() for patch in ribbon.patches) == len(work)
+    threads = [one.id for one in episode.subtree(1)][1:]
+    assert sorted(int(text.get_text()) for text in below.texts) == sorted(threads)
+    text = texts(save_picture(episode, tmp_path / "a.svg", form="work", thread=1).read_text())
+    for word in ("Supplemental work in thread 1", "returned", "thread, ended (area: tokens"):
+        assert word in text
+
+
+def test_figure_3_of_what_is_hostile_or_empty(tmp_path):
+    episode = chain(40)
+    episode.add(Spawned(40, 0, 0, span(Provenance.CONTEXT, HOSTILE), ""))
+    for thread in (0, 40):  # one has forty levels below it, one wrote nothing
+        path = save_picture(episode, tmp_path / "a.svg", form="work", thread=thread)
+    assert "$x^2$ <&>" in texts(path.read_text("utf-8"))
 
 
 def test_each_subtree_has_a_box_of_its_own():

@@ -297,7 +297,7 @@ def pair_methods(
 ) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
     """Each pair of methods of a model: its name, its episodes, and a row a task that both have
     played with the mean of this column for either; pairs with fewer than two such tasks are left
-    out, with a warning. of: "method", or "model" for pairs of models with a method. Raises
+    out, with a warning where both have played more. of: "method", or "model" for pairs of models with a method. Raises
     ValueError for another, and if an episode occurs twice.
     """
     if of not in ACROSS:
@@ -308,7 +308,7 @@ def pair_methods(
             both = means[[*pair]].dropna()
             if len(both) > 1:
                 yield str(name), group, both
-            else:
+            elif means[[*pair]].notna().sum().min() > 1:
                 warnings.warn(
                     f"{pair[0]} and {pair[1]} are not compared: they have {len(both)} tasks in "
                     "common, and a task is the same only where all that was given for it is",

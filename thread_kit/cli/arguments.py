@@ -197,7 +197,11 @@ def add_loading(command: Any) -> None:
         "else is in the cache (default: llama.cpp decides)",
     )
     command.add_argument(
-        "--context", type=int, default=8192, metavar="TOKENS", help="KV cache size"
+        "--context",
+        type=int,
+        metavar="TOKENS",
+        help="KV cache size (default: 8192); of a model on a server, what a thread can see "
+        "(default: what the server says)",
     )
     command.add_argument(
         "--server",
@@ -269,7 +273,7 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
     if options.server:  # it may call its models as it likes, "llama3:8b", say
         from thread_kit.engines.server import ServerEngine  # with an HTTP client
 
-        return ServerEngine(options.server, model)
+        return ServerEngine(options.server, model, context=options.context)
     if is_own(model):
         make = import_object(model)
         engine = make() if callable(make) else None
@@ -277,15 +281,16 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
             raise ValueError(f"{model} makes no engine; give a function that returns one")
         return engine
     drafts = {"draft": options.draft} if "draft" in options else {}
+    cells = {} if options.context is None else {"context": options.context}
     return load_model(
         model,
         adapter=adapter,
         gpu_layers=options.gpu_layers,
         cpu_threads=options.cpu_threads,
-        context=options.context,
         quantize=None if options.quantize == "none" else options.quantize,
         flash_attention={"on": True, "off": False}.get(options.flash_attention),
         **drafts,
+        **cells,
     )
 
 
@@ -309,7 +314,7 @@ def check_models(models: Sequence[str], options: argparse.Namespace) -> None:
 def check_loading(models: Sequence[str], options: argparse.Namespace) -> None:
     """Raises ValueError for options of `add_loading` that no model would hear of."""
     idle = [name for name in list_loading(options) if name != "server"]
-    if options.server and idle:
+    if options.server and (idle := [name for name in idle if name != "context"]):
         raise ValueError(
             f"{name_flags(idle)} is for a model that is loaded here, and not for one on a server"
         )

@@ -155,11 +155,17 @@ def show_episode(options: argparse.Namespace) -> None:
 def write_page(options: argparse.Namespace) -> None:
     """Write the player with a saved episode in it, and print where."""
     from thread_kit.views.export_html import save_page
+    from thread_kit.views.tree_image import KINDS
 
     episode, file = _open(options.file), Path(options.file)
     out = Path(options.out or file.with_name(f"{name_of(file)}.html"))
     if out.exists() and file.exists() and out.samefile(file):
         raise ValueError(f"--out {out} is the trace itself; give the page another name")
+    if out.suffix.lower() in KINDS:
+        raise ValueError(
+            f"--out {out} is the name of a picture, and a page is HTML; the tree as a picture: "
+            f"tk.save_picture(tk.Episode.load({str(file)!r}), {str(out)!r})"
+        )
     print(save_page(episode, out))
 
 

@@ -88,6 +88,12 @@ def build_methods(
     return methods
 
 
+def may_plan(method: Method, benchmark: Benchmark, examples: str) -> bool:
+    """Whether a method has a planner, as far as it tells: of one's own that is no session may."""
+    made = method.make(examples) if isinstance(method, PerTaskMethod) else method
+    return not isinstance(made, SessionMethod) or has_planner(made, benchmark)
+
+
 def _load_own(path: str, benchmark: Benchmark, prompt: Prompt | None) -> Method:
     """A method of one's own: an object with a name, or a program, which reads THREAD's prompt."""
     own: Any = import_object(path)

@@ -17,17 +17,19 @@ from thread_kit.cli.arguments import (
     add_rules,
     check_models,
     choose_teaching,
+    load_engine,
     load_models,
     open_place,
     read_benchmark,
     read_budget,
     read_rules,
 )
-from thread_kit.cli.methods import build_methods, describe_methods
+from thread_kit.cli.methods import build_methods, describe_methods, may_plan
 from thread_kit.cli.results import report
 from thread_kit.engines.models import EMBEDDED, name_model
 from thread_kit.envs.benchmark import spread_evenly
 from thread_kit.experiments.budgets import apply_budget
+from thread_kit.experiments.method import Method
 from thread_kit.session.checks import check_numbers
 
 
@@ -73,6 +75,7 @@ def run(options: argparse.Namespace) -> None:
     """Run the suite of the command line, model by model, and print what came of it."""
     # Imported here, so that the other commands start without pandas and scipy.
     from thread_kit.experiments.results import Results
+    from thread_kit.experiments.results_file import broke_down
     from thread_kit.experiments.suite import Suite
 
     # What is to be played.
@@ -91,7 +94,8 @@ def run(options: argparse.Namespace) -> None:
     check_numbers({name: value for name, value in settings.items() if name != "actions"})
     apply_budget({}, env, settings)
 
-    # One suite a model, all in one file: what teaches a model is its own.
+    # A suite a model, all in one file: what teaches a model is its own; so is what it is called,
+    # where another one plans for some of the methods.
     rows = []
     for model in options.models:
         adapter, prompt = choose_teaching(
@@ -101,49 +105,68 @@ def run(options: argparse.Namespace) -> None:
             prompt=options.prompt,
             served=options.server is not None,
         )
-        name = name_models(model, options, adapter)
-        suite = Suite(
-            out,
-            methods=build_methods(
-                options.methods,
-                benchmark,
-                env.examples,
-                adapter=adapter,
-                is_chosen=options.adapter is not None,
-                prompt=prompt,
-                trials=options.trials,
-                planner_model=options.planner_model,
-            ),
-            models={name: partial(load_models, model, adapter, options)},
-            environment=benchmark.environment,
-            tasks=chosen,
-            seeds=range(options.seeds),
-            traces=options.traces,
-            options=settings,
+        methods = build_methods(
+            options.methods,
+            benchmark,
+            env.examples,
+            adapter=adapter,
+            is_chosen=options.adapter is not None,
+            prompt=prompt,
+            trials=options.trials,
+            planner_model=options.planner_model,
         )
-        print(suite, flush=True)
-        try:
-            with open_place(options) as executor:
-                rows += suite.run(
-                    at_once=options.at_once,
-                    executor=executor,
-                    retry=options.retry,
-                    extend=options.extend,
-                ).rows
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                f"stopped; the same command goes on where it stopped, with what is in {out}"
-            ) from None
+        named: dict[str, list[Method]] = {}
+        planning = {}
+        for method in methods:
+            plans = bool(options.planner_model) and may_plan(method, benchmark, env.examples)
+            name = name_models(model, options, adapter, plans=plans)
+            named.setdefault(name, []).append(method)
+            planning[name] = plans
+        for name, some in named.items():
+            load = load_models if planning[name] else load_engine
+            suite = Suite(
+                out,
+                methods=some,
+                models={name: partial(load, model, adapter, options)},
+                environment=benchmark.environment,
+                tasks=chosen,
+                seeds=range(options.seeds),
+                traces=options.traces,
+                options=settings,
+            )
+            print(suite, flush=True)
+            try:
+                with open_place(options) as executor:
+                    rows += suite.run(
+                        at_once=options.at_once,
+                        executor=executor,
+                        retry=options.retry,
+                        extend=options.extend,
+                    ).rows
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(
+                    f"stopped; the same command goes on where it stopped, with what is in {out}"
+                ) from None
     report(Results(rows), benchmark)
     if more := len(Results.load(out).rows) - len(rows):
         print(
             f"\n{out} has {more} rows more, which are not of this command; all together: "
             f"python -m thread_kit results {shlex.quote(str(out))}"
         )
+    if broken := sum(map(broke_down, rows)):
+        said = f"{broken} of {len(rows)} episodes broke down; once what broke is mended, --retry"
+        if broken == len(rows):
+            raise RuntimeError(f"all {said} plays them again: {rows[0]['error']}")
+        print(f"\n{said} plays them again.")
 
 
-def name_models(model: str, options: argparse.Namespace, adapter: str | None) -> str:
-    """What tables call a model, whether an adapter has taught it, and another one that plans."""
+def name_models(
+    model: str, options: argparse.Namespace, adapter: str | None, *, plans: bool
+) -> str:
+    """What tables call a model, whether an adapter has taught it, and another one that plans.
+
+    plans: whether the method has a planner that it plans for.
+    """
     taught = ", taught" if adapter else ""
-    planner = f", planner {name_model(options.planner_model)}" if options.planner_model else ""
+    planner = f", planner {name_model(options.planner_model)}" if plans else ""
     return f"{name_model(model)}{taught}{planner}"

@@ -177,8 +177,9 @@ class ServerEngine(Engine):
             # It names a model by its file; where that lies is nobody's business.
             self.name = PurePath(self.name).name.removesuffix(".gguf")
         # 3. How much a thread can see.
-        known = size if type(size) is int and size > 0 else UNKNOWN_CONTEXT
-        self.context_size = context or known
+        known = size if type(size) is int and size > 0 else None
+        self.context_size = context or known or UNKNOWN_CONTEXT
+        self._is_assumed = not (context or known)
 
     # Text and tokens
 
@@ -219,8 +220,14 @@ class ServerEngine(Engine):
         if len(tokens) >= self.context_size:
             raise EngineError(
                 f"the few-shot prompt takes {len(tokens)} tokens, and a thread of {self.name} at "
-                f"{self._client.url} sees at most {self.context_size}; start the server with a "
-                "larger context (llama-server -c) or shorten the prompt"
+                f"{self._client.url} sees at most {self.context_size}; "
+                + (
+                    "the server does not say how much, and that is assumed: say it, with context= "
+                    "or --context, or shorten the prompt"
+                    if self._is_assumed
+                    else "start the server with a larger context (llama-server -c) or shorten the "
+                    "prompt"
+                )
             )
         if not self.exact:
             yield Prefilled(None, len(tokens), len(tokens))

@@ -15,7 +15,8 @@ class Step(NamedTuple):
     """What one action did, in gymnasium's order.
 
     observation: text, as the environment returns it.
-    reward: the benchmark's own reward, 0.0 to 1.0.
+    reward: the benchmark's own reward of what is reached so far, 0.0 to 1.0; it is not summed: the
+        last one is the episode's.
     terminated: the task is over (solved, or failed for good).
     truncated: the limit on actions was reached.
     info: further facts for the trace; JSON values only.

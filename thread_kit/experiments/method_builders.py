@@ -366,14 +366,18 @@ def make_tdag(benchmark: Benchmark, examples: str) -> SessionMethod:
 def load_planners(benchmark: Benchmark) -> list[Prompt]:
     """The prompts of the planners of ADaPT and of Plan-and-Execute (`engines/by_prompt.py`).
 
-    A benchmark need not have both. Raises FileNotFoundError where it has none.
+    A benchmark need not have both: InterCode's has Plan & Solve in the place of the latter. Raises
+    FileNotFoundError where it has none.
     """
-    planner, plan = f"adapt/{benchmark.name}-planner", f"plan_and_execute/{benchmark.name}"
-    try:
-        others = [load_waiting_prompt(benchmark, plan)]
-    except FileNotFoundError:
-        others = []  # InterCode's: Plan & Solve stands there in its place
-    return [load_waiting_prompt(benchmark, planner), *others]
+    prompts, missing = list[Prompt](), list[FileNotFoundError]()
+    for name in (f"adapt/{benchmark.name}-planner", f"plan_and_execute/{benchmark.name}"):
+        try:
+            prompts.append(load_waiting_prompt(benchmark, name))
+        except FileNotFoundError as error:
+            missing.append(error)
+    if not prompts:
+        raise missing[0]
+    return prompts
 
 
 def has_planner(method: SessionMethod, benchmark: Benchmark) -> bool:

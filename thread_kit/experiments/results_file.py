@@ -151,6 +151,8 @@ def is_plain(text: str) -> bool:
 
 def check_row(row: Any) -> dict[str, Any]:
     """A row as it is. Raises TypeError for what is no row, KeyError for a column that it lacks."""
+    if "thread_kit" in row:  # the header of a trace
+        raise TypeError("it is the trace of an episode; open it with tk.Episode.load")
     for name in ("method", "model", "environment"):
         if not is_name(row.get(name) or ""):
             raise TypeError(f"{name} is {row[name]!r:.60}, which acts on a page")

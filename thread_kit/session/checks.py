@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from thread_kit.dialect import Dialect
@@ -91,6 +92,26 @@ def warn_of_no_teacher(model: Mapping[str, Any], env: str) -> None:
         )
 
 
+EXCHANGED = {
+    "phi": ("sequence", "variables", "dialect"),
+    "psi": ("child",),
+    "xi": ("sequence", "variables", "dialect"),
+    "abstract": ("observation", "variables"),
+}
+"""What each function of the exchange is called with (`exchange.py`)."""
+
+
+def _takes(function: Callable[..., Any], arguments: Collection[str]) -> bool:
+    """Whether a function can be called with so many arguments, as far as it tells."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # one of C that does not tell
+        return True
+    return True
+
+
 def check_program(
     program: Any, main_prompt: Any, prompts: Iterable[Any], exchange: Mapping[str, Any]
 ) -> None:
@@ -110,6 +131,12 @@ def check_program(
             raise ValueError(
                 f"{name}={function!r:.80} is no function; give one, from thread_kit.exchange or "
                 "your own"
+            )
+    for name, function in exchange.items():
+        if function is not None and not _takes(function, EXCHANGED[name]):
+            raise ValueError(
+                f"{name}={function!r:.80} does not take {', '.join(EXCHANGED[name])}; give a "
+                "function that does (docs/howto/own-phi-and-psi.md)"
             )
     given = [name for name, function in exchange.items() if function is not None]
     if program is not None and given:

@@ -411,7 +411,7 @@ def fork(episode: Episode, at: int | None = None, **changes: Any) -> Session:
     episode: recorded, running and paused, or over.
     at: the number of an event, from 0; None is where the episode broke off, in mid-call maybe.
     changes:
-        engine: the same model or another one, which then reads the same texts.
+        engine: the same model or another one, which then reads the same texts; it must be given.
         env: the same task from its start; it is played up to the fork.
         token, text, forbid_spawn: where event `at` is a call of the model: keep so many of its
             tokens, write this text next (with a mark such as "=>", the call ends there), and do
@@ -430,6 +430,8 @@ def fork(episode: Episode, at: int | None = None, **changes: Any) -> Session:
     Raises ValueError for what cannot be changed there. If the past does not happen again the
     episode ends as failed, and `session.error` is the ReplayError.
     """
+    if "engine" not in changes:
+        raise TypeError("fork() wants an engine, which goes on: engine=tk.load_model(), say")
     session = Session(**plan_fork(episode, at, **changes))
     again = {name: value for name, value in changes.items() if name != "path"}
     session._forked = episode, at, again

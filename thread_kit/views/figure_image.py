@@ -30,8 +30,13 @@ DASHES = {"dash": "--", "dot": ":", "dashdot": "-.", "longdash": (0, (8, 3))}
 def draw_svg(figure: go.Figure) -> str:
     """The figure as SVG (`write_svg`), on no background.
 
-    Raises ValueError for a trace that is neither bar nor scatter.
+    Raises ValueError for a trace that is neither bar nor scatter, and for several plots.
     """
+    if "xaxis2" in figure.to_dict()["layout"]:
+        raise ValueError(
+            "a figure of several plots has no picture here; that of supplemental work: "
+            "tk.save_picture(episode, path, form='work', thread=N)"
+        )
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -10,7 +10,6 @@ import math
 import textwrap
 from collections.abc import Iterable
 from html import escape
-from itertools import pairwise
 from typing import Any
 
 import plotly.graph_objects as go
@@ -21,7 +20,7 @@ from thread_kit.trace.episode import Episode
 from thread_kit.views.formatting import describe_usage, shorten
 from thread_kit.views.palette import NEUTRAL, PROVENANCE, USAGE, status_colour, tint
 from thread_kit.views.tree_layout import Node, layout_tree
-from thread_kit.views.view_model import EpisodeView, Piece, ThreadView, view_episode
+from thread_kit.views.view_model import EpisodeView, ThreadView, list_starts, view_episode
 
 HOVER = 300
 """Characters of a text in a hover label."""
@@ -97,7 +96,7 @@ def _work(thread: ThreadView, work: list[int]) -> go.Scatter:
 def _strip(thread: ThreadView) -> list[go.Bar]:
     """The sequence as a ribbon, coloured by where its tokens come from."""
     traces = []
-    starts = _starts(thread)
+    starts = list_starts(thread)
     for provenance, colour in PROVENANCE.items():
         parts = [(start, piece) for start, piece in starts if piece.provenance is provenance]
         if parts:
@@ -261,15 +260,6 @@ def log_axis(values: Iterable[float]) -> dict[str, Any]:
     steps = (1,) if high / low > 300 else (1, 2, 5)
     ticks = [step * 10.0**power for power in powers for step in steps]
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:,.12g}" for tick in ticks]}
-
-
-def _starts(thread: ThreadView) -> list[tuple[int, Piece]]:
-    """Each piece with its place in the sequence, in tokens."""
-    pieces = thread.pieces
-    starts = [0]
-    for piece in pieces:
-        starts.append(starts[-1] + piece.tokens)
-    return [(start, piece) for (start, _), piece in zip(pairwise(starts), pieces, strict=True)]
 
 
 def _about(view: EpisodeView, thread: ThreadView) -> str:

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 from thread_kit.exchange import read_action
@@ -408,3 +408,9 @@ def view_pictures(episode: Episode, number: int) -> tuple[tuple[str, str], ...]:
         for path, png in episode.pictures.items()
         if path in texts[0] or path in texts[1:]
     )
+
+
+def list_starts(thread: ThreadView) -> list[tuple[int, Piece]]:
+    """Each piece with its place in the sequence, in tokens."""
+    ends = accumulate((piece.tokens for piece in thread.pieces), initial=0)
+    return list(zip(ends, thread.pieces, strict=False))
