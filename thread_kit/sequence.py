@@ -92,8 +92,8 @@ class Sequence:
 
         A line that holds anything returned by a child or observed in the environment, or that such
         a text breaks, is left out: it is somebody else's, and must never be executed as the
-        thread's code. A last line
-        without a line break counts only where `complete` says that nothing will follow it.
+        thread's code. A last line without a line break counts only where `complete` says that
+        nothing will follow it.
         """
         lines: list[str] = []
         line, own = "", True

@@ -11,7 +11,6 @@ from thread_kit.analysis.adapt_studies import claims_figure
 from thread_kit.analysis.cut import count_cut, is_cut
 from thread_kit.analysis.figures import calls_figure, success_by_cost_figure, success_figure
 from thread_kit.analysis.published import by_type, compare_with_published
-from thread_kit.analysis.spent_budget import BUDGETS, find_budget
 from thread_kit.analysis.statistics import (
     calls,
     compare,
@@ -25,6 +24,7 @@ from thread_kit.analysis.study_figures import rates_figure, trials_figure
 from thread_kit.analysis.trials import success_by_trial
 from thread_kit.distill.evaluate import by_group, load_results, to_frame
 from thread_kit.experiments.results import Results
+from thread_kit.experiments.spent_budget import BUDGETS, find_budget
 from thread_kit.paths import resource
 from thread_kit.requests import Status
 

@@ -11,7 +11,6 @@ import pytest
 from helpers.suites import SHOWN, THREAD, Yard, speak, suite, tasks
 
 from thread_kit.__main__ import main
-from thread_kit.analysis.spent_budget import find_budget
 from thread_kit.engines.models import EMBEDDED, load_model
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.benchmark import Benchmark
@@ -22,6 +21,7 @@ from thread_kit.experiments.budgets import with_own_actions
 from thread_kit.experiments.extend import find_earlier
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.experiments.results_file import EpisodeKey, ResultsFileError, read_results
+from thread_kit.experiments.spent_budget import find_budget
 from thread_kit.trace.episode import Episode
 
 FEW = 8

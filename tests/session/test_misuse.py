@@ -435,9 +435,9 @@ def test_what_is_no_function_or_no_prompt_is_refused_before_anything_is_played()
         tk.SessionMethod("x", prompt="textcraft")
 
 
-def test_a_past_is_made_by_fork():
+def test_a_replay_is_made_by_fork():
     with pytest.raises(TypeError, match=r"'x\.jsonl' is no Replay; fork"):
-        Session(ScriptedEngine([]), context="go", past="x.jsonl")
+        Session(ScriptedEngine([]), context="go", replay="x.jsonl")
 
 
 def person() -> HumanEngine:

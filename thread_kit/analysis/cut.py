@@ -14,7 +14,7 @@ import warnings
 import pandas as pd
 
 from thread_kit.analysis.records import list_records
-from thread_kit.analysis.spent_budget import find_budget
+from thread_kit.experiments.spent_budget import find_budget
 
 
 def is_cut(frame: pd.DataFrame) -> pd.Series:

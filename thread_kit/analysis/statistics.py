@@ -297,8 +297,8 @@ def pair_methods(
 ) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
     """Each pair of methods of a model: its name, its episodes, and a row a task that both have
     played with the mean of this column for either; pairs with fewer than two such tasks are left
-    out, with a warning where both have played more. of: "method", or "model" for pairs of models with a method. Raises
-    ValueError for another, and if an episode occurs twice.
+    out, with a warning where both have played more. of: "method", or "model" for pairs of models
+    with a method. Raises ValueError for another, and if an episode occurs twice.
     """
     if of not in ACROSS:
         raise ValueError(f"of={of!r} cannot be paired; choose one of {', '.join(ACROSS)}")

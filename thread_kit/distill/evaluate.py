@@ -15,7 +15,6 @@ from typing import Any
 
 import pandas as pd
 
-from thread_kit.analysis.spent_budget import find_budget
 from thread_kit.analysis.statistics import wilson
 from thread_kit.distill.deviations import cause_of, first_deviation
 from thread_kit.distill.examples import Method, Teacher, teacher_of
@@ -31,6 +30,7 @@ from thread_kit.envs.webshop.env import WebShop
 from thread_kit.experiments.episode_facts import is_out_of_actions
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.results_file import canonical
+from thread_kit.experiments.spent_budget import find_budget
 from thread_kit.experiments.suite import Suite
 from thread_kit.replace_file import replace_text
 from thread_kit.trace.episode import Episode

@@ -14,7 +14,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from thread_kit.analysis.spent_budget import find_budget
 from thread_kit.dialect import Dialect
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.replay import ReplayError
@@ -39,6 +38,7 @@ from thread_kit.experiments.extend import find_earlier, hand_over_trace
 from thread_kit.experiments.method import Method, Run
 from thread_kit.experiments.results_file import EpisodeKey, canonical, check_row, find_misfits
 from thread_kit.experiments.resume import Resumed
+from thread_kit.experiments.spent_budget import find_budget
 from thread_kit.session.failures import describe_error
 from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
@@ -153,8 +153,8 @@ class RunningJob:
             self._run = self._start(self._resumed.replay)
         self._events = iter(self._run)
 
-    def _start(self, past: Replay | None = None) -> Run:
-        """Start the episode; with a past, which a session alone can have, it is repeated first."""
+    def _start(self, replay: Replay | None = None) -> Run:
+        """Start the episode; a replay, which a session alone can have, is repeated first."""
         job = self.job
         self._close_env()
         self._env = job.environment(**job.task)
@@ -164,9 +164,9 @@ class RunningJob:
         if by_hand or list_own_actions(job.task):  # chosen for this task, or for all
             budget.pop("actions", None)
         options = apply_budget(budget, self._env, job.options)
-        options |= {"past": past} if past else {}
+        options |= {"replay": replay} if replay else {}
         run = job.method(self._engine, self._env, seed=job.seed, path=self._trace, **options)
-        if past and getattr(run, "past", None) is not past:  # the method did not hand it on
+        if replay and getattr(run, "replay", None) is not replay:  # the method did not hand it on
             run.close()
             assert self._resumed
             self._resumed.forget()

@@ -17,7 +17,7 @@ from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Event
 
-GIVEN = ("engine", "env", "context", "prompt", "seed", "path", "past")
+GIVEN = ("engine", "env", "context", "prompt", "seed", "path", "replay")
 """Parameters of `Session` that a suite gives, or the method itself."""
 
 
@@ -43,7 +43,7 @@ class Method(Protocol):
     name: tells the methods of a suite apart; it stands in tables and figures.
     seed: for what is drawn at random. path: where the trace is written, or None.
     options: sampling, and budgets: the method's own (`experiments/budgets.py`), or what a suite
-        says for all of its methods; and `past`, what a session repeats of an episode that was
+        says for all of its methods; and `replay`, what a session repeats of an episode that was
         interrupted (a method that does not hand it on begins anew).
     """
 

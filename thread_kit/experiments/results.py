@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from thread_kit.analysis.spent_budget import find_budget
 from thread_kit.experiments.results_file import broke_down, canonical, read_results
+from thread_kit.experiments.spent_budget import find_budget
 from thread_kit.trace.printable import sanitize
 
 if TYPE_CHECKING:

@@ -333,7 +333,7 @@ def _play_there(jobs: Sequence[Job], source: Any, executor: Executor) -> Iterato
 def _traces_beside(path: Path) -> Path:
     """The folder of a suite's traces: a.jsonl has a-traces, a.json has a.json-traces.
 
-    (All files of one stem shared the first once; it is still the folder of a file that is alone.)
+    Where a.json is alone, and a-traces is there, that is its folder.
     """
     shared = path.with_name(f"{path.stem}-traces")
     if path.suffix == ".jsonl" or (shared.is_dir() and not path.with_suffix(".jsonl").exists()):

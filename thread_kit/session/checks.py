@@ -63,11 +63,12 @@ def check_parts(
         )
 
 
-def check_past(past: Any) -> None:
-    """Raises TypeError with the remedy for a past that is no Replay."""
-    if past is not None and not isinstance(past, Replay):
+def check_replay(replay: Any) -> None:
+    """Raises TypeError with the remedy for what is no Replay."""
+    if replay is not None and not isinstance(replay, Replay):
         raise TypeError(
-            f"past={past!r:.80} is no Replay; fork(episode, at, engine=...) makes one and goes on"
+            f"replay={replay!r:.80} is no Replay; fork(episode, at, engine=...) makes one and goes "
+            "on"
         )
 
 

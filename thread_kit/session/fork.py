@@ -100,7 +100,7 @@ def plan_fork(
             f"env={env!r} is another task than the episode's ({episode.header.get('task')}); "
             "make the same one anew: env.again()"
         )
-    return {"engine": engine, "past": replay, "env": env, **settings}
+    return {"engine": engine, "replay": replay, "env": env, **settings}
 
 
 def until_broken_off(episode: Episode, engine: Engine) -> Replay:

@@ -34,8 +34,8 @@ from thread_kit.session.checks import (
     check_futures,
     check_numbers,
     check_parts,
-    check_past,
     check_program,
+    check_replay,
     warn_of_no_teacher,
     warn_of_two_teachers,
 )
@@ -81,14 +81,15 @@ class Session:
     logprobs: tell for each token what the model weighed: the chances of the dialect's marks, and
         the likeliest tokens (`engines/token_probs.py`). It costs some time; a llama.cpp model in
         this process only.
-    past: what it repeats before it goes on by itself, as `fork` and a suite's resumed episodes do.
+    replay: what it repeats before it goes on by itself, as `fork` and a suite's resumed episodes
+        do.
 
     A session has one switch beside these: `session.keep_cells = True` leaves the cells of threads
     that end in the cache as long as nobody needs the room, so that a fork finds them; "episode"
     until the episode is over, for threads that begin with the tokens of earlier ones. It makes the
     model slower, since attention passes over them: by 10 to 17% beside 1,000 to 4,000 kept cells
-    (data/bench). Over a `ReplayEngine`, or with a past, a session repeats what was recorded; where
-    that happens otherwise the episode ends as failed, and `session.error` is the ReplayError.
+    (data/bench). Over a `ReplayEngine`, or with a replay, a session repeats what was recorded;
+    where that happens otherwise the episode ends as failed, and `session.error` is the ReplayError.
 
     Raises EngineError, ValueError, TypeError (an environment's text is none) or OSError at the
     start for what cannot work at all. Afterwards
@@ -123,12 +124,12 @@ class Session:
         seed: int = 0,
         path: str | Path | None = None,
         logprobs: bool = False,
-        past: Replay | None = None,
+        replay: Replay | None = None,
     ) -> None:
         # 1. What cannot work is said before anything begins.
         limits = Limits(calls, new_tokens, tokens, depth, seconds)
         sampling = {"temperature": temperature, "seed": seed}
-        check_past(past)
+        check_replay(replay)
         check_parts(engine, env, context, [prompt, main_prompt, *prompts], dialect)
         own = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
         check_program(program, main_prompt, prompts, own)
@@ -140,10 +141,10 @@ class Session:
 
         # 2. The parts: model, environment, exchange, variables.
         self.engine, self.env = unwrap(engine), env
-        self.past, self._replay = past, past or Replay.of(engine)
+        self.replay = replay or Replay.of(engine)
         self._forked: tuple[Episode, int | None, dict[str, Any]] | None = None
-        if past:
-            engine = past.engine(engine)
+        if replay:
+            engine = replay.engine(engine)
         self.keep_cells: KeepCells = False
         self._seconds = seconds
         self._functions: dict[str, Any] = exchange.exchange_of(
@@ -166,7 +167,7 @@ class Session:
             limits=limits.facts,
             sampling=sampling,
             program=program,
-            fork=self._replay.origin,
+            fork=self.replay.origin,
             logprobs=logprobs,
             packages=env.packages if env else (),
         )
@@ -184,7 +185,7 @@ class Session:
             raise
 
         # 4. The threads, and time.
-        limits = self._replay.limits(limits)
+        limits = self.replay.limits(limits)
         marks = (*self._dialect.stops, self._dialect.close) if logprobs else ()
         self._failures = Failures()
         calls_of_model = Calls(
@@ -196,7 +197,7 @@ class Session:
             prompts=(main_prompt, prompt),
             namespace=namespace,
             check=self._check,
-            edits=self._replay.edits,
+            edits=self.replay.edits,
             keep=lambda: self.keep_cells,
             failures=self._failures,
         )
@@ -244,7 +245,7 @@ class Session:
 
     def _seconds_spent(self) -> float:
         """Of work: this session's, and what was repeated had taken."""
-        return self._worked() + self._replay.seconds
+        return self._worked() + self.replay.seconds
 
     def _worked(self) -> float:
         now = time.perf_counter() - self._entered if self._entered else 0.0
@@ -284,7 +285,7 @@ class Session:
         return self._failures.count
 
     def _record(self, event: Event) -> Event:
-        self._replay.check(event)
+        self.replay.check(event)
         return self._write(event)
 
     def _write(self, event: Event) -> Event:
@@ -393,7 +394,7 @@ class Session:
             own["env"] = self.env.again()
         recorded = {**self._functions, "program": self._program}
         episode = self.episode
-        if at is None and self._forked and self._replay.owes(episode):
+        if at is None and self._forked and self.replay.owes(episode):
             # It was stopped before it had come to its change: the same once more, and the new ones.
             episode, at, before = self._forked
             own = {**before, **own}
