@@ -154,8 +154,10 @@ class Desk:
         if name not in self._started:
             self._started[name] = self._stack.enter_context(start())
         self.users += 1
-        yield self._started[name]
-        self.users -= 1
+        try:
+            yield self._started[name]
+        finally:
+            self.users -= 1
 
     def close(self) -> None:
         self._started.clear()

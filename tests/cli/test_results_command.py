@@ -83,6 +83,44 @@ def test_a_method_of_two_files_is_refused_unless_it_is_told_by_its_file(capsys, 
     assert "-0.333" in pair.split()
 
 
+def test_by_file_a_method_is_paired_with_itself_and_holm_counts_these_pairs(capsys, played):
+    for path in played:
+        rows = [json.loads(one) for one in path.read_text().splitlines()]
+        rows += [{**row, "method": "react", "solved": False, "reward": 0.0} for row in rows]
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    text = said(capsys, "--by-file", *played)
+    pairs = text.partition("Methods on the same tasks")[2].partition("\n\n")[0].splitlines()[2:]
+    assert ["decomp (before) decomp (after)" in pair for pair in pairs] == [True, False]
+    assert ["react (before)  react (after)" in pair for pair in pairs] == [False, True]
+    assert [pair.split()[-1] for pair in pairs] == ["1", "1"]
+
+
+def test_what_was_not_started_is_of_no_benchmark_where_there_are_several(capsys, tmp_path):
+    rows = [json.loads(ROWS[name].read_text().splitlines()[0]) for name in ROWS]
+    lost = {**rows[0], "method": "lost", "environment": None, "status": "not started"}
+    path = tmp_path / "r.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in (*rows, lost)))
+    text = said(capsys, path)
+    assert "1 episodes were not started" in text
+    assert "lost" not in text
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in (rows[0], lost)))
+    assert line(said(capsys, path), "lost")[2:5] == ["1", "1", "0"]
+
+
+def test_an_environment_of_ones_own_has_no_oracle_and_a_warning_is_told_once(capsys, tmp_path):
+    rows = [json.loads(one) for one in ROWS["webshop-qwen"].read_text().splitlines()]
+    path = tmp_path / "r.jsonl"
+    own = [{**row, "environment": "my env", "solvable": None} for row in rows]
+    own[0] |= {"error": "ServerError: 503", "solved": False, "reward": None}
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in own))
+    assert main(["results", str(path)]) == 0
+    printed = capsys.readouterr()
+    assert "oracle" not in printed.out
+    assert "Scores" in printed.out
+    (told,) = printed.err.splitlines()
+    assert told.startswith("thread_kit: 1 of 200 episodes broke down")
+
+
 def test_files_of_one_name_are_told_by_their_paths(capsys, played, tmp_path):
     (tmp_path / "other").mkdir()
     other = played[1].rename(tmp_path / "other" / "before.jsonl")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import signal
 import threading
@@ -77,6 +78,29 @@ def test_a_function_that_does_not_take_what_it_is_given_is_refused_at_once(name,
     with pytest.raises(ValueError, match=f"{name}=.*{takes}"):
         run("#END#", **{name: function})
     assert run("#END#", phi=phi_full_sequence, psi=str).status.is_end  # `str` does not tell
+
+
+def test_a_decorated_function_is_asked_for_what_its_decorator_takes():
+    def goal_first(function):
+        @functools.wraps(function)
+        def phi(sequence, variables, dialect):
+            return function(sequence)
+
+        return phi
+
+    @goal_first
+    def mine(sequence):
+        return "mine =>"
+
+    episode = run("go =>", "#END#", "#END#", phi=mine)
+    assert "mine =>" in episode.threads[1].context.text
+
+
+def test_functions_of_a_fork_are_refused_at_once_too():
+    episode, engine = run("#END#"), ScriptedEngine([])
+    for changes in ({"phi": lambda a: "x"}, {"recorded": {"psi": lambda: "x"}}):
+        with pytest.raises(ValueError, match="does not take"):
+            fork(episode, 1, engine=engine, **changes)
 
 
 def test_a_fork_without_an_engine_says_so():

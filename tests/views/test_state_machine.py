@@ -160,7 +160,7 @@ def named(*states: str) -> list[Instructed]:
     ]
 
 
-@pytest.mark.parametrize(
+WAYS = pytest.mark.parametrize(
     ("states", "way"),
     [
         ((), ["Init"]),
@@ -170,12 +170,20 @@ def named(*states: str) -> list[Instructed]:
         (("Plan", "Init"), ["Init", "Plan", "Init"]),
     ],
 )
-@pytest.mark.browser
-def test_a_start_with_an_agent_is_one_state_in_python_and_in_the_page(browser, states, way):
-    machine = MACHINES["alfworld-heat"]  # its Init has an agent, and says so
-    table = read_table(machine)
+"""What a machine's threads say, and the way: ALFWorld's Init has an agent, and says so."""
+
+
+@WAYS
+def test_a_start_with_an_agent_is_one_state(states, way):
+    table = read_table(MACHINES["alfworld-heat"])
     events = [Spawned(0, None, 0, span(Provenance.CONTEXT, "go"), ""), *named(*states)]
     assert [state for _, state in table.list_states(events)] == way
+
+
+@WAYS
+@pytest.mark.browser
+def test_a_start_with_an_agent_is_one_state_in_the_page_too(browser, states, way):
+    table = read_table(MACHINES["alfworld-heat"])
     pieces = [
         {"provenance": "instruction", "text": event.span.text, "event": number}
         for number, event in enumerate(named(*states), 1)

@@ -74,14 +74,13 @@ def _describe_group(rows: pd.DataFrame) -> pd.Series:
     calls = {match[1] for text in limits if (match := re.search(r'"calls": (\w+)', text))}
     limit = next(iter(calls)) if len(calls) == 1 else "several" if calls else ""
     nearest = any(read_setting(row, "nearest") for row in list_records(rows, "nearest"))
-    depths = (read_depth_limit(text) for text in rows.get("limits", pd.Series(dtype=str)))
-    deep = [spent > most for spent, most in zip(rows["depth"], depths, strict=False)]
-    failed = ~(rows["solved"].astype(bool) | is_cut(rows))
+    most = rows["limits"].map(read_depth_limit) if "limits" in rows else math.inf
+    refused = (rows["depth"] > most) & ~(rows["solved"].astype(bool) | is_cut(rows))
     return pd.Series(
         {
             "limit": "no limit" if limit == "null" else limit,
             "nearest": nearest,
-            "refused": int((failed & pd.Series(deep, rows.index, dtype=bool)).sum()),
+            "refused": int(refused.sum()),
             "date": rows["date"].max(),
         }
     )

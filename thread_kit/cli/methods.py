@@ -88,10 +88,10 @@ def build_methods(
     return methods
 
 
-def may_plan(method: Method, benchmark: Benchmark, examples: str) -> bool:
-    """Whether a method has a planner, as far as it tells: of one's own that is no session may."""
+def may_plan(name: str, method: Method, benchmark: Benchmark, examples: str) -> bool:
+    """Whether a method has a planner; one of one's own may, by the name that it was asked for."""
     made = method.make(examples) if isinstance(method, PerTaskMethod) else method
-    return not isinstance(made, SessionMethod) or has_planner(made, benchmark)
+    return ":" in name or (isinstance(made, SessionMethod) and has_planner(made, benchmark))
 
 
 def _load_own(path: str, benchmark: Benchmark, prompt: Prompt | None) -> Method:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import sys
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.trace.printable import sanitize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,27 +45,34 @@ def print_results(options: argparse.Namespace) -> None:
     if not rows:
         raise ValueError(f"there is no episode in {', '.join(map(str, files))} yet")
     played = sorted({row["environment"] for row in rows if row.get("environment")})
+    nowhere = [row for row in rows if not row.get("environment")]
     for name in played or [""]:
-        # What was not started does not say of which benchmark it is.
-        some = [row for row in rows if (row.get("environment") or name) == name]
+        some = [row for row in rows if row.get("environment") == name]
         if len(played) > 1:
             print(f"\n== {name}")
+        else:  # what was not started does not say of which benchmark it is
+            some += [{**row, "environment": name or None} for row in nowhere]
         try:
             report(Results(some), BENCHMARKS.get(name))
         except ValueError as error:
             if options.by_file or len(files) == 1:
                 raise
             raise ValueError(f"{error}; --by-file tells those of two files apart") from error
+    if len(played) > 1 and nowhere:
+        print(f"\n{len(nowhere)} episodes were not started, of which benchmark is not known.")
 
 
 def name_by_file(files: Sequence[Path]) -> list[dict[str, Any]]:
-    """The rows of results files, with each one's file in the name of its method."""
+    """The rows of results files, with each one's file in the name of its method.
+
+    `named` is the method's own name.
+    """
     from thread_kit.experiments.results_file import read_results
 
     stems = [file.stem for file in files]
     names = [file.stem if stems.count(file.stem) == 1 else str(file) for file in files]
     return [
-        {**row, "method": f"{row['method']} ({name})"}
+        {**row, "method": f"{row['method']} ({name})", "named": row["method"]}
         for file, name in zip(files, names, strict=True)
         for row in read_results(file)
     ]
@@ -71,8 +81,18 @@ def name_by_file(files: Sequence[Path]) -> list[dict[str, Any]]:
 def report(results: Any, benchmark: Benchmark | None) -> None:
     """Print the tables of one benchmark: rates with intervals, scores, pairs, published numbers.
 
-    results: `Results` of episodes of this benchmark. None is an environment of the user's own.
+    results: `Results` of episodes of this benchmark; those of `name_by_file` are paired with the
+        same method of other files alone. benchmark: None is an environment of the user's own.
+    What functions warn of is printed once, to standard error.
     """
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        _report(results, benchmark)
+    for text in dict.fromkeys(str(one.message) for one in told):
+        print(sanitize(f"thread_kit: {text}"), file=sys.stderr)
+
+
+def _report(results: Any, benchmark: Benchmark | None) -> None:
     from thread_kit.analysis.published import compare_with_published, list_published_names
     from thread_kit.analysis.scores import compare_scores, score
     from thread_kit.analysis.statistics import compare, repeats, success
@@ -87,8 +107,8 @@ def report(results: Any, benchmark: Benchmark | None) -> None:
         "Solved, and cut by a budget (95% Wilson intervals; medians of tokens, calls and seconds)",
         solved,
     )
-    begun = frame[frame["status"] != "not started"]
-    if len(begun):
+    begun = frame[frame["status"] != "not started"] if "status" in frame else frame
+    if len(begun) and begun["solvable"].notna().any():
         solvable = begun.loc[begun["solvable"].eq(True), "task"].nunique()
         print(f"\nThe oracle solves {solvable} of these {begun['task'].nunique()} tasks.")
     in_part = frame["reward"].between(0, 1, inclusive="neither").any()
@@ -96,9 +116,11 @@ def report(results: Any, benchmark: Benchmark | None) -> None:
         _print("Scores, 100 times the mean reward (95%, bootstrap over tasks)", score(frame))
     # Pairs and repeats.
     if frame["method"].nunique() > 1:
-        _print("Methods on the same tasks (paired bootstrap, exact McNemar, Holm)", compare(frame))
+        pairs = _pair(frame, compare)
+        _print("Methods on the same tasks (paired bootstrap, exact McNemar, Holm)", pairs)
         if in_part:
-            _print("Their scores (paired bootstrap, permutations, Holm)", compare_scores(frame))
+            scores = _pair(frame, compare_scores)
+            _print("Their scores (paired bootstrap, permutations, Holm)", scores)
     if frame["model"].nunique() > 1:
         _print("Models on the same tasks", compare(frame, of="model"))
     if frame["seed"].nunique() > 1:
@@ -115,6 +137,19 @@ def report(results: Any, benchmark: Benchmark | None) -> None:
         table = table[theirs | table["kind"].ne("published")]
         table = table.drop(columns=["published_as", "note"])
         _print("Beside the published numbers, which are other models' unless it says so", table)
+
+
+def _pair(frame: pd.DataFrame, compare: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """A table of pairs; where methods are told by their files, of each with itself alone."""
+    import pandas as pd
+
+    from thread_kit.analysis.statistics import holm
+
+    if "named" not in frame:
+        return compare(frame)
+    tables = [compare(part) for _, part in frame.groupby("named", sort=False)]
+    table = pd.concat([one for one in tables if len(one)] or tables[:1], ignore_index=True)
+    return table.assign(p_holm=holm(list(table["p"])))
 
 
 def _print(title: str, table: pd.DataFrame) -> None:

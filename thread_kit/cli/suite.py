@@ -117,8 +117,9 @@ def run(options: argparse.Namespace) -> None:
         )
         named: dict[str, list[Method]] = {}
         planning = {}
-        for method in methods:
-            plans = bool(options.planner_model) and may_plan(method, benchmark, env.examples)
+        for asked, method in zip(options.methods, methods, strict=True):
+            plans = bool(options.planner_model)
+            plans = plans and may_plan(asked, method, benchmark, env.examples)
             name = name_models(model, options, adapter, plans=plans)
             named.setdefault(name, []).append(method)
             planning[name] = plans

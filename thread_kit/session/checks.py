@@ -102,10 +102,28 @@ EXCHANGED = {
 """What each function of the exchange is called with (`exchange.py`)."""
 
 
+def check_exchange(exchange: Mapping[str, Any]) -> None:
+    """Raises ValueError for what is no function of the exchange, None aside. By name: `EXCHANGED`;
+    other names are passed over."""
+    for name, takes in EXCHANGED.items():
+        function = exchange.get(name)
+        if function is not None and not callable(function):
+            raise ValueError(
+                f"{name}={function!r:.80} is no function; give one, from thread_kit.exchange or "
+                "your own"
+            )
+        if function is not None and not _takes(function, takes):
+            raise ValueError(
+                f"{name}={function!r:.80} does not take {', '.join(takes)}; give a function that "
+                "does (docs/howto/own-phi-and-psi.md)"
+            )
+
+
 def _takes(function: Callable[..., Any], arguments: Collection[str]) -> bool:
     """Whether a function can be called with so many arguments, as far as it tells."""
     try:
-        inspect.signature(function).bind(*arguments)
+        # Of a decorated one it is the decorator's function that is called.
+        inspect.signature(function, follow_wrapped=False).bind(*arguments)
     except TypeError:
         return False
     except ValueError:  # one of C that does not tell
@@ -127,18 +145,7 @@ def check_program(
             "main_prompt is for THREAD alone; a program has `prompt` for its main thread, and "
             "names the prompts of the others itself"
         )
-    for name, function in exchange.items():
-        if function is not None and not callable(function):
-            raise ValueError(
-                f"{name}={function!r:.80} is no function; give one, from thread_kit.exchange or "
-                "your own"
-            )
-    for name, function in exchange.items():
-        if function is not None and not _takes(function, EXCHANGED[name]):
-            raise ValueError(
-                f"{name}={function!r:.80} does not take {', '.join(EXCHANGED[name])}; give a "
-                "function that does (docs/howto/own-phi-and-psi.md)"
-            )
+    check_exchange(exchange)
     given = [name for name, function in exchange.items() if function is not None]
     if program is not None and given:
         raise ValueError(

@@ -31,6 +31,7 @@ from thread_kit.sandbox.namespace import LiteralNamespace, Namespace, PythonName
 from thread_kit.sandbox.sandbox import Sandbox
 from thread_kit.session.calls import Calls
 from thread_kit.session.checks import (
+    check_exchange,
     check_futures,
     check_numbers,
     check_parts,
@@ -433,6 +434,8 @@ def fork(episode: Episode, at: int | None = None, **changes: Any) -> Session:
     """
     if "engine" not in changes:
         raise TypeError("fork() wants an engine, which goes on: engine=tk.load_model(), say")
+    check_exchange(changes)
+    check_exchange(changes.get("recorded") or {})
     session = Session(**plan_fork(episode, at, **changes))
     again = {name: value for name, value in changes.items() if name != "path"}
     session._forked = episode, at, again
