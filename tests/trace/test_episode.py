@@ -513,6 +513,21 @@ def test_episodes_become_a_dataset_with_a_row_for_each_thread():
     assert row["provenance"] == ["generated", "returned", "generated"]
     assert [len(tokens) for tokens in row["tokens"]] == [7, 2, 1]
     assert json.loads(row["task"]) == {"split": "dev", "number": 3}
+    assert row["program"] == "thread"
+    generated = rows["generated"][:4]
+    assert sum(generated) == small_episode().usage.generated
+    assert rows["work_below"][0] == sum(generated[1:])
+    for number in range(4):
+        below = [one.id for one in small_episode().subtree(number)][1:]
+        assert rows["work_below"][number] == sum(generated[child] for child in below)
+
+
+def test_a_dataset_tells_of_each_episode_which_program_played_it():
+    header = {"program": {"name": "reflexion", "actor": {"name": "react"}}}
+    episodes = [small_episode(), Episode({**small_episode().header, **header})]
+    for event in small_episode().events:
+        episodes[1].add(event)
+    assert list(dict.fromkeys(to_dataset(episodes)["program"])) == ["thread", "reflexion"]
 
 
 def test_a_compressed_trace_opens_and_one_that_is_torn_says_so(tmp_path):

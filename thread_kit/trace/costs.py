@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from thread_kit.trace.episode import Episode
@@ -52,6 +52,30 @@ class Usage:
             f"{self.calls} calls, {self.generated} tokens generated, "
             f"{self.evaluated} evaluated, {self.reused} reused"
         )
+
+
+class Costing(Protocol):
+    """A thread, or what a view shows of one."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def parent(self) -> int | None: ...
+    @property
+    def usage(self) -> Usage: ...
+
+
+def sum_work_below(threads: Iterable[Costing]) -> dict[int, int]:
+    """For each thread, the tokens that all threads below it generated.
+
+    threads: in the order in which they were spawned, so that children come after their parents.
+    """
+    listed = list(threads)
+    below = {thread.id: 0 for thread in listed}
+    for thread in reversed(listed):
+        if thread.parent is not None:
+            below[thread.parent] += below[thread.id] + thread.usage.generated
+    return below
 
 
 def distinct_tokens(episode: Episode) -> int:

@@ -21,7 +21,7 @@ from thread_kit.dialect import Dialect
 from thread_kit.replace_file import replace_file
 from thread_kit.requests import Status
 from thread_kit.sequence import Provenance, Sequence, Span
-from thread_kit.trace.costs import Usage
+from thread_kit.trace.costs import Usage, sum_work_below
 from thread_kit.trace.events import (
     Acted,
     Closed,
@@ -471,16 +471,23 @@ def must_be_episode(value: Any) -> Episode:
 
 
 def to_dataset(episodes: Episode | Iterable[Episode]) -> Dataset:
-    """Episodes as a Hugging Face dataset: one row a thread, its spans as lists."""
+    """Episodes as a Hugging Face dataset: one row a thread, its spans as lists.
+
+    program: what the main thread ran, "thread" for THREAD. work_below: tokens that all threads
+    below generated; `supplemental_work` has them by token, a child's once for each token that it
+    returned.
+    """
     from datasets import Dataset
 
     if isinstance(episodes, Episode):
         episodes = [episodes]
     episodes = map(must_be_episode, episodes)
 
-    def row(number: int, episode: Episode, thread: Thread) -> dict[str, Any]:
+    def row(number: int, episode: Episode, thread: Thread, work_below: int) -> dict[str, Any]:
+        program = episode.header.get("program") or "thread"
         return {
             "episode": number,
+            "program": program["name"] if isinstance(program, dict) else str(program),
             "model": episode.header.get("model", {}).get("name"),
             "task": json.dumps(episode.header.get("task")),
             "reward": episode.reward,
@@ -496,11 +503,13 @@ def to_dataset(episodes: Episode | Iterable[Episode]) -> Dataset:
             "reused": thread.usage.reused,
             "evaluated": thread.usage.evaluated,
             "generated": thread.usage.generated,
+            "work_below": work_below,
         }
 
     rows: list[dict[str, Any]] = [
-        row(number, episode, thread)
+        row(number, episode, thread, below[thread.id])
         for number, episode in enumerate(episodes)
+        for below in [sum_work_below(episode.threads.values())]
         for thread in episode.threads.values()
     ]
     return Dataset.from_list(rows)

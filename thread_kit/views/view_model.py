@@ -17,7 +17,7 @@ from typing import Any
 
 from thread_kit.exchange import read_action
 from thread_kit.sequence import Provenance, Span
-from thread_kit.trace.costs import Usage
+from thread_kit.trace.costs import Usage, sum_work_below
 from thread_kit.trace.episode import Episode, Thread, must_be_episode
 from thread_kit.trace.events import Acted, Edited, ExecutedLine
 from thread_kit.views.formatting import (
@@ -165,11 +165,7 @@ class EpisodeView:
     @cached_property
     def work(self) -> dict[int, int]:
         """For each thread, the tokens that all threads below it generated."""
-        below = dict.fromkeys(self.threads, 0)
-        for thread in reversed(self.threads.values()):  # children come after their parents
-            if thread.parent is not None:
-                below[thread.parent] += below[thread.id] + thread.usage.generated
-        return below
+        return sum_work_below(self.threads.values())
 
     @cached_property
     def unfolded(self) -> frozenset[int]:
