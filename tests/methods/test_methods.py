@@ -304,8 +304,11 @@ def test_an_end_mark_without_a_verdict_ends_no_executor_in_a_household(name):
         replies.insert(0, "Step 1: put it there.\nExecution order: Step 1\n#END#")
     episode = method(ScriptedEngine([*replies, YES]), Table(), seed=0, path=None)
     assert episode.run(progress=False).reward == 1
-    claimed = method(ScriptedEngine([*replies[:-1], YES]), Table(), seed=0, path=None)
-    assert claimed.run(progress=False).usage.calls == len(replies)
+    # Its verdict does, of each of the trials where there are several: the reward says that it lost.
+    trials = 3 if name == "try again" else 1
+    claimed = method(ScriptedEngine([*replies[:-1], *[YES] * 9]), Table(), seed=0, path=None)
+    episode = claimed.run(progress=False)
+    assert (episode.status, episode.usage.calls) == (Status.ENDED, len(replies) + trials - 1)
 
 
 @pytest.mark.parametrize("name", ["adapt", "reflexion", "react-hybrid", "tdag"])
