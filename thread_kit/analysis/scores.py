@@ -26,6 +26,15 @@ from thread_kit.analysis.statistics import (
 )
 
 
+EXACT = 34
+"""Tasks that differ, for a test over all ways to change places; of more, some are drawn."""
+
+DRAWS, BLOCK = 100_000, 2_000
+"""Ways to change places that are drawn then, and of these so many at a time."""
+
+TIE = 1e-9  # of points: less is no difference
+
+
 def score(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.DataFrame:
     """The score of each group, 0 to 100, with the interval of a bootstrap over tasks (95%).
 
@@ -79,12 +88,6 @@ COLUMNS = (
 """The columns of `compare_scores`, behind what is the same in a pair."""
 
 
-EXACT = 34
-"""Tasks that differ, for a test over all ways to change places; of more, some are drawn."""
-
-DRAWS, BLOCK = 100_000, 2_000
-
-
 def permutation_p(differences: np.ndarray, seed: int = 0) -> float:
     """The two-sided p of a paired permutation test: signs of differences, changed at random.
 
@@ -93,6 +96,8 @@ def permutation_p(differences: np.ndarray, seed: int = 0) -> float:
     """
     differences = differences[~np.isclose(differences, 0, rtol=0, atol=TIE)]
     found = abs(differences.sum()) - TIE  # sums of thirds are not exact
+    if found <= 0:
+        return 1.0  # every way is as far from 0
     if len(differences) > EXACT:
         rng, as_far = np.random.default_rng(seed), 1
         for _ in range(DRAWS // BLOCK):
@@ -103,11 +108,7 @@ def permutation_p(differences: np.ndarray, seed: int = 0) -> float:
     some, others = (np.sort(_sums(part)) for part in (differences[:half], differences[half:]))
     above = len(some) - np.searchsorted(some, found - others, side="left")
     below = np.searchsorted(some, -found - others, side="right")
-    both = found <= 0  # where the sum is 0 every way is as far from it
-    return 1.0 if both else float((above + below).sum() / 2 ** len(differences))
-
-
-TIE = 1e-9  # of points: less is none
+    return float((above + below).sum() / 2 ** len(differences))
 
 
 def _sums(values: np.ndarray) -> np.ndarray:

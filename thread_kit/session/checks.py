@@ -103,8 +103,10 @@ EXCHANGED = {
 
 
 def check_exchange(exchange: Mapping[str, Any]) -> None:
-    """Raises ValueError for what is no function of the exchange, None aside. By name: `EXCHANGED`;
-    other names are passed over."""
+    """Raises ValueError for what cannot be phi, psi, xi or abstract, where it is given.
+
+    exchange: by name; other names than those of `EXCHANGED` are passed over.
+    """
     for name, takes in EXCHANGED.items():
         function = exchange.get(name)
         if function is not None and not callable(function):
