@@ -121,6 +121,15 @@ def test_an_environment_of_ones_own_has_no_oracle_and_a_warning_is_told_once(cap
     assert told.startswith("thread_kit: 1 of 200 episodes broke down")
 
 
+def test_runs_that_are_not_over_take_no_other_table_away(capsys, played):
+    rows = [json.loads(one) for one in played[0].read_text().splitlines()]
+    rows.append({**rows[0], "seed": 1})
+    played[0].write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    text = said(capsys, played[0])
+    assert "Over runs: the runs of decomp with qwen2.5-coder-1.5b are over different tasks" in text
+    assert "THREAD v2, Table 3" in text, "what comes behind it is there, too"
+
+
 def test_files_of_one_name_are_told_by_their_paths(capsys, played, tmp_path):
     (tmp_path / "other").mkdir()
     other = played[1].rename(tmp_path / "other" / "before.jsonl")

@@ -25,7 +25,6 @@ from thread_kit.analysis.statistics import (
     paired_bootstrap,
 )
 
-
 EXACT = 34
 """Tasks that differ, for a test over all ways to change places; of more, some are drawn."""
 
