@@ -627,6 +627,20 @@ def test_a_server_is_asked_for_its_own_name_of_a_model_with_examples(tmp_path, c
     assert asked["prompt"].startswith(load_prompt("textcraft").text)
 
 
+def test_a_server_with_one_model_need_not_be_told_which(tmp_path, capsys):
+    server = Fake("its-own")
+    server.replies.append(streams(written("print('Nothing.')\n#END#")))
+    words = f"run --server {server.url} --split dev --out {tmp_path / 'out.jsonl'}"
+    try:
+        assert main(words.split()) == 0
+        server.pages["/v1/models"]["data"].append({"id": "another"})
+        assert main(words.split()) == 2
+    finally:
+        server.close()
+    assert [asked["model"] for asked in server.asked] == ["its-own"]
+    assert "has its-own, another; name the model" in capsys.readouterr().err
+
+
 def test_what_a_thread_can_see_on_a_server_that_does_not_say_can_be_said(tmp_path, capsys):
     server = Fake("a-model")
     server.replies.append(streams(written("print('Nothing.')\n#END#")))

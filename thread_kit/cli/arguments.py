@@ -262,8 +262,8 @@ def load_models(model: str, adapter: str | None, options: argparse.Namespace) ->
 def load_engine(model: str, adapter: str | None, options: argparse.Namespace) -> Engine:
     """The engine of a model: a name, a GGUF file, or "module:name", a function that makes one.
 
-    adapter: as in `load_model`; not for an engine of one's own. Raises what `load_model` and
-    `import_object` raise, and ValueError for what makes no engine.
+    model: "" is the one that a server has. adapter: as in `load_model`; not for an engine of one's
+    own. Raises what `load_model` and `import_object` raise, and ValueError for what makes no engine.
     """
     if adapter and (options.server or is_own(model)):
         raise ValueError(
@@ -273,7 +273,7 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
     if options.server:  # it may call its models as it likes, "llama3:8b", say
         from thread_kit.engines.server import ServerEngine  # with an HTTP client
 
-        return ServerEngine(options.server, model, context=options.context)
+        return ServerEngine(options.server, model or None, context=options.context)
     if is_own(model):
         make = import_object(model)
         engine = make() if callable(make) else None

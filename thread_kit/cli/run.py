@@ -40,7 +40,10 @@ def add_command(commands: Any) -> None:
         "--task", default="0", metavar="N", help="number within the split, or a name"
     )
     parser.add_argument(
-        "--model", default=EMBEDDED, help="a name (see `models`), a GGUF file, or module:name"
+        "--model",
+        metavar="NAME",
+        help=f"a name (see `models`), a GGUF file, or module:name (default: {EMBEDDED}; with "
+        "--server the one that it has)",
     )
     parser.add_argument("--out", metavar="FILE", help="write the trace (JSONL) while it happens")
     parser.add_argument("--method", default="thread", metavar="METHOD", help=describe_methods())
@@ -52,12 +55,13 @@ def add_command(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run the episode of the command line, and print its tree and a line for scripts."""
     # What is to be played, before a model is loaded for it.
-    check_loading([options.model], options)
+    model = options.model or ("" if options.server else EMBEDDED)
+    check_loading([model], options)
     benchmark, split = read_benchmark(options)
     rules = read_rules(options, benchmark)
     env = benchmark.environment(**benchmark.find_arguments(split, options.task), **rules)
     adapter, prompt = choose_teaching(
-        options.model,
+        model,
         benchmark,
         adapter=options.adapter,
         prompt=options.prompt,
@@ -75,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
 
     # The session, which checks all that it is given before it begins; where no budget was chosen,
     # it has the paper's.
-    engine = load_models(options.model, adapter, options)
+    engine = load_models(model, adapter, options)
     budget = apply_budget(budget_of(method.name, env.name), env, read_budget(options))
     if options.out and Path(options.out).exists():
         print(f"{options.out} is there; it is kept beside the new trace, with a number in its name")
