@@ -263,7 +263,7 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
     """The engine of a model: a name, a GGUF file, or "module:name", a function that makes one.
 
     model: "" is the one that a server has. adapter: as in `load_model`; not for an engine of one's
-    own. Raises what `load_model` and `import_object` raise, and ValueError for what makes no engine.
+    own. Raises what `load_model` and `import_object` raise; ValueError for what makes no engine.
     """
     if adapter and (options.server or is_own(model)):
         raise ValueError(
