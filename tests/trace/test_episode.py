@@ -523,11 +523,15 @@ def test_episodes_become_a_dataset_with_a_row_for_each_thread():
 
 
 def test_a_dataset_tells_of_each_episode_which_program_played_it():
-    header = {"program": {"name": "reflexion", "actor": {"name": "react"}}}
-    episodes = [small_episode(), Episode({**small_episode().header, **header})]
-    for event in small_episode().events:
-        episodes[1].add(event)
-    assert list(dict.fromkeys(to_dataset(episodes)["program"])) == ["thread", "reflexion"]
+    reflexion, strangers = {"name": "reflexion", "actor": {"name": "react"}}, {"x": 1}
+    episodes = [
+        Episode({**small_episode().header, "program": program})
+        for program in (None, reflexion, strangers)
+    ]
+    for episode in episodes:
+        for event in small_episode().events:
+            episode.add(event)
+    assert list(dict.fromkeys(to_dataset(episodes)["program"])) == ["thread", "reflexion", "None"]
 
 
 def test_a_compressed_trace_opens_and_one_that_is_torn_says_so(tmp_path):

@@ -19,7 +19,7 @@ from thread_kit.analysis.records import (
     list_records,
     read_rewards,
 )
-from thread_kit.analysis.statistics import wilson
+from thread_kit.analysis.statistics import interval_of
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 
@@ -262,11 +262,9 @@ def _measure(rows: pd.DataFrame, column: Column) -> float:
 
 def _count(rows: pd.DataFrame) -> dict[str, Any]:
     solved, n = int(rows["solved"].sum()), len(rows)
-    # Episodes of one task are no independent ones, as Wilson's interval would have them.
-    # The same goal under another setting (Table 8 of ADaPT) is one of them, too.
-    names = [name for name in TASK if name in rows and name not in DEFAULTS]
-    repeated = rows[names].duplicated().any()
-    low, high = (float("nan"), float("nan")) if repeated else wilson(solved, n)
+    # The same goal under another setting (Table 8 of ADaPT) is the same task.
+    task = [name for name in TASK if name in rows and name not in DEFAULTS]
+    low, high = interval_of(rows, solved, task)
     broken = count_broken(rows)
     counts = {**count_cut(rows), **({"broke down": broken} if broken else {})}
     return {"n": n, "solved": solved, **counts, "low": 100 * low, "high": 100 * high}

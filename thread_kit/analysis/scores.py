@@ -70,9 +70,8 @@ def compare_scores(frame: pd.DataFrame, *, of: str = "method", seed: int = 0) ->
     """
     warn_of_broken(frame)
     rows = []
-    for name, group, both in pair_methods(_rewards(frame), "reward", of):
+    for name, paired, both in pair_methods(_rewards(frame), "reward", of):
         first, second = both.columns
-        paired = group[group[of].isin(both.columns) & group["task"].isin(both.index)]
         cut = count_cut_of(paired, of, first=first, second=second)
         rows.append({ACROSS[of]: name, **_compare(both, seed, cut)})
     table = pd.DataFrame(rows, columns=None if rows else [ACROSS[of], *COLUMNS])

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from thread_kit.analysis.cut import count_cut, is_broken, is_cut, warn_of_broken
+from thread_kit.analysis.cut import count_broken, count_cut, is_cut, warn_of_broken
 
 EPISODE = ["method", "model", "task", "seed"]
 """The columns that tell one episode from another."""
@@ -182,7 +182,7 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
     rows = []
     for key, group in check_episodes(frame, by).groupby(list(by), sort=False, dropna=False):
         solved, n = int(group["solved"].sum()), len(group)
-        low, high = _interval(group, solved)
+        low, high = interval_of(group, solved)
         row = dict(zip(by, key, strict=True))
         row |= {"tasks": group["task"].nunique(), "n": n}
         row |= {"solved": solved, **count_cut(group)}
@@ -190,7 +190,7 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
         if "solvable" in group:
             row["solvable"] = group.loc[group["solvable"].eq(True), "task"].nunique()
         if "error" in group:
-            row["errors"] = int(is_broken(group).sum())
+            row["errors"] = count_broken(group)
         if "failures" in frame and frame["failures"].sum():
             row["failures"] = int(group["failures"].sum())
         for cost in MEDIANS:
@@ -200,9 +200,16 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
     return pd.DataFrame(rows)
 
 
-def _interval(rows: pd.DataFrame, solved: int) -> tuple[float, float]:
-    """Wilson's interval of so many of these episodes; none where a task repeats."""
-    return (np.nan, np.nan) if rows["task"].duplicated().any() else wilson(solved, len(rows))
+def interval_of(
+    rows: pd.DataFrame, solved: int, task: Sequence[str] = ("task",)
+) -> tuple[float, float]:
+    """Wilson's interval of so many of these episodes, 0 to 1; none (nan) where a task repeats.
+
+    task: the columns that tell one from another. Episodes of one are not independent, as the
+    interval would have them.
+    """
+    repeats = rows[[*task]].duplicated().any()
+    return (np.nan, np.nan) if repeats else wilson(solved, len(rows))
 
 
 def compare(
@@ -234,9 +241,8 @@ def compare(
         frame = frame.assign(solved=frame["solved"].astype(bool) & (frame[cost] <= most))
     # Each pair on the tasks of both.
     rows = []
-    for name, group, both in pair_methods(frame, "solved", of):
+    for name, paired, both in pair_methods(frame, "solved", of):
         first, second = both.columns
-        paired = group[group[of].isin(both.columns) & group["task"].isin(both.index)]
         once = paired.groupby([of, "task"]).size().max() == 1
         a, b = both[first].to_numpy(float), both[second].to_numpy(float)
         gap = paired_bootstrap(a, b)
@@ -295,10 +301,11 @@ def count_cut_of(paired: pd.DataFrame, of: str, **names: str) -> dict[str, int]:
 def pair_methods(
     frame: pd.DataFrame, value: str, of: str = "method"
 ) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
-    """Each pair of methods of a model: its name, its episodes, and a row a task that both have
-    played with the mean of this column for either; pairs with fewer than two such tasks are left
-    out, with a warning where both have played more. of: "method", or "model" for pairs of models
-    with a method. Raises ValueError for another, and if an episode occurs twice.
+    """Each pair of methods of a model: its name, the episodes of both on the tasks that both have
+    played, and a row for each of these tasks with the mean of this column for either; pairs with
+    fewer than two such tasks are left out, with a warning where both have played more. of:
+    "method", or "model" for pairs of models with a method. Raises ValueError for another, and if an
+    episode occurs twice.
     """
     if of not in ACROSS:
         raise ValueError(f"of={of!r} cannot be paired; choose one of {', '.join(ACROSS)}")
@@ -307,7 +314,8 @@ def pair_methods(
         for pair in combinations(means.columns, 2):
             both = means[[*pair]].dropna()
             if len(both) > 1:
-                yield str(name), group, both
+                paired = group[group[of].isin(pair) & group["task"].isin(both.index)]
+                yield str(name), paired, both
             elif means[[*pair]].notna().sum().min() > 1:
                 warnings.warn(
                     f"{pair[0]} and {pair[1]} are not compared: they have {len(both)} tasks in "
@@ -387,7 +395,7 @@ def success_by_cost(
         costs = np.sort(group.loc[group["solved"].astype(bool), cost].to_numpy(float))
         for budget in np.union1d(costs, [most]) if budgets is None else budgets:
             solved, n = int(np.searchsorted(costs, budget, side="right")), len(group)
-            low, high = _interval(group, solved)
+            low, high = interval_of(group, solved)
             rows.append(
                 {
                     "method": method,

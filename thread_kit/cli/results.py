@@ -16,6 +16,8 @@ from thread_kit.trace.printable import sanitize
 if TYPE_CHECKING:
     import pandas as pd
 
+    from thread_kit.experiments.results import Results
+
 
 def add_command(commands: Any) -> None:
     """Add `results` to the subparsers of the command line."""
@@ -78,7 +80,7 @@ def name_by_file(files: Sequence[Path]) -> list[dict[str, Any]]:
     ]
 
 
-def report(results: Any, benchmark: Benchmark | None) -> None:
+def report(results: Results, benchmark: Benchmark | None) -> None:
     """Print the tables of one benchmark: rates with intervals, scores, pairs, published numbers.
 
     results: `Results` of episodes of this benchmark; those of `name_by_file` are paired with the
@@ -92,7 +94,7 @@ def report(results: Any, benchmark: Benchmark | None) -> None:
         print(sanitize(f"thread_kit: {text}"), file=sys.stderr)
 
 
-def _report(results: Any, benchmark: Benchmark | None) -> None:
+def _report(results: Results, benchmark: Benchmark | None) -> None:
     from thread_kit.analysis.published import compare_with_published, list_published_names
     from thread_kit.analysis.scores import compare_scores, score
     from thread_kit.analysis.statistics import compare, repeats, success

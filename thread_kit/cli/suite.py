@@ -115,16 +115,14 @@ def run(options: argparse.Namespace) -> None:
             trials=options.trials,
             planner_model=options.planner_model,
         )
-        named: dict[str, list[Method]] = {}
-        planning = {}
+        by_plans: dict[bool, list[Method]] = {}
         for asked, method in zip(options.methods, methods, strict=True):
             plans = bool(options.planner_model)
             plans = plans and may_plan(asked, method, benchmark, env.examples)
+            by_plans.setdefault(plans, []).append(method)
+        for plans, some in by_plans.items():
             name = name_models(model, options, adapter, plans=plans)
-            named.setdefault(name, []).append(method)
-            planning[name] = plans
-        for name, some in named.items():
-            load = load_models if planning[name] else load_engine
+            load = load_models if plans else load_engine
             suite = Suite(
                 out,
                 methods=some,

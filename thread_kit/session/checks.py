@@ -128,8 +128,8 @@ def _takes(function: Callable[..., Any], arguments: Collection[str]) -> bool:
         inspect.signature(function, follow_wrapped=False).bind(*arguments)
     except TypeError:
         return False
-    except ValueError:  # one of C that does not tell
-        return True
+    except ValueError:
+        pass  # one of C that does not tell
     return True
 
 

@@ -487,7 +487,7 @@ def to_dataset(episodes: Episode | Iterable[Episode]) -> Dataset:
         program = episode.header.get("program") or "thread"
         return {
             "episode": number,
-            "program": program["name"] if isinstance(program, dict) else str(program),
+            "program": str(program.get("name") if isinstance(program, dict) else program),
             "model": episode.header.get("model", {}).get("name"),
             "task": json.dumps(episode.header.get("task")),
             "reward": episode.reward,

@@ -32,7 +32,7 @@ def draw_svg(figure: go.Figure) -> str:
 
     Raises ValueError for a trace that is neither bar nor scatter, and for several plots.
     """
-    if "xaxis2" in figure.to_dict()["layout"]:
+    if "xaxis2" in figure.layout:
         raise ValueError(
             "a figure of several plots has no picture here; that of supplemental work: "
             "tk.save_picture(episode, path, form='work', thread=N)"
