@@ -1,51 +1,24 @@
-"""No serious or critical finding of axe-core in what the kit shows, light and dark.
+"""No serious or critical finding of axe-core in the player and the panel, light and dark.
 
-axe-core (tests/vendor) checks WCAG's rules that a program can check: names, roles, contrast, focus.
+The gallery's pages are looked at in test_gallery_browser.py.
 """
 
 from __future__ import annotations
 
-import hashlib
 import shutil
-from pathlib import Path
 
 import pytest
+from helpers.axe import SCHEMES, find_faults
 from helpers.jupyter import Notebook, write_notebook
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 import thread_kit as tk
 from thread_kit.paths import resource
 from thread_kit.views.export_html import save_page
-from thread_kit.views.gallery import write_gallery
 
-VENDOR = Path(__file__).parents[1] / "vendor" / "axe-core"
-SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
-
-FIND = """async (selector) => {
-    const { violations } = await axe.run(selector, { resultTypes: ["violations"] });
-    return violations
-        .filter(({ impact }) => ["serious", "critical"].includes(impact))
-        .flatMap(({ id, nodes }) => nodes.map(({ html, any, all, none }) =>
-            `${id}: ${[...any, ...all, ...none].map(({ message }) => message)[0]} ${html}`));
-}"""
-
-SCHEMES = pytest.mark.parametrize("scheme", ["light", "dark"])
+pytestmark = pytest.mark.browser
 
 
-def find_faults(page: Page, selector: str = "html") -> list[str]:
-    """What axe-core finds in a part of a page that is serious or critical."""
-    if page.evaluate("typeof axe") == "undefined":
-        page.evaluate((VENDOR / "axe.min.js").read_text("utf-8"))
-    return page.evaluate(FIND, selector)
-
-
-def test_axe_core_is_unmodified_and_has_its_licence():
-    digest = hashlib.sha256((VENDOR / "axe.min.js").read_bytes()).hexdigest()
-    assert digest == SHA256
-    assert "Mozilla Public License, version 2.0" in (VENDOR / "LICENSE").read_text("utf-8")
-
-
-@pytest.mark.browser
 def test_a_fault_is_found(browser):
     page = browser.new_page()
     page.set_content('<html lang="en"><title>a</title><main><button></button></main></html>')
@@ -61,7 +34,6 @@ def open_everything(player) -> None:
         summary.click()
 
 
-@pytest.mark.browser
 @SCHEMES
 @pytest.mark.parametrize("figure", ["Tree", "Supplemental work"])
 def test_a_page_in_a_file(browser, tmp_path, scheme, figure):
@@ -81,7 +53,6 @@ def test_a_page_in_a_file(browser, tmp_path, scheme, figure):
     page.close()
 
 
-@pytest.mark.browser
 @SCHEMES
 def test_a_page_with_a_fork_beside_its_original(browser, tmp_path, scheme):
     player = tk.watch(
@@ -100,25 +71,6 @@ def test_a_page_with_a_fork_beside_its_original(browser, tmp_path, scheme):
     page.close()
 
 
-@pytest.fixture(scope="module")
-def gallery(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("gallery")
-    write_gallery(folder)
-    return folder
-
-
-@pytest.mark.browser
-@SCHEMES
-def test_the_gallery(browser, gallery, scheme):
-    page = browser.new_page(viewport={"width": 1200, "height": 900}, color_scheme=scheme)
-    # The index, and a page of each status and of a method with a panel of its own.
-    for name in ("index", "mojang-banner", "warm-mug", "shop-on-harbour-street", "blue-ice-lats"):
-        page.goto((gallery / f"{name}.html").as_uri())
-        page.locator("main").first.wait_for()
-        assert find_faults(page) == [], name
-    page.close()
-
-
 SESSION = """\
 import thread_kit as tk
 
@@ -134,7 +86,6 @@ def lab(lab):
     return lab
 
 
-@pytest.mark.browser
 def test_the_panel_and_a_saved_episode_in_it(browser, lab):
     notebook = Notebook(browser, lab, "00_explore.ipynb")
     notebook.run_all()
@@ -150,7 +101,6 @@ def test_the_panel_and_a_saved_episode_in_it(browser, lab):
     notebook.close()
 
 
-@pytest.mark.browser
 def test_the_player_its_forms_and_a_person_who_writes(browser, lab):
     notebook = Notebook(browser, lab, "player.ipynb")
     notebook.run_all()
@@ -165,4 +115,4 @@ def test_the_player_its_forms_and_a_person_who_writes(browser, lab):
     for theme in ("JupyterLab Light", "JupyterLab Dark"):
         notebook.theme(theme)
         assert find_faults(page, ".tk-player") == [], theme
-    page.close()
+    notebook.close()

@@ -6,7 +6,6 @@ import re
 import shlex
 
 import pytest
-from playwright.sync_api import expect
 
 import thread_kit as tk
 from thread_kit.__main__ import main
@@ -84,27 +83,6 @@ def test_the_index_links_every_page_and_every_page_the_index(folder):
         links = re.findall(r'<a href="([^"]+)"', page)
         assert links[0] == "index.html"
         assert all((folder / link).is_file() for link in links)
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_show_what_is_to_be_seen_and_ask_nobody(browser, folder, scheme):
-    page = browser.new_page(viewport={"width": 1000, "height": 1000}, color_scheme=scheme)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("pageerror", lambda error: pytest.fail(str(error)))
-    page.goto((folder / "index.html").as_uri())
-    expect(page.locator("main li svg rect").first).to_be_visible()
-    expect(page.locator("main li")).to_have_count(len(ENTRIES))
-    for entry in ENTRIES:
-        page.get_by_role("link", name=entry.title, exact=True).click()
-        expect(page.get_by_role("heading", level=1)).to_have_text(entry.title)
-        expect(page.locator("header")).to_contain_text(entry.sentences)
-        expect(page.locator(".tk-row").first).to_be_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 1000
-        page.get_by_role("link", name="Gallery", exact=True).click()
-    assert all(address.startswith("file:") for address in asked)
-    page.close()
 
 
 @pytest.mark.slow

@@ -89,7 +89,7 @@ def open_and_run(browser, lab, name: str) -> Iterator[Notebook]:
     notebook = Notebook(browser, lab, name)
     notebook.run_all()
     yield notebook
-    notebook.page.close()
+    notebook.close()
 
 
 @pytest.fixture(scope="module")

@@ -158,7 +158,7 @@ def test_an_episode_in_jupyterlab(browser, lab, tmp_path):
     assert len(set(grounds)) == 2, "light and dark"
     assert notebook.errors == []
     assert notebook.outside == []
-    page.close()
+    notebook.close()
 
 
 def test_a_page_that_is_opened_again_shows_the_whole_episode(browser, lab):

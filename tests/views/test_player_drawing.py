@@ -275,4 +275,4 @@ def test_both_grow_while_the_episode_runs(browser, lab):
     expect(page.locator(".tk-psi[d^=M]")).to_have_count(1)
     expect(node(page, 1)).to_have_class("tk-node tk-ended")
     assert notebook.errors == []
-    page.close()
+    notebook.close()

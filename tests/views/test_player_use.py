@@ -142,7 +142,7 @@ def test_step_rewind_fork_and_a_kernel_that_is_killed(browser, lab):
     expect(rows).to_have_count(2)
     page.keyboard.press("Shift+T")
     expect(says).to_contain_text("Thread 0 is over")
-    page.close()
+    notebook.close()
 
 
 def test_a_saved_notebook_that_nobody_runs_shows_the_episode(browser, lab):
@@ -218,7 +218,7 @@ def test_a_person_is_the_model(browser, lab):
     player.locator(".tk-bar .tk-ended").wait_for()
     expect(player.locator(".tk-pane")).to_contain_text("the axe<=")
     assert notebook.errors == []
-    page.close()
+    notebook.close()
 
 
 # The same page without a kernel
