@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
+import warnings
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
@@ -126,14 +130,18 @@ def commands() -> list[tuple[str, list[str]]]:
 @cache
 def options(*command: str) -> set[str]:
     """The options that a command names in its own help."""
-    done = subprocess.run(
-        [sys.executable, "-m", *command, "--help"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return set(re.findall(r"--[a-z][a-z-]*", done.stdout))
+    module, *words = command
+    with (
+        warnings.catch_warnings(),
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(io.StringIO()) as printed,
+    ):
+        warnings.simplefilter("ignore", RuntimeWarning)  # the module may have been imported before
+        patch.setattr(sys, "argv", [module, *words, "--help"])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module(module, run_name="__main__")
+    assert ended.value.code == 0
+    return set(re.findall(r"--[a-z][a-z-]*", printed.getvalue()))
 
 
 @pytest.mark.slow

@@ -54,6 +54,11 @@ class Status(StrEnum):
         """The thread ended by itself, so that its last print is its answer."""
         return self in (Status.ENDED, Status.END_OF_STREAM)
 
+    @property
+    def is_cut_short(self) -> bool:
+        """The thread is over, and did not end by itself."""
+        return not (self.is_live or self.is_end)
+
 
 @dataclass(frozen=True, slots=True)
 class Generate:

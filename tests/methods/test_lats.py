@@ -151,6 +151,14 @@ def test_a_thought_in_the_place_of_an_action_is_a_node_that_changes_nothing():
     assert "> think: a first =>OK.<=\n> a =>You are at a.<=\n" in texts
 
 
+def test_what_only_begins_like_a_thought_is_an_action():
+    """One rule for all methods, ReAct's and ADaPT's: "think: ..." is one."""
+    episode = search(
+        by_role(["> think of a =>", "> a =>", "> b =>"], ["9#END#"] * 2, []), samples=1
+    )
+    assert [event.action for event in of_kind(episode, Acted)] == ["think of a", "a", "b"]
+
+
 def test_who_looks_back_is_told_the_reward():
     speak = by_role(["> b =>", "> a =>"] * 2, ["5#END#"] * 2, ["No.#END#"])
     episode = search(speak, samples=1, iterations=2)

@@ -32,7 +32,6 @@ from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_builders import make_react
 from thread_kit.methods.autoguide import extract_guideline
 from thread_kit.methods.memory import Guideline, Log, write_records
-from thread_kit.methods.steps import THOUGHT
 from thread_kit.paths import resource
 from thread_kit.prompts import EMPTY
 from thread_kit.requests import NewThread, Steps
@@ -138,12 +137,15 @@ def _think(action: str, following: list[str], before: str) -> str:
 
 
 def read_steps(text: str, dialect: Dialect) -> tuple[tuple[str, str], ...]:
-    """The actions of a thread's text, each with what was observed; no thoughts."""
+    """The actions of a thread's text, each with what was observed; no thoughts.
+
+    Nor WebShop's `think[...]`, which is an action, but tells nothing of the shop.
+    """
     end, listen, close = map(re.escape, (dialect.end, dialect.listen, dialect.close))
     pattern = rf"^(> .*?\S)\s*(?:{end})? ?{listen}(.*?){close}$"
     found = re.findall(pattern, text, re.MULTILINE | re.DOTALL)
     steps = ((action, seen.strip()) for action, seen in found)
-    return tuple(step for step in steps if not step[0].startswith(f"> {THOUGHT}"))
+    return tuple(step for step in steps if not step[0].startswith(("> think:", "> think[")))
 
 
 def play_with(

@@ -150,6 +150,23 @@ def act(
     return Y + thread.observed(observation.strip()), observation
 
 
+def is_thought(action: str) -> bool:
+    """Whether what stands for an action is a thought, as in the code of ReAct and of ADaPT.
+
+    WebShop's `think[...]` is an action: the shop answers it, and plans are filled in from it.
+    """
+    return action.startswith("think:")
+
+
+def act_or_think(
+    thread: NewThread, Y: Sequence, action: str
+) -> Generator[Request, Any, tuple[Sequence, Observation | None]]:
+    """`act`, and None for what was observed where it is a thought, which is answered here."""
+    if is_thought(action):
+        return answer(thread, Y, ON_A_THOUGHT), None
+    return (yield from act(thread, Y, action))
+
+
 def begin(
     thread: NewThread, actions: Iterable[str], Y: Sequence = NOTHING
 ) -> Generator[Request, Any, tuple[Sequence, Observation | None]]:

@@ -25,9 +25,7 @@ from functools import partial
 from typing import Any
 
 from thread_kit.methods.common import (
-    ON_A_THOUGHT,
-    act,
-    answer,
+    act_or_think,
     as_instruction,
     ask,
     ask_prose,
@@ -37,7 +35,6 @@ from thread_kit.methods.common import (
     verdict,
 )
 from thread_kit.methods.reflexion import look_back, with_lessons
-from thread_kit.methods.steps import THOUGHT
 from thread_kit.prompts import Prompt
 from thread_kit.requests import (
     Finished,
@@ -191,10 +188,8 @@ def sample_action(thread: NewThread, *, begun: Sequence, temperature: float) -> 
     facts: dict[str, Any] = {"action": action, "reward": 0.0, "over": action is None}
     if action is None:
         return Finished(Y, status or Status.ENDED, facts, "no action")
-    if action.startswith(THOUGHT):
-        Y = answer(thread, Y, ON_A_THOUGHT)
-    else:
-        Y, observation = yield from act(thread, Y, action)
+    Y, observation = yield from act_or_think(thread, Y, action)
+    if observation is not None:
         facts |= {"taken": (action,), "reward": observation.reward, "over": observation.is_over}
     return Finished(Y, Status.ENDED, facts, action)
 

@@ -27,9 +27,8 @@ from thread_kit.dialect import Dialect
 from thread_kit.exchange import read_action
 from thread_kit.methods.common import (
     NO_ACTION,
-    ON_A_THOUGHT,
     Code,
-    act,
+    act_or_think,
     answer,
     begin,
     completed,
@@ -110,20 +109,19 @@ def react(
                 variables["won"] = status.is_end and completed(printed)
             return Finished(Y, status, variables, printed)
         # Y = Y + E(action)
-        if asked is not None and asked.startswith("think:"):
-            Y = answer(thread, Y, ON_A_THOUGHT)
-        elif asked is not None:
-            if in_on and asked.startswith("put "):
-                asked = asked.replace(" in ", " in/on ").replace(" on ", " in/on ")
-            Y, observation = yield from act(thread, Y, asked)
+        if asked is None:
+            Y = Y + reopen(thread) if status else answer(thread, Y, NO_ACTION)
+            continue
+        if in_on and asked.startswith("put "):
+            asked = asked.replace(" in ", " in/on ").replace(" on ", " in/on ")
+        Y, observation = yield from act_or_think(thread, Y, asked)
+        if observation is not None:
             taken.append(asked)
             is_over = observation.is_over
             won = observation.won
             if won is not None or (is_over and not (judges and is_asked)):
                 variables = {"actions": tuple(taken), "won": won}
                 return Finished(Y, Status.ENDED, variables, "" if won is None else verdict(won))
-        else:
-            Y = Y + reopen(thread) if status else answer(thread, Y, NO_ACTION)
     return Finished(Y, Status.OUT_OF_CALLS, {"actions": tuple(taken)})
 
 

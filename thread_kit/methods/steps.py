@@ -20,6 +20,7 @@ from thread_kit.methods.common import (
     ask,
     completed,
     find_asked,
+    is_thought,
     own_text,
     reopen,
     until_verdict,
@@ -36,9 +37,6 @@ from thread_kit.requests import (
     Steps,
 )
 from thread_kit.sequence import Sequence
-
-THOUGHT = "think"
-"""How a thought begins; what comes back to it is "OK."."""
 
 
 def ask_step(
@@ -87,7 +85,7 @@ def take_step(
         status = Status.ENDED if judged or not status else status
         return Finished(Y, status, {"over": True}, verdict(completed(words)))
     line = action or dialect.bare(without_end(Y, dialect).last_line).strip().lstrip("> ")
-    if line.startswith(THOUGHT):
+    if is_thought(line) or line.startswith("think["):  # the shop says "OK." to it, too
         Y = answer(thread, Y, ON_A_THOUGHT)
         return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)
     if action is not None and not keeps_stop:

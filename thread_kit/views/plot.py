@@ -146,7 +146,7 @@ def _status_legend(view: EpisodeView, nodes: list[Node]) -> list[go.Scatter]:
 def _mark(thread: ThreadView) -> dict[str, Any]:
     return {
         "color": status_colour(thread.status),
-        "symbol": "square" if thread.broke_off else "circle",
+        "symbol": "square" if thread.cut_short else "circle",
         "line": {"color": NEUTRAL, "width": 1},
     }
 
@@ -161,7 +161,7 @@ def _nodes(view: EpisodeView, nodes: list[Node]) -> go.Scatter:
         x=[node.x for node in nodes],
         y=[node.level for node in nodes],
         mode="markers+text",
-        text=[f"{'✗ ' if thread.broke_off else ''}{thread.id}" for thread in threads],
+        text=[f"{'✗ ' if thread.cut_short else ''}{thread.id}" for thread in threads],
         textfont={"color": "black"},
         customdata=[_about(view, thread) for thread in threads],
         hovertemplate="%{customdata}<extra></extra>",

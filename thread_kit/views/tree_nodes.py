@@ -2,7 +2,7 @@
 
 After Figure 1 of THREAD paper, which draws the threads' token sequences with phi and psi between
 them; here a sequence is one node, so that many threads have room. Its area grows with the tokens
-that the thread generated, its colour is its status, a square broke off before its end. To each
+that the thread generated, its colour is its status, a square was cut short. To each
 child an arrow for phi, and one back where psi gave something.
 """
 
@@ -96,7 +96,7 @@ def _draw_node(axes: Axes, thread: ThreadView, place: Place, r: float) -> None:
 
     x, y = place
     square = Rectangle((x - r, y - r), 2 * r, 2 * r)
-    shape = square if thread.broke_off else Circle(place, r)
+    shape = square if thread.cut_short else Circle(place, r)
     shape.set(facecolor=colour_of(thread.status), edgecolor=NEUTRAL, zorder=2)
     axes.add_patch(shape)
     axes.text(x, y, str(thread.id), ha="center", va="center", fontsize=7, color="black", zorder=3)

@@ -36,7 +36,7 @@ def draw_rows(episode: Episode) -> Figure:
             above_x, above_y = places[thread.parent]
             line = [above_x, above_x, x], [above_y, y, y]
             axes.plot(*line, color=NEUTRAL, linewidth=0.8, zorder=1)
-        marker = "s" if thread.broke_off else "o"
+        marker = "s" if thread.cut_short else "o"
         colour = status_colour(thread.status)
         axes.plot(x, y, marker, color=colour, markersize=7, markeredgecolor=NEUTRAL, zorder=2)
         write(axes, x + 0.13, y, f"{thread.id}  {short_title(thread)}")

@@ -108,7 +108,7 @@ class ThreadView:
     label: str
     status: str
     status_text: str
-    broke_off: bool
+    cut_short: bool
     detail: str
     prompt: str
     context: Piece
@@ -169,10 +169,10 @@ class EpisodeView:
 
     @cached_property
     def unfolded(self) -> frozenset[int]:
-        """What is unfolded at first: the main thread, and the path to each that broke off."""
+        """What is unfolded at first: the main thread, and the path to each that was cut short."""
         unfolded = {thread.id for thread in self.threads.values() if thread.parent is None}
         for thread in self.threads.values():
-            up: int | None = thread.id if thread.broke_off else None
+            up: int | None = thread.id if thread.cut_short else None
             while up is not None and up not in unfolded:
                 unfolded.add(up)
                 up = self.threads[up].parent
@@ -263,7 +263,7 @@ def view_status(thread: Thread) -> dict[str, Any]:
     return {
         "status": str(thread.status),
         "status_text": f"{thread.status}{waits}",
-        "broke_off": not (thread.status.is_live or thread.status.is_end),
+        "cut_short": thread.status.is_cut_short,
         "detail": sanitize(thread.detail),
         "usage": thread.usage,
         "costs": f"{pluralize(thread.usage.calls, 'call')} · {describe_usage(thread.usage)}",

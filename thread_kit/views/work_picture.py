@@ -98,7 +98,7 @@ def _draw_tree(axes: Axes, view: EpisodeView, nodes: list[Node]) -> None:
             AREA * max(thread.usage.generated / most, 0.25) / few,
             color=status_colour(thread.status),
             edgecolor=NEUTRAL,
-            marker="s" if thread.broke_off else "o",
+            marker="s" if thread.cut_short else "o",
             label=None if thread.status in named else name,
             clip_on=False,
             zorder=2,

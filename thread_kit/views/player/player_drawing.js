@@ -206,7 +206,7 @@ class Drawing {
     const acts = actions.length ? `, ${pluralize(actions.length, "action")}` : "";
     const tokens = `${number(thread.usage.generated)} tokens generated`;
     element.setAttribute("aria-label", `thread ${thread.id}${acts}, ${thread.status_text}, ${tokens}: ${thread.label}`);
-    const body = thread.broke_off
+    const body = thread.cut_short
       ? draw("rect", { class: "tk-shape", x: -r, y: -r, width: 2 * r, height: 2 * r })
       : draw("circle", { class: "tk-shape", r });
     const notes = [thread.actions.length ? `>${thread.actions.length}` : "", thread.edits.length ? "✎" : ""].join("");

@@ -43,7 +43,7 @@ const SIGNS = [
   ["≠, orange edge", "beside its original, a fork went another way here"],
   ["…, dashed edge", "one side is not so far yet"],
   ["grey line above the timeline", "how deep in the tree each moment is; orange: the open thread"],
-  ["● and ■", "in the drawing: a thread; its area grows with the tokens that it generated; ■ broke off before its end"],
+  ["● and ■", "in the drawing: a thread; its area grows with the tokens that it generated; ■ was cut short: it did not end by itself"],
   ["blue and orange arrows", "what phi gave the child, and what psi gave back; point at one, or click it"],
   ["> 2, + 12", "in the drawing: actions of a thread; threads below that are folded"],
   ["double ring, dashed ring", "in the drawing: the thread that is at work; one that went otherwise than in the original"],
