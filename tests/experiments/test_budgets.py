@@ -13,7 +13,6 @@ from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.registry import BENCHMARKS, OWN, find_benchmark
 from thread_kit.experiments import memory_builders, method_builders, stateflow_builders
 from thread_kit.experiments.budgets import (
-    OF_SESSION,
     Limit,
     apply_budget,
     budget_of,
@@ -23,6 +22,7 @@ from thread_kit.experiments.budgets import (
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_registry import BUILDERS, VARIANTS, has_trials, load_method
 from thread_kit.paths import resource
+from thread_kit.trace.header import LIMITS
 
 with resource("data/budgets.csv").open(encoding="utf-8", newline="") as file:
     ROWS = list(csv.DictReader(file))
@@ -134,7 +134,7 @@ def consumed():
                     if "budgets.csv" in str(error):
                         raise
                     continue
-                for unit in (*OF_SESSION, "actions"):
+                for unit in (*LIMITS, "actions"):
                     read(method, benchmark.name, unit)
     return lines
 
@@ -210,7 +210,7 @@ def test_what_is_chosen_comes_before_the_table():
     assert options == {"calls": None, "new_tokens": 800, "temperature": 0.5}
     assert yard.max_actions == 7
     assert chosen["actions"] == 7
-    assert set(options) - {"temperature"} <= set(OF_SESSION)
+    assert set(options) - {"temperature"} <= set(LIMITS)
     apply_budget(budget_of("adapt", "alfworld"), yard, {})
     assert yard.max_actions is None
     said = sources_of({"calls": 200, "new_tokens": 40, "depth": 30}, budget)

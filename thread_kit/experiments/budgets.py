@@ -18,10 +18,7 @@ from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.env import Env
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.paths import resource
-
-OF_SESSION = ("calls", "new_tokens", "tokens", "seconds")
-"""The budgets that are parameters of a `Session`."""
-
+from thread_kit.trace.header import LIMITS
 
 CHOSEN = "chosen"
 """In a row, the source of a limit that was not the paper's."""
@@ -110,7 +107,7 @@ def apply_budget(budget: Budget, env: Env, options: Mapping[str, Any]) -> dict[s
         raise ValueError(f"actions is {actions}; give 1 or more, and only where they are counted")
     if isinstance(env, CountsActions) and (actions or "actions" in budget):
         env.max_actions = actions or budget["actions"].value
-    return {name: budget[name].value for name in OF_SESSION if name in budget} | chosen
+    return {name: budget[name].value for name in LIMITS if name in budget} | chosen
 
 
 def with_own_actions(limits: Mapping[str, Any], benchmark: str) -> dict[str, Any]:

@@ -41,10 +41,11 @@ from thread_kit.experiments.workers import close_idle, run_job
 from thread_kit.session.checks import check_numbers
 from thread_kit.session.run_together import run_together
 from thread_kit.session.session import Session
+from thread_kit.trace.header import LIMITS
 
 PLAINLY = f"in one line, without {' '.join(sorted(ACTS))}"
 
-NUMBERS = ("calls", "new_tokens", "tokens", "depth", "seconds", "actions", "temperature")
+NUMBERS = (*LIMITS, "actions", "temperature")
 """The options that are one."""
 
 Played = tuple[EpisodeKey, dict[str, Any] | None]

@@ -12,6 +12,7 @@ from thread_kit.engines.engine import Engine
 from thread_kit.envs.env import Env
 from thread_kit.prompts import Prompt
 from thread_kit.session.replay import Replay
+from thread_kit.trace.header import LIMITS
 
 
 def check_parts(
@@ -184,7 +185,7 @@ def check_numbers(numbers: Mapping[str, float | None]) -> None:
     Raises ValueError naming the first that is not so.
     """
     for name, number in numbers.items():
-        if number is None and name in ("calls", "tokens", "seconds", "depth", "actions"):
+        if number is None and name in {*LIMITS, "actions"} - {"new_tokens"}:
             continue
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise ValueError(f"{name}={number!r} is no number; give one")
@@ -192,7 +193,7 @@ def check_numbers(numbers: Mapping[str, float | None]) -> None:
             raise ValueError(f"{name}={number!r} is no number that a trace can hold")
         if name not in ("seconds", "temperature") and not isinstance(number, int):
             raise ValueError(f"{name}={number!r} is no whole number; give one")
-        if name in ("calls", "new_tokens", "tokens", "seconds"):
+        if name in LIMITS and name != "depth":
             if number <= 0:
                 raise ValueError(f"{name}={number} leaves nothing to do; give a positive number")
         elif number < 0:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from thread_kit.requests import Status
 from thread_kit.trace.costs import Usage
+from thread_kit.trace.header import LIMITS
 
 
 class EpisodeOver(Exception):  # noqa: N818 (no error: every episode is over one day)
@@ -42,8 +43,7 @@ class Limits:
     @property
     def facts(self) -> dict[str, float | None]:
         """For the header of a trace."""
-        names = ("calls", "new_tokens", "tokens", "seconds", "depth")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in LIMITS}
 
     def room(self, used: Usage, running: Sequence[int]) -> tuple[int, Status] | None:
         """The new tokens that one more call may have, and what it means when they are spent.

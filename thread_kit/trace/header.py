@@ -21,6 +21,9 @@ VERSION = 1
 EXCHANGE = ("phi", "psi", "xi", "abstract")
 """The functions between threads, as a header and `Session` name them."""
 
+LIMITS = ("calls", "new_tokens", "tokens", "seconds", "depth")
+"""The budgets of an episode, as a header, `Session` and `session.limits.Limits` name them."""
+
 PACKAGES = ("thread-kit", "llama-cpp-python", "numpy", "pydantic-monty")
 """Those whose version can change what any episode comes to."""
 
@@ -239,7 +242,7 @@ _FITS: dict[str, Check] = {
     "program": _is_program,
     "limits": _is_dict_of(
         lambda limit: limit is None or _is_number(limit),
-        ("calls", "new_tokens", "tokens", "depth", "seconds"),
+        LIMITS,
     ),
     "sampling": _is_dict_of(_is_number, ("temperature", "seed")),
     "versions": _is_dict_of(_is_text),
