@@ -34,14 +34,11 @@ def count_cut(frame: pd.DataFrame) -> dict[str, int]:
     return {"cut": int(is_cut(frame).sum())} if "status" in frame else {}
 
 
-def is_broken(frame: pd.DataFrame) -> pd.Series:
-    """For each episode, whether it broke down with an error before it was solved."""
-    return frame["error"].fillna("").ne("") & ~frame["solved"].astype(bool)
-
-
 def count_broken(frame: pd.DataFrame) -> int:
-    """How many episodes broke down; none where rows do not tell of errors."""
-    return int(is_broken(frame).sum()) if "error" in frame else 0
+    """How many episodes broke down before they were solved; none where rows tell of no errors."""
+    if "error" not in frame:
+        return 0
+    return int((frame["error"].fillna("").ne("") & ~frame["solved"].astype(bool)).sum())
 
 
 def warn_of_broken(frame: pd.DataFrame) -> None:
