@@ -96,10 +96,6 @@ def test_the_papers_numbers(method, benchmark, unit, value):
     assert budget_of(method, benchmark)[unit].value == value
 
 
-EXAMPLES = {"alfworld": "alfworld-heat"}
-"""Where the few-shot prompts have another name than the benchmark."""
-
-
 @pytest.fixture(scope="module")
 def consumed():
     """The lines of the table that a method reads when it is made, or a session when it is played.
@@ -127,7 +123,7 @@ def consumed():
         for benchmark in OWN:
             for method in (*BUILDERS, *benchmark.methods):
                 try:
-                    load_method(method, EXAMPLES.get(benchmark.name, benchmark.name))
+                    load_method(method, benchmark.examples or benchmark.name)
                 except FileNotFoundError:
                     continue
                 except ValueError as error:
@@ -304,7 +300,7 @@ def test_trials_can_be_chosen_where_a_program_has_them(name):
     """Of each method, wherever the kit can make it."""
     for benchmark in OWN:
         try:
-            method = load_method(name, EXAMPLES.get(benchmark.name, benchmark.name))
+            method = load_method(name, benchmark.examples or benchmark.name)
         except (ValueError, FileNotFoundError):
             continue
         program = method.fixed.get("program")

@@ -76,7 +76,7 @@ def _quote(methods: Iterable[str]) -> str:
 
 
 def _list_loadable(item: PaperItem, own: Benchmark) -> list[str]:
-    return [name for name in item.find_methods(own) if can_load(name, own.name)]
+    return [name for name in item.find_methods(own) if can_load(name, own)]
 
 
 def _compare_methods(item: PaperItem, rows: pd.DataFrame) -> list[str]:
@@ -220,10 +220,9 @@ def _has_budget(item: PaperItem, method: str, benchmark: str, limits: str) -> bo
     return bool(used) and CHOSEN not in sources.values()
 
 
-def can_load(method: str, benchmark: str) -> bool:
-    """Whether a benchmark has a method, few-shot; ALFWorld's types are alike."""
-    examples = f"{benchmark}-pick" if benchmark == "alfworld" else benchmark
-    return bool(_hash_now(method, examples))
+def can_load(method: str, benchmark: Benchmark) -> bool:
+    """Whether a benchmark has a method, few-shot; the types of its tasks are alike."""
+    return bool(_hash_now(method, benchmark.examples or benchmark.name))
 
 
 def _find_examples(environment: str, game: str) -> str:

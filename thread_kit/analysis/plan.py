@@ -80,7 +80,7 @@ def _list_parts(item: PaperItem) -> Iterator[Part]:
         theirs = numbers[numbers["benchmark"] == benchmark.published]
         tasks = count_tasks(item, benchmark)
         for method in item.find_methods(benchmark):
-            if not can_load(method, benchmark.name):
+            if not can_load(method, benchmark):
                 continue
             names = list_names(method, benchmark.published)
             same = theirs[theirs["method"].str.casefold().isin(names)]

@@ -22,7 +22,7 @@ from thread_kit.analysis.records import is_sampled, list_records, read_setting
 from thread_kit.analysis.results_picture import draw_results, name_row
 from thread_kit.analysis.statistics import success
 from thread_kit.analysis.stored_rows import load_stored_rows
-from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.envs.registry import BENCHMARKS, find_benchmark
 from thread_kit.experiments.budgets import budget_of
 from thread_kit.experiments.method_registry import has_trials, load_method
 from thread_kit.paths import resource
@@ -121,8 +121,8 @@ def _describe_budget(row: Any) -> str:
     """What a method's own loop may take, of the table, and the calls that its rows had."""
     own = budget_of(row.method, row.environment)
     if "," in row.method:  # a variant has its method's, but for what its own loop does not count
-        examples = "alfworld-pick" if row.environment == "alfworld" else row.environment
-        program = load_method(row.method, examples).fixed.get("program")
+        benchmark = find_benchmark(row.environment)
+        program = load_method(row.method, benchmark.examples or benchmark.name).fixed.get("program")
         loop = getattr(program, "keywords", {})
         counted = {"actions", *loop, *getattr(loop.get("actor"), "keywords", ())}
         own = {unit: limit for unit, limit in own.items() if unit in counted}

@@ -69,6 +69,8 @@ class Benchmark:
     dialect: of its few-shot prompts.
     prompts: a folder that is laid out as the kit's prompts/ (METHOD/BENCHMARK-ROLE.txt), or the
         texts by such names ("react/hanoi"); None is the kit's own folder.
+    examples: where each type of task has few-shot prompts of its own (`Env.examples`), the name of
+        those of one type, for what is alike with all; "" is the benchmark's name.
     methods: those that it has beyond the common ones (`experiments/method_registry.py`).
     start: actions that are taken before an executor's first call (ADaPT paper, appendix A). look:
         the one that shows ADaPT's planner where it is.
@@ -110,6 +112,7 @@ class Benchmark:
 
     dialect: Dialect = AGENT
     prompts: str | Path | Mapping[str, str] | None = None
+    examples: str = ""
     methods: tuple[str, ...] = ()
     start: tuple[str, ...] = ()
     look: str = ""

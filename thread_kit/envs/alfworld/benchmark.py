@@ -23,6 +23,7 @@ ALFWORLD = Benchmark(
     arguments=lambda task: {"split": task.split, "game": task.name},
     choose=choose_game,
     rules={"nearest": "take what is no action for the admissible one most like it (StateFlow)"},
+    examples="alfworld-pick",
     methods=(
         *("react-hybrid", "react-atomic", "adapt-atomic"),
         *("react-by-type", "plan-and-execute-by-type", "try-again-by-type", "reflexion-by-type"),
