@@ -174,8 +174,9 @@ OTHER_NAMES = {"gpt-4-turbo-1106": "gpt-4-1106-preview"}
 
 def _have_weights(rows: pd.DataFrame, checkpoints: set[str]) -> pd.Series:
     """Of each row whether it was played with one of these checkpoints."""
-    files = rows["weights"] if "weights" in rows else pd.Series("", rows.index)
-    return pd.Series([_same_weights(str(file), checkpoints) for file in files], rows.index, bool)
+    files = list(map(str, rows["weights"])) if "weights" in rows else [""] * len(rows)
+    same = {file for file in set(files) if _same_weights(file, checkpoints)}
+    return pd.Series([file in same for file in files], rows.index, dtype=bool)
 
 
 def _same_weights(file: str, checkpoints: set[str]) -> bool:
