@@ -221,10 +221,10 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Request: the environment as these actions leave it from its start; the reply is None.
+    """Request: the environment as these actions leave it from its start.
 
     They were done in this order before; where they are all that was done, nothing happens. Nor does
-    it where the environment cannot undo (`Env.can_undo`).
+    it where the environment cannot undo (`Env.can_undo`): the reply is whether it is there now.
     """
 
     actions: tuple[str, ...]

@@ -342,6 +342,26 @@ def test_a_suite_plays_a_method_of_ones_own_beside_the_kits(own_module, tmp_path
     ]
 
 
+@pytest.mark.model
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--methods", "react", "adapt"], "does not teach the model 'react' as well"),
+        (["--adapter", "thread-135m"], "--adapter thread-135m is for a model that is loaded here"),
+    ],
+)
+def test_what_one_model_cannot_play_is_said_before_another_one_has(
+    own_module, tmp_path, capsys, options, said
+):
+    models = ["--models", f"{own_module}:make_model", "smollm2-135m", "--split", "dev"]
+    out = tmp_path / "r.jsonl"
+    assert main(["suite", *models, "--tasks", "1", *options, "--out", str(out)]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert not printed.out
+    assert not out.exists()
+
+
 def test_what_is_no_method_of_ones_own_is_said_in_one_line(own_module, capsys):
     assert main(["run", "--method", f"{own_module}:text"]) == 2
     assert "own_methods:text is 'no method'; give a method" in capsys.readouterr().err

@@ -95,6 +95,69 @@ def test_by_file_a_method_is_paired_with_itself_and_holm_counts_these_pairs(caps
     assert [pair.split()[-1] for pair in pairs] == ["1", "1"]
 
 
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"reward": ...}, 0),
+        ({"solvable": ...}, 0),
+        ({"depth": ..., "seed": 1}, 0),
+        ({"depth": None, "seed": 1}, 0),
+        ({"actions": None, "out_of_actions": ...}, 0),
+        ({"task": {"split": [1], "number": 2}}, 0),
+        ({"task": {"split": 2**70, "number": 2}}, 0),
+        ({"task": {"failures": "x", "reward": "x", "named": None, "number": 2}}, 0),
+        ({"task": {"products": "x", "number": 2}}, 0),
+        ({"failures": 1e308}, 2),
+        ({"calls": -1e300}, 2),
+        ({"reward": 7.0}, 2),
+        ({"reward": -0.5}, 2),
+    ],
+    ids=str,
+)
+def test_rows_of_another_version_or_a_stranger_are_tables_or_one_line(
+    capsys, tmp_path, change, code
+):
+    rows = [json.loads(one) for one in ROWS["textcraft-decomp-qwen"].read_text().splitlines()[:3]]
+    changed = [{**row, **change} for row in rows[:1]]
+    if "seed" in change:
+        changed = [{**row, **change, "seed": seed} for row in rows for seed in (0, 1)]
+        rows = rows[:1]
+    gone = {name for name, value in change.items() if value is ...}
+    kept = [{k: v for k, v in row.items() if k not in gone} for row in (*changed, *rows[1:])]
+    path = tmp_path / "r.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in kept))
+    assert main(["results", str(path)]) == code
+    printed = capsys.readouterr()
+    if code:
+        assert len(printed.err.splitlines()) == 1
+        assert f"{next(iter(change))} is {next(iter(change.values()))!r}" in printed.err
+    else:
+        assert "decomp" in printed.out
+        assert "Over runs" in printed.out or "seed" not in change
+        assert "cannot convert" not in printed.out
+        repr(Results.load(path))
+        assert len(Results.load(path).to_dataset()) == len(kept)
+
+
+def test_a_file_that_is_named_twice_and_two_with_other_outcomes_are_one_line(capsys, played):
+    assert main(["results", "--by-file", str(played[0]), str(played[0])]) == 2
+    assert "a file is named twice" in capsys.readouterr().err
+    rows = [json.loads(one) for one in played[0].read_text().splitlines()]
+    lines = [json.dumps({**row, "seconds": 9.0}) for row in rows]  # played on another machine
+    played[1].write_text("\n".join(lines) + "\n")
+    assert main(["results", *map(str, played)]) == 2
+    told = capsys.readouterr().err
+    assert f"{played[0]} has this episode with another outcome" in told
+    assert "results --by-file" in told
+
+
+def test_by_file_the_published_numbers_are_those_of_the_methods_own_names(capsys, played):
+    assert "Beside the published numbers" in said(capsys, played[0])
+    text = said(capsys, "--by-file", *played).partition("Beside the published numbers")[2]
+    assert "decomp (before)" in text
+    assert "THREAD v2, Table 3" in text
+
+
 def test_what_was_not_started_is_of_no_benchmark_where_there_are_several(capsys, tmp_path):
     rows = [json.loads(ROWS[name].read_text().splitlines()[0]) for name in ROWS]
     lost = {**rows[0], "method": "lost", "environment": None, "status": "not started"}

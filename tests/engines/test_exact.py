@@ -205,6 +205,14 @@ def test_distinct_tokens_are_those_of_a_trie():
     assert distinct_tokens(found) == len(seen)
 
 
+def test_a_token_behind_which_the_stream_ended_was_evaluated():
+    """Without it no model could say that nothing follows."""
+    ended = tk.Session(ScriptedEngine(["ab"]), context="go =>").run(progress=False)
+    stopped = tk.Session(ScriptedEngine(["ab#END#"]), context="go =>").run(progress=False)
+    assert distinct_tokens(ended) == len(ended.seen(0))
+    assert distinct_tokens(stopped) == len(stopped.seen(0)) - 1
+
+
 def test_greedy_words_do_not_depend_on_who_shares_the_batch(engines):
     """Or differ first at a near tie: each alone from scratch, against all in one batch."""
     engine = engines[0]

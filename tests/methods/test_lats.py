@@ -151,6 +151,45 @@ def test_a_thought_in_the_place_of_an_action_is_a_node_that_changes_nothing():
     assert "> think: a first =>OK.<=\n> a =>You are at a.<=\n" in texts
 
 
+class Halves(Doors):
+    """Each step earns something, and none is the last."""
+
+    def step(self, action: str) -> Step:
+        self.way += action
+        return Step(f"You are at {self.way}.", {"a": 0.6}.get(action, 0.1), False, False, {})
+
+    def again(self) -> Halves:
+        return Halves()
+
+
+@pytest.mark.parametrize(
+    "actor",
+    [
+        ["> a =>", "> think: nearly =>"],  # which changes nothing
+        ["> a =>", "> b =>"],  # which is worse
+        ["> a =>", "No.#END#", "#END#"],
+    ],
+)
+def test_the_best_state_on_the_way_is_the_one_that_stays(actor):
+    speak = by_role([*actor], ["9#END#"] * 2, [])
+    episode = search(speak, env=Halves(), samples=1, iterations=1, max_depth=2)
+    assert episode.reward == 0.6
+
+
+class OneWay(Doors):
+    can_undo = False
+
+    def again(self) -> OneWay:
+        return OneWay()
+
+
+def test_where_nothing_can_be_undone_it_says_so_instead_of_searching():
+    episode = search(by_role(["> a =>", "> b =>"], [], []), env=OneWay(), samples=2)
+    assert episode.status is Status.FAILED
+    assert "LATS goes back to earlier states, and this environment cannot" in episode.detail
+    assert [event.action for event in of_kind(episode, Acted)] == ["a"]
+
+
 def test_what_only_begins_like_a_thought_is_an_action():
     """One rule for all methods, ReAct's and ADaPT's: "think: ..." is one."""
     episode = search(

@@ -214,6 +214,16 @@ def test_where_there_is_no_key_the_logs_stay():
     assert second == third
 
 
+def test_a_thought_above_an_action_is_a_key_and_a_step_of_its_own():
+    """The released code asks for each line by a call; a model may write several in one."""
+    steps = ["think: heat.\n> go to pen =>", "> heat cup 1 =>"]
+    keys = ["action: heat#END#"]
+    episode = remember(by_role("p#END#", [*keys], [*steps]))
+    assert episode.reward == 1
+    assert [t.context.text for t in episode.threads.values() if "think: heat.\n" in t.context.text]
+    assert remember(by_role("p#END#", [*keys], [*steps]), iterations=2).reward == 0
+
+
 def test_without_plans_the_key_is_the_thought_or_what_was_seen():
     steps = ["> go to pen =>", "> think[heat] =>", "> heat cup 1 =>"]
     program = partial(rap, memory=LogMemory([MUG, replace(PEN, task=MUG.task)]))

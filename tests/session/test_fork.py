@@ -541,6 +541,15 @@ def test_a_past_that_does_not_happen_again_is_refused(shed):
         (0, {"variables": {"x": 1}}, "no thread's"),
         (2, {"prompt": PROMPT}, "prompt cannot change"),
         (2, {"env": tk.TextCraft("dev", 0)}, "another task"),
+        (2, {"env": 3}, "env=3 is no environment"),
+        (1.5, {}, "at=1.5 is no whole number"),
+        ("3", {}, "at='3' is no whole number"),
+        (2, {"token": True}, "token=True is no whole number"),
+        (2, {"text": b"x"}, "text=b'x' is no text"),
+        (2, {"context": 5}, "context=5 is no text"),
+        (2, {"observation": 5}, "observation=5 is no text"),
+        (2, {"returned": 5}, "returned=5 is no text"),
+        (2, {"variables": ["a"]}, "variables=\\['a'\\] are no values by names"),
     ],
 )
 def test_what_cannot_be_changed_says_what_can(shed, at, changes, message):

@@ -534,6 +534,20 @@ def test_a_dataset_tells_of_each_episode_which_program_played_it():
     assert list(dict.fromkeys(to_dataset(episodes)["program"])) == ["thread", "reflexion", "None"]
 
 
+def test_what_a_stranger_wrote_becomes_a_dataset_too(tmp_path):
+    """Halves of characters, and a model whose name is none."""
+    small = small_episode()
+    small.header["model"] = {"name": 5}
+    small.save(tmp_path / "t.jsonl")
+    text = (tmp_path / "t.jsonl").read_text("utf-8")
+    broken = text.replace('"generated", "x"', r'"generated", "\ud800"')
+    assert broken != text
+    (tmp_path / "t.jsonl").write_text(broken, encoding="utf-8")
+    rows = to_dataset(Episode.load(tmp_path / "t.jsonl"))
+    assert set(rows["model"]) == {"5"}
+    assert "?" in {text for texts in rows["text"] for text in texts}
+
+
 def test_a_compressed_trace_opens_and_one_that_is_torn_says_so(tmp_path):
     plain = resource("data/episodes/acacia-fence-gate.jsonl")
     path = tmp_path / "gate.jsonl.gz"

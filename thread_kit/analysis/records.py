@@ -22,9 +22,9 @@ DEFAULTS = {
 
 
 def read_setting(row: Mapping[Any, Any], name: str) -> Any:
-    """The setting in which an episode was played."""
+    """The setting in which an episode was played; of a text, which none is, the usual one."""
     value = row.get(name)
-    return DEFAULTS[name] if value is None or pd.isna(value) else value
+    return DEFAULTS[name] if isinstance(value, str) or value is None or pd.isna(value) else value
 
 
 def list_other_settings(row: Mapping[Any, Any], known: Collection[str] = ()) -> list[str]:

@@ -235,7 +235,7 @@ def compare(
     warn_of_broken(frame)
     frame, known = frame.reset_index(drop=True), frame.reset_index(drop=True)
     for cost, most in (within or {}).items():
-        _check_cost(frame, cost)
+        _check_cost(frame, cost, most)
         known = known[known[cost] <= most]  # of the others the outcome at this cost is known
         frame = frame[frame[cost].notna()]
         frame = frame.assign(solved=frame["solved"].astype(bool) & (frame[cost] <= most))
@@ -346,6 +346,8 @@ def repeats(frame: pd.DataFrame) -> pd.DataFrame:
                 "a run); let the suite end, or leave out what not every run has"
             )
         rates = 100 * group.groupby("seed")["solved"].mean()
+        depths = group["depth"].dropna() if "depth" in group else pd.Series(dtype=float)
+        deepest = int(depths.max()) if len(depths) else np.nan
         rows.append(
             {
                 "method": method,
@@ -355,19 +357,22 @@ def repeats(frame: pd.DataFrame) -> pd.DataFrame:
                 **count_cut(group),
                 "mean": float(rates.mean()),
                 "stderr": float(rates.sem()) if len(rates) > 1 else np.nan,
-                "average_depth": float(group["depth"].mean()),
-                "maximum_depth": int(group["depth"].max()),
-                "average_levels": 1 + float(group["depth"].mean()),
-                "maximum_levels": 1 + int(group["depth"].max()),
+                "average_depth": float(depths.mean()),
+                "maximum_depth": deepest,
+                "average_levels": 1 + float(depths.mean()),
+                "maximum_levels": 1 + deepest,
             }
         )
     return pd.DataFrame(rows)
 
 
-def _check_cost(frame: pd.DataFrame, cost: str) -> None:
+def _check_cost(frame: pd.DataFrame, cost: str, *limits: float) -> None:
     if cost not in COSTS or cost not in frame:
         known = ", ".join(name for name in COSTS if name in frame)
         raise ValueError(f"{cost!r} is no cost of an episode; choose one of {known}")
+    for limit in limits:
+        if not isinstance(limit, int | float | np.number) or not 0 <= limit < np.inf:
+            raise ValueError(f"{limit!r} is no limit of {cost}; give a number, 0 or more")
 
 
 def success_by_cost(
@@ -384,7 +389,7 @@ def success_by_cost(
     ValueError for another cost, or one that the frame has not, and where there is no episode.
     """
     must_have_episodes(frame)
-    _check_cost(frame, cost)
+    _check_cost(frame, cost, *(() if budgets is None else budgets))
     warn_of_broken(frame)
     frame = frame[frame[cost].notna()]
     if frame.empty:

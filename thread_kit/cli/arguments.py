@@ -265,11 +265,7 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
     model: "" is the one that a server has. adapter: as in `load_model`; not for an engine of one's
     own. Raises what `load_model` and `import_object` raise; ValueError for what makes no engine.
     """
-    if adapter and (options.server or is_own(model)):
-        raise ValueError(
-            f"--adapter {adapter} is for a model that is loaded here, and not for {model}"
-            f"{' on a server' if options.server else ''}"
-        )
+    _check_adapter(model, adapter, options)
     if options.server:  # it may call its models as it likes, "llama3:8b", say
         from thread_kit.engines.server import ServerEngine  # with an HTTP client
 
@@ -294,12 +290,25 @@ def load_engine(model: str, adapter: str | None, options: argparse.Namespace) ->
     )
 
 
+def _check_adapter(model: str, adapter: str | None, options: argparse.Namespace) -> None:
+    """Raises ValueError for one that no model here would hear of."""
+    if adapter and (options.server or is_own(model)):
+        raise ValueError(
+            f"--adapter {adapter} is for a model that is loaded here, and not for {model}"
+            f"{' on a server' if options.server else ''}"
+        )
+
+
 def check_models(models: Sequence[str], options: argparse.Namespace) -> None:
     """Raises ValueError or ModelError for what would be found out when others had played.
 
-    That is a model that is not there, and two that tables call alike.
+    That is a model that is not there, two that tables call alike, and an adapter for one that is
+    not loaded here.
     """
     check_loading(models, options)
+    adapter = getattr(options, "adapter", None)  # `reproduce` has none
+    for model in models:
+        _check_adapter(model, None if adapter == "none" else adapter, options)
     elsewhere = options.server or options.executor  # a worker may have what is not here
     for model in () if elsewhere else _with_planner(models, options):
         if is_own(model):

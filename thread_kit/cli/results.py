@@ -55,11 +55,16 @@ def print_results(options: argparse.Namespace) -> None:
         else:  # what was not started does not say of which benchmark it is
             some += [{**row, "environment": name or None} for row in nowhere]
         try:
-            report(Results(some), BENCHMARKS.get(name))
+            report(Results(some), BENCHMARKS.get(name), by_file=options.by_file)
         except ValueError as error:
             if options.by_file or len(files) == 1:
                 raise
             raise ValueError(f"{error}; --by-file tells those of two files apart") from error
+        except (KeyError, TypeError, OverflowError) as error:  # a stranger's rows
+            raise ValueError(
+                f"the rows{f' of {name}' if name else ''} lack, or hold, what no table can be made "
+                f"of ({type(error).__name__}: {error}); mend them, or play them anew"
+            ) from error
     if len(played) > 1 and nowhere:
         print(f"\n{len(nowhere)} episodes were not started, of which benchmark is not known.")
 
@@ -71,6 +76,8 @@ def name_by_file(files: Sequence[Path]) -> list[dict[str, Any]]:
     """
     from thread_kit.experiments.results_file import read_results
 
+    if len({file.resolve() for file in files}) < len(files):
+        raise ValueError("a file is named twice; name each once")
     stems = [file.stem for file in files]
     names = [file.stem if stems.count(file.stem) == 1 else str(file) for file in files]
     return [
@@ -80,21 +87,23 @@ def name_by_file(files: Sequence[Path]) -> list[dict[str, Any]]:
     ]
 
 
-def report(results: Results, benchmark: Benchmark | None) -> None:
+def report(results: Results, benchmark: Benchmark | None, *, by_file: bool = False) -> None:
     """Print the tables of one benchmark: rates with intervals, scores, pairs, published numbers.
 
-    results: `Results` of episodes of this benchmark; those of `name_by_file` are paired with the
-        same method of other files alone. benchmark: None is an environment of the user's own.
+    results: `Results` of episodes of this benchmark. by_file: they are those of `name_by_file`, and
+        a method is paired with itself in other files alone. benchmark: None is an environment of
+        the user's own.
     What functions warn of is printed once, to standard error.
     """
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
-        _report(results, benchmark)
+        _report(results, benchmark, "named" if by_file else "method")
     for text in dict.fromkeys(str(one.message) for one in told):
         print(sanitize(f"thread_kit: {text}"), file=sys.stderr)
 
 
-def _report(results: Results, benchmark: Benchmark | None) -> None:
+def _report(results: Results, benchmark: Benchmark | None, named: str) -> None:
+    """named: the column of the methods' own names."""
     from thread_kit.analysis.published import compare_with_published, list_published_names
     from thread_kit.analysis.scores import compare_scores, score
     from thread_kit.analysis.statistics import compare, repeats, success
@@ -110,18 +119,18 @@ def _report(results: Results, benchmark: Benchmark | None) -> None:
         solved,
     )
     begun = frame[frame["status"] != "not started"] if "status" in frame else frame
-    if len(begun) and begun["solvable"].notna().any():
+    if "solvable" in begun and begun["solvable"].notna().any():
         solvable = begun.loc[begun["solvable"].eq(True), "task"].nunique()
         print(f"\nThe oracle solves {solvable} of these {begun['task'].nunique()} tasks.")
-    in_part = frame["reward"].between(0, 1, inclusive="neither").any()
+    in_part = "reward" in frame and frame["reward"].between(0, 1, inclusive="neither").any()
     if in_part:
         _print("Scores, 100 times the mean reward (95%, bootstrap over tasks)", score(frame))
     # Pairs and repeats.
     if frame["method"].nunique() > 1:
-        pairs = _pair(frame, compare)
+        pairs = _pair(frame, compare, named)
         _print("Methods on the same tasks (paired bootstrap, exact McNemar, Holm)", pairs)
         if in_part:
-            scores = _pair(frame, compare_scores)
+            scores = _pair(frame, compare_scores, named)
             _print("Their scores (paired bootstrap, permutations, Holm)", scores)
     if frame["model"].nunique() > 1:
         _print("Models on the same tasks", compare(frame, of="model"))
@@ -134,7 +143,7 @@ def _report(results: Results, benchmark: Benchmark | None) -> None:
     if benchmark is None or benchmark.published is None:
         return
     table = compare_with_published(frame)
-    played = set(frame["method"])
+    played = set(frame[named])
     names = {name for own in played for name in list_published_names(own, benchmark.published)}
     theirs = table["kind"].eq("published")
     theirs &= table["method"].str.casefold().isin(names)
@@ -144,15 +153,17 @@ def _report(results: Results, benchmark: Benchmark | None) -> None:
         _print("Beside the published numbers, which are other models' unless it says so", table)
 
 
-def _pair(frame: pd.DataFrame, compare: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+def _pair(
+    frame: pd.DataFrame, compare: Callable[[pd.DataFrame], pd.DataFrame], named: str
+) -> pd.DataFrame:
     """A table of pairs; where methods are told by their files, of each with itself alone."""
     import pandas as pd
 
     from thread_kit.analysis.statistics import holm
 
-    if "named" not in frame:
+    if named == "method":
         return compare(frame)
-    tables = [compare(part) for _, part in frame.groupby("named", sort=False)]
+    tables = [compare(part) for _, part in frame.groupby(named, sort=False)]
     table = pd.concat([one for one in tables if len(one)] or tables[:1], ignore_index=True)
     return table.assign(p_holm=holm(list(table["p"])))
 

@@ -95,8 +95,8 @@ def run(options: argparse.Namespace) -> None:
     apply_budget({}, env, settings)
 
     # A suite a model, all in one file: what teaches a model is its own; so is what it is called,
-    # where another one plans for some of the methods.
-    rows = []
+    # where another one plans for some of the methods. All are made before anything is played.
+    suites = []
     for model in options.models:
         adapter, prompt = choose_teaching(
             model,
@@ -133,19 +133,22 @@ def run(options: argparse.Namespace) -> None:
                 traces=options.traces,
                 options=settings,
             )
-            print(suite, flush=True)
-            try:
-                with open_place(options) as executor:
-                    rows += suite.run(
-                        at_once=options.at_once,
-                        executor=executor,
-                        retry=options.retry,
-                        extend=options.extend,
-                    ).rows
-            except KeyboardInterrupt:
-                raise KeyboardInterrupt(
-                    f"stopped; the same command goes on where it stopped, with what is in {out}"
-                ) from None
+            suites.append(suite)
+    rows = []
+    for suite in suites:
+        print(suite, flush=True)
+        try:
+            with open_place(options) as executor:
+                rows += suite.run(
+                    at_once=options.at_once,
+                    executor=executor,
+                    retry=options.retry,
+                    extend=options.extend,
+                ).rows
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"stopped; the same command goes on where it stopped, with what is in {out}"
+            ) from None
     report(Results(rows), benchmark)
     if more := len(Results.load(out).rows) - len(rows):
         print(

@@ -32,8 +32,8 @@ class Limit(NamedTuple):
 
 
 Budget = Mapping[str, Limit]
-"""By unit: calls, actions, turns, iterations, trials, d_max, subtasks; steps (the actions of a
-trajectory of LATS); new_tokens a call."""
+"""By unit: calls, actions, turns, iterations, trials, d_max, subtasks; steps (of a
+trajectory of LATS: actions and thoughts); new_tokens a call."""
 
 
 def budget_of(method: str, benchmark: str, paper: str = "") -> dict[str, Limit]:

@@ -10,7 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from thread_kit.experiments.results_file import broke_down, canonical, read_results
+from thread_kit.experiments.results_file import (
+    COLUMNS,
+    broke_down,
+    canonical,
+    is_scalar,
+    read_results,
+)
 from thread_kit.experiments.spent_budget import find_budget
 from thread_kit.trace.printable import sanitize
 
@@ -38,17 +44,22 @@ class Results:
     def frame(self) -> pd.DataFrame:
         """One row an episode. `task` is JSON text; its parts (split, number ...) are columns too.
 
-        limits, budget and engine are JSON text. A column that some row has is never a part of the
-        task. An episode that was not started has the others' environment, where they have one.
+        limits, budget, engine and others are JSON text, and what is a list or more in a task. What
+        a row may have is never a part of the task. An episode that was not started has the others'
+        environment, where they have one.
         """
         import pandas as pd
 
-        texts = ("task", "limits", "budget", "engine")
-        columns = {name for row in self.rows for name in row}
+        texts = ("task", "limits", "budget", "engine", "others")
+        columns = {name for row in self.rows for name in row} | COLUMNS
         frame = pd.DataFrame(
             [
                 {**row, **{name: canonical(row[name]) for name in texts if name in row}}
-                | {part: value for part, value in row["task"].items() if part not in columns}
+                | {
+                    part: value if is_scalar(value) else canonical(value)
+                    for part, value in row["task"].items()
+                    if part not in columns
+                }
                 for row in self.rows
             ]
         )
@@ -57,10 +68,15 @@ class Results:
         return frame
 
     def to_dataset(self) -> Dataset:
-        """The frame as a Hugging Face dataset."""
+        """The frame as a Hugging Face dataset; a column of several kinds of values is JSON text."""
         from datasets import Dataset
 
-        return Dataset.from_pandas(self.frame, preserve_index=False)
+        frame = self.frame
+        for name in frame.columns:
+            values = frame[name].dropna()
+            if frame[name].dtype == "object" and values.map(type).nunique() > 1:
+                frame[name] = values.map(canonical)
+        return Dataset.from_pandas(frame, preserve_index=False)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.rows)

@@ -67,6 +67,13 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
+def is_scalar(value: Any) -> bool:
+    """Whether a value can stand in a column: null, a number, a text."""
+    if type(value) is int:
+        return abs(value) < MOST
+    return value is None or isinstance(value, bool | float | str)
+
+
 _COLUMNS: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("method", "model", "prompt", "settings", "error"), str),
     "task": dict,
@@ -80,16 +87,23 @@ _NUMBERS = """
 reward threads depth mean_depth actions calls prompt_tokens reused evaluated generated seconds
 at_once temperature trials k_max failures
 """
+_COUNTED = frozenset(_NUMBERS.split())
 _OTHERS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(
         ("environment", "status", "detail", "state", "trace", "was", "extends"), (str,)
     ),
-    **dict.fromkeys(_NUMBERS.split(), (int, float)),
+    **dict.fromkeys(_COUNTED, (int, float)),
     **dict.fromkeys(("solvable", "claimed", "out_of_actions"), (bool,)),
     **dict.fromkeys(("budget", "others"), (dict,)),
     "states": (list,),
 }
 """What a row of some version has: it is this, or null."""
+
+COLUMNS = {*_COLUMNS, *_OTHERS}
+"""All that a row may have, beside parts of the task."""
+
+MOST = 2**53
+"""What is counted is less, and a number that a frame holds exactly."""
 
 
 RENAMED = {
@@ -109,13 +123,19 @@ def read_results(path: str | Path, *more: str | Path) -> list[dict[str, Any]]:
     same episode as an earlier one with another outcome.
     """
     rows: dict[EpisodeKey, dict[str, Any]] = {}
+    files: dict[EpisodeKey, Path] = {}
 
     def take(row: Any) -> None:
         check_row(row)
         row = _rename(row)
-        if rows.setdefault(EpisodeKey.of(row), row) != row:
+        key = EpisodeKey.of(row)
+        earlier = files.setdefault(key, file)
+        if rows.setdefault(key, row) != row:
             raise ValueError(
                 "an earlier line has this episode with another outcome; delete one of the two"
+                if earlier == file
+                else f"{earlier} has this episode with another outcome; read one of the two, or on "
+                "the command line tell them apart: results --by-file"
             )
 
     for file in map(Path, (path, *more)):
@@ -163,6 +183,8 @@ def check_row(row: Any) -> dict[str, Any]:
             raise TypeError(f"{name} is {row[name]!r:.60}")
     for name in find_misfits(row):
         raise TypeError(f"{name} is {row[name]!r:.60}")
+    if not 0 <= (row.get("reward") or 0) <= 1:
+        raise TypeError(f"reward is {row['reward']!r:.60}, and no number from 0 to 1")
     EpisodeKey.of(row)
     return dict(row)
 
@@ -175,6 +197,7 @@ def find_misfits(row: Mapping[str, Any]) -> list[str]:
         if (
             (value is not None and type(value) not in _OTHERS.get(name, (type(value),)))
             or (type(value) is int and abs(value) >= 2**63)
+            or (name in _COUNTED and value is not None and abs(value) >= MOST)
         )
     ]
 

@@ -30,7 +30,9 @@ def find_budget(row: Mapping[str, Any]) -> str:
     if not isinstance(out_of_actions, bool):  # a row from before it was recorded
         own = BENCHMARKS.get(row.get("environment") or "")
         most = own.max_actions if own else None
-        out_of_actions = most is not None and not row["solved"] and row.get("actions", 0) >= most
+        out_of_actions = (
+            most is not None and not row["solved"] and (row.get("actions") or 0) >= most
+        )
     if out_of_actions:
         return "actions"
     return BUDGETS.get(row.get("status", ""), "")

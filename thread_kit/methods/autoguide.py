@@ -51,7 +51,7 @@ def autoguide(
 
     identify, match, select: prompts that say in which context a trajectory is, which known one that
     is, and which guidelines matter. k: guidelines at most (appendix B, Tables 7 and 8). iterations:
-    steps, each with an action. start, judges: as in `react`.
+    steps, each with an action, or with a thought in the place of one. start, judges: as in `react`.
     """
     Y = Sequence()
     begun, _ = yield from begin(thread, start)

@@ -167,6 +167,18 @@ def act_or_think(
     return (yield from act(thread, Y, action))
 
 
+def count_lines(written: str, dialect: Dialect) -> int:
+    """The lines that a call wrote, each of which the ADaPT paper and RAP's code ask for by a call.
+
+    An action is one, whatever lines it has.
+    """
+    if dialect.code:
+        return 1
+    count = sum(bool(line.strip()) for line in written.split("\n"))
+    _, *others = (read_action(written, dialect) or "").split("\n")
+    return max(1, count - sum(bool(line.strip()) for line in others))
+
+
 def begin(
     thread: NewThread, actions: Iterable[str], Y: Sequence = NOTHING
 ) -> Generator[Request, Any, tuple[Sequence, Observation | None]]:

@@ -128,7 +128,8 @@ def lats(
     """Search for actions that earn the full reward; the best that were found are done at the end.
 
     value, reflect: prompts that mark a trajectory, and that say what went wrong in one.
-    samples: n. iterations: k. max_depth: actions of a trajectory at most. exploration: w.
+    samples: n. iterations: k. max_depth: actions of a trajectory at most, and thoughts that stand
+    in the place of one. exploration: w.
     weight: of LM in V. temperature: of the samples. memory: lessons that are kept. start: actions
     before the first call, as in `react`.
     """
@@ -148,11 +149,11 @@ def lats(
         while not leaf.is_over and leaf.depth < max_depth:
             Y = yield from _expand(thread, Y, leaf, context, samples, temperature)
             Y = yield from _evaluate(thread, Y, leaf, context, value, weight)
+            best = max(best, *leaf.children, key=lambda node: node.reward)
             leaf = max(leaf.children, key=_rank)
         leaf.is_over = True
         # backpropagation
         leaf.back_up(leaf.reward)
-        best = max(best, leaf, key=lambda node: node.reward)
         if leaf.reward == 1:
             break
         # reflection, of which the last iteration has no use
@@ -171,8 +172,8 @@ def lats(
 def sample_action(thread: NewThread, *, begun: Sequence, temperature: float) -> Steps:
     """One action behind what a trajectory holds already, or a thought in its place.
 
-    The variables of what it returns: `action` (None where the model wrote none), `taken`, what of
-    it was done, and `reward` and `over`, of the environment. Behind its end mark, which ends
+    The variables of what it returns: `action` (None where the model wrote none), `over`, and where
+    something was done `taken` and the environment's `reward`. Behind its end mark, which ends
     nothing, it is asked once more.
     """
     Y = as_instruction(begun)
@@ -185,7 +186,7 @@ def sample_action(thread: NewThread, *, begun: Sequence, temperature: float) -> 
         if is_last or is_cut or action is not None or status is None:
             break
         Y += reopen(thread)
-    facts: dict[str, Any] = {"action": action, "reward": 0.0, "over": action is None}
+    facts: dict[str, Any] = {"action": action, "over": action is None}
     if action is None:
         return Finished(Y, status or Status.ENDED, facts, "no action")
     Y, observation = yield from act_or_think(thread, Y, action)
@@ -203,7 +204,11 @@ def _expand(
     """
     shares: dict[str | None, Node] = {}
     for number in range(1, samples + 1):
-        yield Restore(node.actions)
+        if not (yield Restore(node.actions)):
+            raise ValueError(
+                "LATS goes back to earlier states, and this environment cannot (can_undo is "
+                "False); choose another method, or an environment that can"
+            )
         step = partial(sample_action, begun=node.sequence, temperature=temperature)
         line = f"{'.'.join(_place(node))} sample {number}"
         Y, _, finished = yield from ask(thread, Y, line, context, program=step)
@@ -212,7 +217,8 @@ def _expand(
         if action not in shares:
             actions = (*node.actions, *facts.get("taken", ()))
             child = Node(finished.sequence, actions, node)
-            child.is_over, child.reward = facts.get("over", True), facts.get("reward", 0.0)
+            # A thought leaves the environment, and what has been earned there, as they are.
+            child.is_over, child.reward = facts.get("over", True), facts.get("reward", node.reward)
             shares[action] = child
         shares[action].value += 1 / samples
     if len(shares) > 1:

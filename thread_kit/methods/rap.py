@@ -76,7 +76,8 @@ def rap(
     begun, _ = yield from begin(thread, start)
     # logs = those most like T and p
     retrieved, window = memory.find(task, kind, plan, k=LOGS), WINDOW
-    for _ in range(iterations):
+    used = 0
+    while used < iterations:
         # Y = Y + LLM(logs, T, p, Y)
         examples = [
             (_task(log), cut(log, place, window, thread.dialect)) for log, place in retrieved
@@ -89,9 +90,10 @@ def rap(
         if end:
             return end
         begun = child.sequence
+        used += child.variables.get("lines", 1)
         # key = LLM(thought)
-        thought, seen = child.variables.get("thought", ""), child.variables.get("seen", "")
-        wanted = RetrievalKey(thought, "" if thought else seen)
+        thought, seen = child.variables.get("thought", ""), child.variables.get("seen")
+        wanted = RetrievalKey(thought) if seen is None else RetrievalKey(seen=seen)
         if key:
             if not thought:
                 continue

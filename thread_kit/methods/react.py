@@ -23,8 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from thread_kit.dialect import Dialect
-from thread_kit.exchange import read_action
 from thread_kit.methods.common import (
     NO_ACTION,
     Code,
@@ -32,6 +30,7 @@ from thread_kit.methods.common import (
     answer,
     begin,
     completed,
+    count_lines,
     find_asked,
     own_text,
     reopen,
@@ -93,7 +92,7 @@ def react(
         generated: Generated = yield Generate(Y, temperature)
         Y += generated.span
         written = dialect.bare(generated.span.text.removesuffix(dialect.end))
-        used += _count_iterations(written, dialect)
+        used += count_lines(written, dialect)
         yield from code.run(Y, generated.stop, dialect)
         # if Y is over then return Y
         judged = until_verdict(written) if judges and not dialect.code else ""
@@ -123,15 +122,3 @@ def react(
                 variables = {"actions": tuple(taken), "won": won}
                 return Finished(Y, Status.ENDED, variables, "" if won is None else verdict(won))
     return Finished(Y, Status.OUT_OF_CALLS, {"actions": tuple(taken)})
-
-
-def _count_iterations(written: str, dialect: Dialect) -> int:
-    """The lines that a call wrote, each of which the ADaPT paper asks for by a call.
-
-    An action is one, whatever lines it has.
-    """
-    if dialect.code:
-        return 1
-    count = sum(bool(line.strip()) for line in written.split("\n"))
-    _, *others = (read_action(written, dialect) or "").split("\n")
-    return max(1, count - sum(bool(line.strip()) for line in others))

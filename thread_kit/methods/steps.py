@@ -19,6 +19,7 @@ from thread_kit.methods.common import (
     as_instruction,
     ask,
     completed,
+    count_lines,
     find_asked,
     is_thought,
     own_text,
@@ -69,8 +70,8 @@ def take_step(
 
     judges: as in `react`. keeps_stop: whether a full stop at its end is part of an action.
 
-    The variables of what it returns: `thought`, or `seen` of an action; `over`: whether the
-    environment, or the model, is done.
+    The variables of what it returns: `thought`, also one above the action; `seen` of an action;
+    `lines`, as `count_lines` counts; `over`: whether the environment, or the model, is done.
     """
     dialect = thread.dialect
     Y = as_instruction(begun)
@@ -84,21 +85,28 @@ def take_step(
         words = judged or own_text(Sequence((generated.span,)), dialect)
         status = Status.ENDED if judged or not status else status
         return Finished(Y, status, {"over": True}, verdict(completed(words)))
-    line = action or dialect.bare(without_end(Y, dialect).last_line).strip().lstrip("> ")
+    facts: dict[str, Any] = {"over": False, "lines": count_lines(written, dialect)}
+    line = action or _unmarked(dialect.bare(without_end(Y, dialect).last_line))
     if is_thought(line) or line.startswith("think["):  # the shop says "OK." to it, too
         Y = answer(thread, Y, ON_A_THOUGHT)
-        return Finished(Y, Status.ENDED, {"thought": line, "over": False}, line)
+        return Finished(Y, Status.ENDED, {**facts, "thought": line}, line)
     if action is not None and not keeps_stop:
         action = action.removesuffix(".")
     if action is None:
         Y = Y + reopen(thread) if status else answer(thread, Y, NO_ACTION)
-        return Finished(Y, Status.ENDED, {"over": False}, NO_ACTION)
+        return Finished(Y, Status.ENDED, facts, NO_ACTION)
     Y, observation = yield from act(thread, Y, action)
     if observation.is_over:
         # What only ends (WebShop, InterCode) does not say whether the task is solved.
         words = verdict(observation.won is not False)
         return Finished(Y, Status.ENDED, {"over": True}, words)
-    return Finished(Y, Status.ENDED, {"seen": observation.strip(), "over": False}, action)
+    thoughts = [text for text in map(_unmarked, written.split("\n")) if is_thought(text)]
+    facts |= {"thought": thoughts[-1]} if thoughts else {}
+    return Finished(Y, Status.ENDED, {**facts, "seen": observation.strip()}, action)
+
+
+def _unmarked(line: str) -> str:
+    return line.strip().lstrip("> ")
 
 
 def write_steps(dialect: Dialect, steps: Iterable[tuple[str, str]]) -> str:

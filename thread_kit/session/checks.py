@@ -64,6 +64,29 @@ def check_parts(
         )
 
 
+def check_changes(
+    *,
+    texts: Mapping[str, Any],
+    places: Mapping[str, Any],
+    variables: Any,
+    env: Any,
+) -> None:
+    """What a fork changes is of the kind that it should be; raises ValueError with the remedy.
+
+    texts, places: by the names that `Session.fork` has for them; None is no change.
+    """
+    for name, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise ValueError(f"{name}={text!r:.80} is no text; give one")
+    for name, place in places.items():
+        if place is not None and (isinstance(place, bool) or not isinstance(place, int)):
+            raise ValueError(f"{name}={place!r:.80} is no whole number; give one, from 0")
+    if variables is not None and not isinstance(variables, Mapping):
+        raise ValueError(f"variables={variables!r:.80} are no values by names; give {{'n': 3}}")
+    if env is not None and not isinstance(env, Env):
+        raise ValueError(f"env={env!r:.80} is no environment; make the episode's anew: env.again()")
+
+
 def check_replay(replay: Any) -> None:
     """Raises TypeError with the remedy for what is no Replay."""
     if replay is not None and not isinstance(replay, Replay):

@@ -188,11 +188,13 @@ class Effects:
     def restore(self, thread: LiveThread, actions: tuple[str, ...]) -> Iterator[Event]:
         """Bring the environment to where these actions, which it knows, lead from its start.
 
-        One where nothing can be undone (`Env.can_undo`) stays as it is.
-        Raises RuntimeError where they lead elsewhere than before: its task is not deterministic.
+        One where nothing can be undone (`Env.can_undo`) stays as it is; the thread is told whether
+        it is there. Raises RuntimeError where they lead elsewhere than before: its task is not
+        deterministic.
         """
-        thread.reply = None
-        if self._env is None or not self._env.can_undo or self._actions == actions:
+        is_there = self._env is None or self._actions == actions
+        thread.reply = is_there or (self._env is not None and self._env.can_undo)
+        if self._env is None or is_there or not self._env.can_undo:
             return
         context, reward = self._reset(self._env), 0.0
         for action in actions:

@@ -27,6 +27,7 @@ from thread_kit.engines.replay import OF_CALLS, CallStart, Place, spread
 from thread_kit.envs.env import Env
 from thread_kit.prompts import EMPTY, Prompt, PromptError, parse_prompt
 from thread_kit.sequence import Provenance, Span
+from thread_kit.session.checks import check_changes
 from thread_kit.session.replay import Replay, Switch
 from thread_kit.trace.episode import Episode, must_be_episode
 from thread_kit.trace.events import (
@@ -70,6 +71,12 @@ def plan_fork(
     """
     # 1. What is changed, where a person said so.
     must_be_episode(episode)
+    check_changes(
+        texts={"text": text, "context": context, "observation": observation, "returned": returned},
+        places={"at": at, "token": token},
+        variables=variables,
+        env=env,
+    )
     starts: dict[Place, CallStart] = {}
     same_tokens = _same_tokens(episode, engine)
     open_calls: dict[Place, CallStart] = {}

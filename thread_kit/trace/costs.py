@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from thread_kit.dialect import Stop
+from thread_kit.trace.events import GeneratedSpan
+
 if TYPE_CHECKING:
     from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import GeneratedSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,5 +118,7 @@ def _evaluated(episode: Episode) -> dict[int, int]:
         thread = getattr(event, "thread", 0)
         length[thread] += len(span)
         if isinstance(event, GeneratedSpan):
-            ends[thread] = max(length[thread] - 1, 0)
+            # Behind its last token a model was asked once more where it ended the stream there.
+            goes_on = event.stop is Stop.END_OF_STREAM
+            ends[thread] = max(length[thread] - (not goes_on), 0)
     return ends

@@ -479,25 +479,30 @@ def to_dataset(episodes: Episode | Iterable[Episode]) -> Dataset:
     """
     from datasets import Dataset
 
-    if isinstance(episodes, Episode):
+    if isinstance(episodes, Episode) or not isinstance(episodes, Iterable):
         episodes = [episodes]
     episodes = map(must_be_episode, episodes)
 
+    def whole(text: str) -> str:
+        """Without halves of characters, which a stranger's trace may have and no dataset holds."""
+        return text.encode("utf-8", "replace").decode()
+
     def row(number: int, episode: Episode, thread: Thread, work_below: int) -> dict[str, Any]:
         program = episode.header.get("program") or "thread"
+        model = episode.header.get("model", {}).get("name")
         return {
             "episode": number,
-            "program": str(program.get("name") if isinstance(program, dict) else program),
-            "model": episode.header.get("model", {}).get("name"),
+            "program": whole(str(program.get("name") if isinstance(program, dict) else program)),
+            "model": None if model is None else whole(str(model)),
             "task": json.dumps(episode.header.get("task")),
             "reward": episode.reward,
             "thread": thread.id,
             "parent": thread.parent,
             "depth": thread.depth,
             "status": str(thread.status),
-            "context": thread.context.text,
+            "context": whole(thread.context.text),
             "provenance": [str(span.provenance) for span in thread.sequence],
-            "text": [span.text for span in thread.sequence],
+            "text": [whole(span.text) for span in thread.sequence],
             "tokens": [list(span.tokens) for span in thread.sequence],
             "calls": thread.usage.calls,
             "reused": thread.usage.reused,

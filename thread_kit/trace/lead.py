@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thread_kit.trace.episode import Episode
+from thread_kit.trace.episode import Episode, must_be_episode
 from thread_kit.trace.events import GeneratedSpan
 
 NOTHING = 1e-9  # a rival's chance that is as good as none
@@ -16,7 +16,7 @@ def least_lead(episode: Episode) -> float:
     machine writes the same greedy text. Raises ValueError for an episode in which no token was
     weighed: its session had no `logprobs=True`, or no model wrote.
     """
-    calls = [event for event in episode.events if isinstance(event, GeneratedSpan)]
+    calls = [event for event in must_be_episode(episode).events if isinstance(event, GeneratedSpan)]
     weighed = [probs.top for call in calls for probs in call.logprobs if len(probs.top) > 1]
     if not weighed:
         raise ValueError("no token was weighed; play the episode in a session with logprobs=True")
