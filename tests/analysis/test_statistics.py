@@ -360,7 +360,7 @@ def test_success_by_cost_counts_what_was_solved_so_cheaply():
         ValueError, match="'money' is no cost of an episode; choose one of evaluated"
     ):
         success_by_cost(frame(a="+"), "money")
-    for none in (float("nan"), float("inf"), -1, None):  # which would count as nothing solved
+    for none in (float("nan"), float("inf"), -1, None):  # one of which counted as nothing solved
         with pytest.raises(ValueError, match="is no limit of evaluated; give a number, 0 or more"):
             success_by_cost(frame(a="+-"), budgets=[none])
         with pytest.raises(ValueError, match="is no limit of evaluated; give a number, 0 or more"):

@@ -253,6 +253,12 @@ def test_the_kit_makes_skills_of_the_plans_that_solved_their_tasks(tmp_path, mon
 # The prompts
 
 
+def test_of_a_trajectory_the_thoughts_are_left_out():
+    text = "> think: go =>OK.<=\n> think[go] =>OK.<=\n> think of it =>Hm.<=\n> go =>There.<=\n"
+    steps = read_steps(text, load_prompt("react/webshop").dialect)
+    assert steps == (("> think of it", "Hm."), ("> go", "There."))
+
+
 @pytest.mark.parametrize("name", ["webshop-context", "webshop-guideline"])
 def test_trajectories_of_the_shop_really_went_so(name):
     shown = (WebShop("train", 17), WebShop("train", 36, by_people=True))

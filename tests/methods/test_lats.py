@@ -176,6 +176,30 @@ def test_the_best_state_on_the_way_is_the_one_that_stays(actor):
     assert episode.reward == 0.6
 
 
+def test_a_thought_leaves_what_was_earned():
+    speak = by_role(["> a =>", "> think: nearly =>"] * 2, ["9#END#"] * 4, ["No.#END#"])
+    episode = search(speak, env=Halves(), samples=1, iterations=2, max_depth=2)
+    (told,) = (t.context.text for t in episode.threads.values() if t.prompt == REFLECT.sha256)
+    assert "=>OK.<=\nReward: 0.6\n" in told
+
+
+class Open(Doors):
+    """The whole reward behind the first door, where one can go on."""
+
+    def step(self, action: str) -> Step:
+        self.way += action
+        return Step(f"You are at {self.way}.", 1.0 if self.way == "a" else 0.1, False, False, {})
+
+    def again(self) -> Open:
+        return Open()
+
+
+def test_the_search_ends_where_all_is_earned():
+    episode = search(by_role(["> a =>", "> b =>"], ["9#END#"] * 2, []), env=Open(), samples=2)
+    assert (episode.status, episode.reward) == (Status.ENDED, 1)
+    assert len(of_kind(episode, GeneratedSpan)) == 4
+
+
 class OneWay(Doors):
     can_undo = False
 

@@ -214,6 +214,12 @@ def test_where_there_is_no_key_the_logs_stay():
     assert second == third
 
 
+def test_what_only_begins_like_a_thought_is_done():
+    steps = ["> think of a cup =>", "> heat cup 1 =>"]
+    episode = remember(by_role("p#END#", [], steps))
+    assert [event.action for event in of_kind(episode, Acted)] == ["think of a cup", "heat cup 1"]
+
+
 def test_a_thought_above_an_action_is_a_key_and_a_step_of_its_own():
     """The released code asks for each line by a call; a model may write several in one."""
     steps = ["think: heat.\n> go to pen =>", "> heat cup 1 =>"]

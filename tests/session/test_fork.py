@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 from helpers.episodes import PROMPT, REPLIES, Shed, is_on_disk, of_kind
 from helpers.random_episodes import play, speaker
@@ -555,6 +556,14 @@ def test_a_past_that_does_not_happen_again_is_refused(shed):
 def test_what_cannot_be_changed_says_what_can(shed, at, changes, message):
     with pytest.raises(ValueError, match=message):
         shed.fork(at, **changes)
+
+
+def test_a_place_may_be_of_a_frames_column(shed, tmp_path):
+    at = index(shed.episode, Returned)
+    forked = [shed.fork(place).run(progress=False) for place in (at, np.int64(at))]
+    assert happened(forked[0]) == happened(forked[1])
+    forked[1].save(tmp_path / "fork.jsonl")
+    assert tk.Episode.load(tmp_path / "fork.jsonl").header["fork"]["event"] == at
 
 
 def test_a_running_session_is_forked_while_it_is_paused():

@@ -439,6 +439,7 @@ def test_an_engine_that_is_closed_while_a_session_waits_ends_it(make):
         tk.usage_figure,
         tk.find_first_error,
         lambda source: tk.to_dataset([source]),
+        tk.least_lead,
         lambda source: tk.draw_edge(source, 1),
         lambda source: tk.save_picture(source, "unused.svg"),
         lambda source: tk.save_page(source, "unused.html"),

@@ -541,11 +541,15 @@ def test_what_a_stranger_wrote_becomes_a_dataset_too(tmp_path):
     small.save(tmp_path / "t.jsonl")
     text = (tmp_path / "t.jsonl").read_text("utf-8")
     broken = text.replace('"generated", "x"', r'"generated", "\ud800"')
+    broken = broken.replace('["context", "c"', r'["context", "\ud800"')
     assert broken != text
     (tmp_path / "t.jsonl").write_text(broken, encoding="utf-8")
     rows = to_dataset(Episode.load(tmp_path / "t.jsonl"))
     assert set(rows["model"]) == {"5"}
     assert "?" in {text for texts in rows["text"] for text in texts}
+    assert set(rows["context"]) == {"?"}
+    with pytest.raises(TypeError, match="an episode is wanted, not None"):
+        to_dataset(None)
 
 
 def test_a_compressed_trace_opens_and_one_that_is_torn_says_so(tmp_path):

@@ -1,4 +1,4 @@
-"""The shop that a person can click through: the real environment, hostile texts, keys."""
+"""The shop that a person can click through: the real environment, and hostile texts."""
 
 from __future__ import annotations
 
@@ -161,8 +161,3 @@ def test_control_characters_of_a_product_are_shown_as_pictures(shop):
     assert "\x1b" not in shop.state
     page = send(shop, do="click", text="\x1b[31m\u202e")
     assert page["actions"] == ["click[␛[31m\ufffd]"]
-
-
-# In JupyterLab
-
-HOSTILE = "<img src=x onerror=\"document.title='hit'\"><b>bold</b>"

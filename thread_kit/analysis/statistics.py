@@ -229,7 +229,8 @@ def compare(
     cost to count as solved, {"prompt_tokens": 60_000} (`COSTS`), so that all had as much to spend;
     cut are then those that a budget ended before they had. Episodes of unknown cost are left out.
     Rows of two files: pd.concat([one.frame, other.frame]), where methods or models differ. Warns of
-    episodes that broke down. Raises ValueError if an episode occurs twice.
+    episodes that broke down. Raises ValueError if an episode occurs twice, or for a limit that is
+    no number.
     """
     # What counts as solved, and of which episodes a budget may have decided.
     warn_of_broken(frame)
@@ -386,7 +387,8 @@ def success_by_cost(
     their own ended unsolved before they had cost so much, so that their outcome is not known.
     Episodes of unknown cost, as the seconds of one that was interrupted, are left out, also of n.
     Of episodes that repeat a task there is no interval. Warns of episodes that broke down. Raises
-    ValueError for another cost, or one that the frame has not, and where there is no episode.
+    ValueError for another cost, or one that the frame has not, for a budget that is no number, and
+    where there is no episode.
     """
     must_have_episodes(frame)
     _check_cost(frame, cost, *(() if budgets is None else budgets))

@@ -60,11 +60,6 @@ def print_results(options: argparse.Namespace) -> None:
             if options.by_file or len(files) == 1:
                 raise
             raise ValueError(f"{error}; --by-file tells those of two files apart") from error
-        except (KeyError, TypeError, OverflowError) as error:  # a stranger's rows
-            raise ValueError(
-                f"the rows{f' of {name}' if name else ''} lack, or hold, what no table can be made "
-                f"of ({type(error).__name__}: {error}); mend them, or play them anew"
-            ) from error
     if len(played) > 1 and nowhere:
         print(f"\n{len(nowhere)} episodes were not started, of which benchmark is not known.")
 

@@ -44,13 +44,13 @@ class Results:
     def frame(self) -> pd.DataFrame:
         """One row an episode. `task` is JSON text; its parts (split, number ...) are columns too.
 
-        limits, budget, engine and others are JSON text, and what is a list or more in a task. What
-        a row may have is never a part of the task. An episode that was not started has the others'
-        environment, where they have one.
+        limits, budget and engine are JSON text, and of a task what is a list or more, or a number
+        from 2**53 on. What a suite's row may have, or some row here has, is never a part of the
+        task. An episode that was not started has the others' environment, where they have one.
         """
         import pandas as pd
 
-        texts = ("task", "limits", "budget", "engine", "others")
+        texts = ("task", "limits", "budget", "engine")
         columns = {name for row in self.rows for name in row} | COLUMNS
         frame = pd.DataFrame(
             [
@@ -68,13 +68,17 @@ class Results:
         return frame
 
     def to_dataset(self) -> Dataset:
-        """The frame as a Hugging Face dataset; a column of several kinds of values is JSON text."""
+        """The frame as a Hugging Face dataset.
+
+        A column of dictionaries, or of several kinds of values, is JSON text.
+        """
         from datasets import Dataset
 
         frame = self.frame
         for name in frame.columns:
             values = frame[name].dropna()
-            if frame[name].dtype == "object" and values.map(type).nunique() > 1:
+            kinds = set(values.map(type)) if frame[name].dtype == "object" else set()
+            if len(kinds) > 1 or dict in kinds:
                 frame[name] = values.map(canonical)
         return Dataset.from_pandas(frame, preserve_index=False)
 

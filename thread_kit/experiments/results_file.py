@@ -90,7 +90,7 @@ at_once temperature trials k_max failures
 _COUNTED = frozenset(_NUMBERS.split())
 _OTHERS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(
-        ("environment", "status", "detail", "state", "trace", "was", "extends"), (str,)
+        ("environment", "status", "detail", "state", "trace", "was", "extends", "code"), (str,)
     ),
     **dict.fromkeys(_COUNTED, (int, float)),
     **dict.fromkeys(("solvable", "claimed", "out_of_actions"), (bool,)),
@@ -100,7 +100,7 @@ _OTHERS: dict[str, tuple[type, ...]] = {
 """What a row of some version has: it is this, or null."""
 
 COLUMNS = {*_COLUMNS, *_OTHERS}
-"""All that a row may have, beside parts of the task."""
+"""All that a suite's row may have, beside what its environment measures."""
 
 MOST = 2**53
 """What is counted is less, and a number that a frame holds exactly."""

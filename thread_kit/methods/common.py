@@ -153,7 +153,8 @@ def act(
 def is_thought(action: str) -> bool:
     """Whether what stands for an action is a thought, as in the code of ReAct and of ADaPT.
 
-    WebShop's `think[...]` is an action: the shop answers it, and plans are filled in from it.
+    WebShop's `think[...]` is an action: the shop answers it, and plans are filled in from it. RAP
+    and AutoGuide take it for a thought (methods/steps.py), and say "OK." as the shop does.
     """
     return action.startswith("think:")
 

@@ -146,7 +146,7 @@ def lats(
             break
         # expansion, evaluation; simulation goes on with the best child
         context = with_lessons(thread.context, lessons, memory)
-        while not leaf.is_over and leaf.depth < max_depth:
+        while not leaf.is_over and leaf.depth < max_depth and best.reward < 1:
             Y = yield from _expand(thread, Y, leaf, context, samples, temperature)
             Y = yield from _evaluate(thread, Y, leaf, context, value, weight)
             best = max(best, *leaf.children, key=lambda node: node.reward)
@@ -154,7 +154,7 @@ def lats(
         leaf.is_over = True
         # backpropagation
         leaf.back_up(leaf.reward)
-        if leaf.reward == 1:
+        if best.reward == 1:
             break
         # reflection, of which the last iteration has no use
         if iteration == iterations:
@@ -217,7 +217,7 @@ def _expand(
         if action not in shares:
             actions = (*node.actions, *facts.get("taken", ()))
             child = Node(finished.sequence, actions, node)
-            # A thought leaves the environment, and what has been earned there, as they are.
+            # A thought, or no action, leaves what has been earned as it is.
             child.is_over, child.reward = facts.get("over", True), facts.get("reward", node.reward)
             shares[action] = child
         shares[action].value += 1 / samples

@@ -9,7 +9,7 @@ from typing import Any
 
 from thread_kit.dialect import Dialect
 from thread_kit.engines.engine import Engine
-from thread_kit.envs.env import Env
+from thread_kit.envs.env import Env, is_whole
 from thread_kit.prompts import Prompt
 from thread_kit.session.replay import Replay
 from thread_kit.trace.header import LIMITS
@@ -79,7 +79,7 @@ def check_changes(
         if text is not None and not isinstance(text, str):
             raise ValueError(f"{name}={text!r:.80} is no text; give one")
     for name, place in places.items():
-        if place is not None and (isinstance(place, bool) or not isinstance(place, int)):
+        if place is not None and (isinstance(place, bool) or not is_whole(place)):
             raise ValueError(f"{name}={place!r:.80} is no whole number; give one, from 0")
     if variables is not None and not isinstance(variables, Mapping):
         raise ValueError(f"variables={variables!r:.80} are no values by names; give {{'n': 3}}")

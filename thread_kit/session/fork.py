@@ -77,6 +77,7 @@ def plan_fork(
         variables=variables,
         env=env,
     )
+    at, token = (None if place is None else int(place) for place in (at, token))
     starts: dict[Place, CallStart] = {}
     same_tokens = _same_tokens(episode, engine)
     open_calls: dict[Place, CallStart] = {}
