@@ -254,18 +254,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _start_with_the_longest_files(items: list[pytest.Item]) -> None:
     """A long file that starts last leaves the other processes, and their cores, idle.
 
-    Before all others come those whose tests share a browser (`Desk`): the files in which all do,
-    then those in which some do, these first.
+    Before all others come those whose tests share a browser (`Desk`), these first.
     """
     spent: Counter[Path] = Counter()
-    looking: dict[Path, set[bool]] = {}
+    looking = {item.path for item in items if _looks(item)}
     for item in items:
         marks = [SECONDS[mark.name] for mark in item.iter_markers() if mark.name in SECONDS]
         spent[item.path] += max(marks, default=0.05)
-        looking.setdefault(item.path, set()).add(_looks(item))
-    rank = {path: ({True}, {True, False}, {False}).index(kinds) for path, kinds in looking.items()}
     # Stable: what is equal stays in the order of its file.
-    items.sort(key=lambda item: (rank[item.path], -spent[item.path], not _looks(item)))
+    items.sort(key=lambda item: (item.path not in looking, -spent[item.path], not _looks(item)))
 
 
 def _looks(item: pytest.Item) -> bool:

@@ -41,7 +41,7 @@ class Doors(Env):
         return Step(f"You are at {self.way}.", reward, len(self.way) == 2, False, {})
 
     def again(self) -> Doors:
-        return Doors()
+        return type(self)()
 
     def oracle(self) -> list[str]:
         return ["a", "b"]
@@ -158,9 +158,6 @@ class Halves(Doors):
         self.way += action
         return Step(f"You are at {self.way}.", {"a": 0.6}.get(action, 0.1), False, False, {})
 
-    def again(self) -> Halves:
-        return Halves()
-
 
 @pytest.mark.parametrize(
     "actor",
@@ -190,9 +187,6 @@ class Open(Doors):
         self.way += action
         return Step(f"You are at {self.way}.", 1.0 if self.way == "a" else 0.1, False, False, {})
 
-    def again(self) -> Open:
-        return Open()
-
 
 def test_the_search_ends_where_all_is_earned():
     episode = search(by_role(["> a =>", "> b =>"], ["9#END#"] * 2, []), env=Open(), samples=2)
@@ -202,9 +196,6 @@ def test_the_search_ends_where_all_is_earned():
 
 class OneWay(Doors):
     can_undo = False
-
-    def again(self) -> OneWay:
-        return OneWay()
 
 
 def test_where_nothing_can_be_undone_it_says_so_instead_of_searching():

@@ -12,16 +12,8 @@ from thread_kit.__main__ import main
 from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.trace.events import GeneratedSpan
 from thread_kit.trace.shipped import FOLDER, list_episodes
-from thread_kit.views import gallery
 
 ENTRIES = list_episodes()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("gallery")
-    gallery.write_gallery(folder)
-    return folder
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
@@ -75,14 +67,14 @@ def test_a_name_that_there_is_not_is_answered_with_near_ones():
 
 
 @pytest.mark.slow
-def test_the_index_links_every_page_and_every_page_the_index(folder):
-    index = (folder / "index.html").read_text("utf-8")
+def test_the_index_links_every_page_and_every_page_the_index(gallery_folder):
+    index = (gallery_folder / "index.html").read_text("utf-8")
     assert re.findall(r'<a href="([^"]+)"', index) == [f"{entry.name}.html" for entry in ENTRIES]
     for entry in ENTRIES:
-        page = (folder / f"{entry.name}.html").read_text("utf-8")
+        page = (gallery_folder / f"{entry.name}.html").read_text("utf-8")
         links = re.findall(r'<a href="([^"]+)"', page)
         assert links[0] == "index.html"
-        assert all((folder / link).is_file() for link in links)
+        assert all((gallery_folder / link).is_file() for link in links)
 
 
 @pytest.mark.slow

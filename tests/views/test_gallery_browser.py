@@ -7,26 +7,18 @@ from helpers.axe import SCHEMES, find_faults
 from playwright.sync_api import expect
 
 from thread_kit.trace.shipped import list_episodes
-from thread_kit.views.gallery import write_gallery
 
 pytestmark = pytest.mark.browser
 
 ENTRIES = list_episodes()
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("gallery")
-    write_gallery(folder)
-    return folder
-
-
-def test_pages_show_what_is_to_be_seen_and_ask_nobody(browser, folder):
+def test_pages_show_what_is_to_be_seen_and_ask_nobody(browser, gallery_folder):
     page = browser.new_page(viewport={"width": 1000, "height": 1000})
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: pytest.fail(str(error)))
-    page.goto((folder / "index.html").as_uri())
+    page.goto((gallery_folder / "index.html").as_uri())
     expect(page.locator("main li svg rect").first).to_be_visible()
     expect(page.locator("main li")).to_have_count(len(ENTRIES))
     for entry in ENTRIES:
@@ -41,11 +33,11 @@ def test_pages_show_what_is_to_be_seen_and_ask_nobody(browser, folder):
 
 
 @SCHEMES
-def test_axe_core_finds_no_fault(browser, folder, scheme):
+def test_axe_core_finds_no_fault(browser, gallery_folder, scheme):
     page = browser.new_page(viewport={"width": 1200, "height": 900}, color_scheme=scheme)
     # The index, and a page of each status and of a method with a panel of its own.
     for name in ("index", "mojang-banner", "warm-mug", "shop-on-harbour-street", "blue-ice-lats"):
-        page.goto((folder / f"{name}.html").as_uri())
+        page.goto((gallery_folder / f"{name}.html").as_uri())
         page.locator("main").first.wait_for()
         assert find_faults(page) == [], name
     page.close()

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from helpers.bare_page import call_module, show_player
+from helpers.clerk import clerk_player
 from playwright.sync_api import Browser, Page, expect
 
 import thread_kit as tk
@@ -17,20 +18,9 @@ from thread_kit.views.player.widget import Player, watch
 pytestmark = pytest.mark.browser
 
 
-def clerk(seen: str) -> str:
-    """Answers for a price; says more where it has been told how much money there is."""
-    asked, _, written = seen.rpartition("Prompt:")[2].partition("Response:")
-    if "<=" in written:
-        return "#END#"
-    if "price" in asked:
-        return f"print('It is 3{', and you have enough' * ('euros' in asked)}.')\n#END#"
-    return "drink = 'tea'\nThere are 20 euros.\nFirst, I need the price of {drink}. =>"
-
-
 def forked() -> Player:
     """Notebook 02, section 2: the same spawn, with another phi."""
-    player = watch(tk.Session(tk.ScriptedEngine(clerk), context="Can I buy something?"))
-    player.wait()
+    player = clerk_player()
     events = player.episode.events
     at = next(n for n, event in enumerate(events) if isinstance(event, Spawned) and n > 1)
     player.fork(at, phi=phi_full_sequence)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from thread_kit.engines.engine import EngineError
+from thread_kit.trace.printable import mend_surrogates
 
 if TYPE_CHECKING:
     from thread_kit.engines.http_client import HttpClient
@@ -78,7 +79,7 @@ class ServerTokenizer(Tokenizer):
     def _fetch(self, text: str, first: bool) -> Tokens:
         # parse_special is off: text from prompts and tools can never become a control token.
         options = {"add_special": first, "parse_special": False, "with_pieces": True}
-        content = text.encode("utf-8", "replace").decode()
+        content = mend_surrogates(text)
         answer = self._client.post("/tokenize", {"content": content, **options})
         try:
             return [(check_count(one["id"]), _read_piece(one["piece"])) for one in answer["tokens"]]
@@ -107,7 +108,7 @@ class PieceTokenizer(Tokenizer):
     SIZE = 6  # bytes; the numbers stay below 2**53, which JSON and JavaScript keep exactly
 
     def tokenize(self, text: str, *, first: bool = False) -> Tokens:
-        text = text.encode("utf-8", "replace").decode()
+        text = mend_surrogates(text)
         pieces = [
             piece for word in re.findall(r" ?\w+|\s|[^\w\s]", text) for piece in self._cut(word)
         ]

@@ -32,6 +32,7 @@ from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_builders import make_react
 from thread_kit.methods.autoguide import extract_guideline
 from thread_kit.methods.memory import Guideline, Log, write_records
+from thread_kit.methods.steps import is_any_thought
 from thread_kit.paths import resource
 from thread_kit.prompts import EMPTY
 from thread_kit.requests import NewThread, Steps
@@ -145,7 +146,7 @@ def read_steps(text: str, dialect: Dialect) -> tuple[tuple[str, str], ...]:
     pattern = rf"^(> .*?\S)\s*(?:{end})? ?{listen}(.*?){close}$"
     found = re.findall(pattern, text, re.MULTILINE | re.DOTALL)
     steps = ((action, seen.strip()) for action, seen in found)
-    return tuple(step for step in steps if not step[0].startswith(("> think:", "> think[")))
+    return tuple(step for step in steps if not is_any_thought(step[0].removeprefix("> ")))
 
 
 def play_with(

@@ -44,6 +44,7 @@ from thread_kit.requests import (
     Steps,
 )
 from thread_kit.sequence import Sequence
+from thread_kit.trace.printable import mend_surrogates
 
 WAITS = "it waits"
 """How a plan breaks off for an action or a question; no error."""
@@ -248,7 +249,7 @@ def with_error(context: str, error: str, last: list[str]) -> str:
 
 def run_step(running: Running, code: str) -> Generator[Request, Any, str | None]:
     """Run one step of a plan, with an answer to each action and question; its error, if any."""
-    code = code.strip().encode("utf-8", "replace").decode()
+    code = mend_surrogates(code.strip())
     if not code:
         return None
     if len(code) > PLAN_CHARACTERS:

@@ -87,7 +87,7 @@ def take_step(
         return Finished(Y, status, {"over": True}, verdict(completed(words)))
     facts: dict[str, Any] = {"over": False, "lines": count_lines(written, dialect)}
     line = action or _unmarked(dialect.bare(without_end(Y, dialect).last_line))
-    if is_thought(line) or line.startswith("think["):  # the shop says "OK." to it, too
+    if is_any_thought(line):
         Y = answer(thread, Y, ON_A_THOUGHT)
         return Finished(Y, Status.ENDED, {**facts, "thought": line}, line)
     if action is not None and not keeps_stop:
@@ -103,6 +103,11 @@ def take_step(
     thoughts = [text for text in map(_unmarked, written.split("\n")) if is_thought(text)]
     facts |= {"thought": thoughts[-1]} if thoughts else {}
     return Finished(Y, Status.ENDED, {**facts, "seen": observation.strip()}, action)
+
+
+def is_any_thought(line: str) -> bool:
+    """Whether a step is a thought; so is WebShop's `think[...]`, to which the shop says "OK."."""
+    return is_thought(line) or line.startswith("think[")
 
 
 def _unmarked(line: str) -> str:

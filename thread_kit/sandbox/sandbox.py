@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from thread_kit.code_lines import is_variable_name
 from thread_kit.sandbox.jail.limits import describe_excess, shorten_error
+from thread_kit.trace.printable import mend_surrogates
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,14 @@ class Sandbox(ABC):
     def _check(self, before: bytes | None, result: SandboxResult, *, cut: int = 0) -> SandboxResult:
         """The result as it may be kept; `cut` characters of what was printed are gone already."""
         cut += max(0, len(result.printed) - self.print_characters)
-        printed = _writable(result.printed[: self.print_characters])
+        printed = mend_surrogates(result.printed[: self.print_characters])
         if cut:
             printed += f"... [{cut:,} more characters were printed and cut]"
-        error = None if result.error is None else shorten_error(_writable(result.error))
+        error = None if result.error is None else shorten_error(mend_surrogates(result.error))
         if result.variables is None:
             return SandboxResult(before, printed, error, None)
         variables = {
-            name: _writable(text)
+            name: mend_surrogates(text)
             for name, text in result.variables.items()
             if is_variable_name(name)
         }
@@ -101,8 +102,3 @@ def check_plain(inputs: Mapping[str, Any]) -> None:
             values += [(depth + 1, part) for part in parts]
         elif value is not None and type(value) not in (str, bytes, bool, int, float):
             raise TypeError(f"cannot hand over {type(value).__name__}: it is no plain data")
-
-
-def _writable(text: str) -> str:
-    """The text without lone surrogates, which no file and no model can take."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -15,6 +15,30 @@ from thread_kit.session.replay import Replay
 from thread_kit.trace.header import LIMITS
 
 
+def check_env(env: Any) -> None:
+    """An environment is one, with all that it needs; raises ValueError with the remedy."""
+    if isinstance(env, type) and issubclass(env, Env):
+        raise ValueError(f"env={env!r} is a class; call it, with the task that is to be played")
+    if not isinstance(env, Env):
+        raise ValueError(
+            f"env={env!r} is no environment; make one, tk.TextCraft('dev', 0), or have your own "
+            "inherit from tk.Env"
+        )
+    lacks = [name for name in ("name", "task") if not hasattr(env, name)]
+    if lacks:
+        raise ValueError(
+            f"{type(env).__name__} has no {' and no '.join(lacks)}; an environment has a name (of "
+            "its benchmark) and a task (what tells it from others, a dictionary)"
+        )
+    if not isinstance(env.name, str):
+        raise ValueError(f"{type(env).__name__}.name is {env.name!r:.80}; give a text")
+    if not isinstance(env.dialect, Dialect):
+        raise ValueError(
+            f"{type(env).__name__}.dialect is {env.dialect!r:.80}; the marks of threads stand "
+            "there (tk.QA, or nothing); give what it holds another name"
+        )
+
+
 def check_parts(
     engine: Any,
     env: Any,
@@ -25,26 +49,8 @@ def check_parts(
     """The parts of a session are what they should be; raises ValueError with the remedy."""
     if not isinstance(engine, Engine):
         raise ValueError(f"engine={engine!r} is no engine; load one: tk.load_model(...)")
-    if isinstance(env, type) and issubclass(env, Env):
-        raise ValueError(f"env={env!r} is a class; call it, with the task that is to be played")
-    if env is not None and not isinstance(env, Env):
-        raise ValueError(
-            f"env={env!r} is no environment; make one, tk.TextCraft('dev', 0), or have your own "
-            "inherit from tk.Env"
-        )
-    lacks = [name for name in ("name", "task") if env is not None and not hasattr(env, name)]
-    if lacks:
-        raise ValueError(
-            f"{type(env).__name__} has no {' and no '.join(lacks)}; an environment has a name (of "
-            "its benchmark) and a task (what tells it from others, a dictionary)"
-        )
-    if env is not None and not isinstance(env.name, str):
-        raise ValueError(f"{type(env).__name__}.name is {env.name!r:.80}; give a text")
-    if env is not None and not isinstance(env.dialect, Dialect):
-        raise ValueError(
-            f"{type(env).__name__}.dialect is {env.dialect!r:.80}; the marks of threads stand "
-            "there (tk.QA, or nothing); give what it holds another name"
-        )
+    if env is not None:
+        check_env(env)
     if (env is None) == (context is None):
         raise ValueError("give either an environment or a context for the main thread")
     known = [prompt for prompt in prompts if prompt is not None]
@@ -83,8 +89,8 @@ def check_changes(
             raise ValueError(f"{name}={place!r:.80} is no whole number; give one, from 0")
     if variables is not None and not isinstance(variables, Mapping):
         raise ValueError(f"variables={variables!r:.80} are no values by names; give {{'n': 3}}")
-    if env is not None and not isinstance(env, Env):
-        raise ValueError(f"env={env!r:.80} is no environment; make the episode's anew: env.again()")
+    if env is not None:
+        check_env(env)
 
 
 def check_replay(replay: Any) -> None:

@@ -192,9 +192,11 @@ class Effects:
         it is there. Raises RuntimeError where they lead elsewhere than before: its task is not
         deterministic.
         """
-        is_there = self._env is None or self._actions == actions
-        thread.reply = is_there or (self._env is not None and self._env.can_undo)
-        if self._env is None or is_there or not self._env.can_undo:
+        thread.reply = True
+        if self._env is None or self._actions == actions:
+            return
+        if not self._env.can_undo:
+            thread.reply = False
             return
         context, reward = self._reset(self._env), 0.0
         for action in actions:

@@ -45,6 +45,7 @@ from thread_kit.trace.events import (
 )
 from thread_kit.trace.header import VERSION, read_header
 from thread_kit.trace.jsonl import BLANK, is_whole, take_lines, to_line
+from thread_kit.trace.printable import mend_surrogates
 from thread_kit.trace.writer import lock_trace
 
 if TYPE_CHECKING:
@@ -483,26 +484,23 @@ def to_dataset(episodes: Episode | Iterable[Episode]) -> Dataset:
         episodes = [episodes]
     episodes = map(must_be_episode, episodes)
 
-    def whole(text: str) -> str:
-        """Without halves of characters, which a stranger's trace may have and no dataset holds."""
-        return text.encode("utf-8", "replace").decode()
-
     def row(number: int, episode: Episode, thread: Thread, work_below: int) -> dict[str, Any]:
         program = episode.header.get("program") or "thread"
+        program = program.get("name") if isinstance(program, dict) else program
         model = episode.header.get("model", {}).get("name")
         return {
             "episode": number,
-            "program": whole(str(program.get("name") if isinstance(program, dict) else program)),
-            "model": None if model is None else whole(str(model)),
+            "program": mend_surrogates(str(program)),
+            "model": None if model is None else mend_surrogates(str(model)),
             "task": json.dumps(episode.header.get("task")),
             "reward": episode.reward,
             "thread": thread.id,
             "parent": thread.parent,
             "depth": thread.depth,
             "status": str(thread.status),
-            "context": whole(thread.context.text),
+            "context": mend_surrogates(thread.context.text),
             "provenance": [str(span.provenance) for span in thread.sequence],
-            "text": [whole(span.text) for span in thread.sequence],
+            "text": [mend_surrogates(span.text) for span in thread.sequence],
             "tokens": [list(span.tokens) for span in thread.sequence],
             "calls": thread.usage.calls,
             "reused": thread.usage.reused,

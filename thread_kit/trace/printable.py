@@ -25,6 +25,11 @@ def sanitize(text: str) -> str:
     return text.translate(_SUBSTITUTES)
 
 
+def mend_surrogates(text: str) -> str:
+    """Text without lone surrogates, which no file and no model can take; "?" in their place."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def sanitize_all(data: Any) -> Any:
     """Data of texts, lists and dictionaries, in which every text is sanitized."""
     match data:

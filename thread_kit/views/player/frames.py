@@ -39,6 +39,7 @@ from thread_kit.trace.events import (
     Token,
     TokenProbs,
 )
+from thread_kit.trace.printable import mend_surrogates
 from thread_kit.views.formatting import describe_reward, describe_totals, sanitize
 from thread_kit.views.narration import describe_event
 from thread_kit.views.view_model import (
@@ -277,7 +278,7 @@ def _piece(piece: Piece, span: Span, event: int, **more: Any) -> dict[str, Any]:
 
 def _exact(text: str, shown: str) -> dict[str, str]:
     """A text as the model read it, where that is not what is shown."""
-    exact = text.encode("utf-8", "replace").decode()
+    exact = mend_surrogates(text)
     return {} if exact == shown else {"exact": exact}
 
 
