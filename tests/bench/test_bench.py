@@ -431,7 +431,7 @@ def test_parts_are_measured_in_their_order_and_a_stop_is_no_traceback(monkeypatc
         part = lambda *_, name=name: measured.append(name) or {}  # noqa: E731
         monkeypatch.setitem(bench.PARTS, name, part)
         monkeypatch.setitem(bench.SHOWN, name, lambda result: pd.DataFrame())
-    asked = ["--calls", "1", "--task", "1", "--at-once", "1", "--cpu-threads", "1"]
+    asked = ["--calls", "1", "--at-once", "1", "--cpu-threads", "1"]
     assert main([*asked, "--parts", "bookkeeping", "contenders"]) == 0
     assert measured == ["contenders", "bookkeeping"]
 

@@ -182,7 +182,7 @@ def test_agents_that_come_up_again_evaluate_no_token_twice():
     stateflow = load_method("stateflow", "sql")
     with tk.load_model(adapter=None, cpu_threads=1, keep_prompts=False) as engine:
         env = tk.InterCodeSql("dev", 0)
-        found = stateflow(engine, env, seed=0, path=None, new_tokens=60).run(progress=False)
+        found = stateflow(engine, env, seed=0, path=None, new_tokens=30).run(progress=False)
         states = [one.prompt for one in found.threads.values()]
         assert len(states) > len(set(states)) + 1  # some come up again
         used = distinct_prefixes(found.prompt(one).tokens for one in found.threads)

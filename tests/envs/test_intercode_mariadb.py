@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from helpers.intercode import use_own_files
+from helpers.samples import take_sample
 
 from thread_kit.envs.intercode_sql import mariadb
 from thread_kit.envs.intercode_sql.engine import ROWS, TOO_LONG, TOO_MUCH
@@ -185,7 +186,9 @@ def test_gold_queries_of_our_own_earn_the_reward(split):
 
 def play_gold_queries():
     engines, outputs = {}, {}
-    for task in tasks("test"):
+    questions = tasks("test")
+    asked = {*take_sample(range(len(questions)), 4), *RESERVED}
+    for task in (questions[number] for number in sorted(asked)):
         engine = engines.setdefault(task.database, MariaDbEngine("test", task.database))
         outputs[task.number] = engine.execute(task.gold)
     for engine in engines.values():
@@ -193,7 +196,8 @@ def play_gold_queries():
     return outputs
 
 
-def test_the_gold_query_earns_the_reward_on_1028_questions(monkeypatch):
+def test_the_gold_query_earns_the_reward_but_where_a_name_is_reserved(monkeypatch):
+    """On 1,028 of all 1,034 questions."""
     use_own_files(monkeypatch)
     first, again = play_gold_queries(), play_gold_queries()
     for number, output in first.items():
