@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import gguf
 import torch
 from peft import LoraConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, SequentialLR
@@ -30,6 +31,7 @@ from thread_kit.trace.jsonl import replace_lines
 
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 POOL = 8  # batches
+gguf.get_tensor_name_map = cache(gguf.get_tensor_name_map)  # transformers asks for it 397 times
 SAVE_EVERY = 50  # steps; about two minutes on two cores
 
 
