@@ -79,7 +79,7 @@ def test_a_drawing_takes_any_text_depth_and_number_of_threads(tmp_path):
     episode.add(Spawned(200, 0, 0, span(Provenance.CONTEXT, HOSTILE), ""))
     text = texts(save_picture(episode, tmp_path / "a.svg", form="nodes").read_text("utf-8"))
     assert "200  $x^2$ <&>" in text
-    save_picture(large_episode(400, 4000), tmp_path / "large.png", form="nodes")
+    save_picture(large_episode(200, 2000), tmp_path / "large.png", form="nodes")
 
 
 def test_another_form_and_a_thread_that_there_is_not_are_refused(tmp_path):
