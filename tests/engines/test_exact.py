@@ -96,7 +96,7 @@ operations = st.lists(
 
 
 @settings(
-    deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow], database=None
+    deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow], database=None
 )
 @given(operations)
 def test_random_trees_say_what_scratch_says(engines, steps):

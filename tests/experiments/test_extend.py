@@ -265,7 +265,7 @@ def test_the_embedded_model_goes_on_where_it_was_cut(tmp_path):
             path,
             models={EMBEDDED: partial(load_model, cpu_threads=1)},
             methods=[THREAD],
-            tasks=tasks(47),
+            tasks=tasks(47, 58),
             traces=True,
             options={"calls": calls, "new_tokens": 100},
         )
@@ -273,8 +273,8 @@ def test_the_embedded_model_goes_on_where_it_was_cut(tmp_path):
     path = tmp_path / "r.jsonl"
     cut = small(path, 4).run(progress=False)
     assert {row["status"] for row in cut} == {"out of calls"}
-    rows = small(path, 20).run(extend=True, progress=False).rows
-    whole = small(tmp_path / "whole.jsonl", 20).run(progress=False).rows
+    rows = small(path, 20).run(extend=True, at_once=2, progress=False).rows
+    whole = small(tmp_path / "whole.jsonl", 20).run(at_once=2, progress=False).rows
     names = ("solved", "status", "calls", "generated", "threads", "settings")
     assert [[row[name] for name in names] for row in rows] == [
         [row[name] for name in names] for row in whole

@@ -132,9 +132,9 @@ def test_at_once_is_a_positive_number():
 @pytest.mark.model
 def test_episodes_side_by_side_on_the_embedded_model_come_to_the_same_end():
     with load_model(cpu_threads=1) as engine:
-        two = [Session(engine, TextCraft("dev", number)) for number in (47, 58)]
-        over = list(run_together(two, 2))
-    assert [session.episode.reward for session in over] == [1, 1]
+        three = [Session(engine, TextCraft("dev", number)) for number in (42, 47, 58)]
+        over = list(run_together(three, 3))
+    assert [session.episode.reward for session in over] == [1, 1, 1]
 
 
 # The lock
