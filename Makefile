@@ -132,12 +132,16 @@ OTHERS = for list in dependencies test $(subst $(comma), ,$(EXTRAS)); do \
     sed -n "/^$$list = /,/^]/p" pyproject.toml; done | sed -n '/llama-cpp/d; s/^ *"\(.*\)",$$/\1/p'
 
 # The planner asks for debugging symbols and for -O3: twice the time to compile, and plans as fast.
+# What comes with it for other games (jericho's interpreter) is compiled as well, and never runs.
+QUICK_CC := $(VENV)/bin/quick-cc
 QUICK_CXX := $(VENV)/bin/quick-c++
-INSTALL = $(if $(EXTRAS),CXX="$(abspath $(QUICK_CXX))") $(PIP) install -c constraints.txt
+INSTALL = $(if $(EXTRAS),PATH="$(abspath $(VENV)/bin):$$PATH" CC=quick-cc CXX=quick-c++) \
+  $(PIP) install -c constraints.txt
 
-$(QUICK_CXX): FORCE | $(VENV)/.created
-	@printf '#!/bin/sh\ncase "$$PWD" in *fast-downward*) set -- "$$@" -g0 -O1 ;; esac\nexec %s "$$@"\n' \
-	  "$${CXX:-c++}" > $@
+$(QUICK_CC) $(QUICK_CXX): FORCE | $(VENV)/.created
+	@printf '#!/bin/sh\ncase "$$PWD" in *fast-downward*) set -- "$$@" -g0 -O1 ;;\n' > $@
+	@printf '*jericho*) set -- "$$@" -O0 ;; esac\nexec %s "$$@"\n' \
+	  "$(if $(findstring ++,$@),$${CXX:-c++},$${CC:-cc})" >> $@
 	@chmod +x $@
 
 # The file holds the version and the CMAKE_ARGS of the build. Without CMAKE_ARGS in the environment
@@ -158,7 +162,7 @@ cmake_language(DEFER CALL cmake_language EVAL CODE "if(TARGET llama)\n\
 target_precompile_headers(llama PRIVATE $(STD:%=<%>))\n\
 endif()")\n
 
-$(VENV)/.llama-cpp: FORCE | $(VENV)/.created $(QUICK_CXX)
+$(VENV)/.llama-cpp: FORCE | $(VENV)/.created $(QUICK_CC) $(QUICK_CXX)
 	@version=$$(sed -n 's/^llama-cpp-python==//p' constraints.txt); \
 	was=$$(cat $@ 2>/dev/null); \
 	export CMAKE_ARGS="$${CMAKE_ARGS-$${was#* }}"; \

@@ -242,6 +242,13 @@ def _refuse_other_machines(event: str, arguments: tuple[object, ...]) -> None:
 sys.addaudithook(_refuse_other_machines)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from helpers.groups import ByFileOrBrowser
+
+    return ByFileOrBrowser(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 SECONDS = {"browser": 20, "distill": 10, "model": 8, "alfworld": 4, "slow": 3, "jail": 1}
 """What a test takes about, by its markers; any other one takes a twentieth of a second."""
 

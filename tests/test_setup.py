@@ -247,16 +247,23 @@ def test_where_the_extras_are_wanted_they_come_with_all_else(checkout):
 
 
 @needs_make
-def test_the_planner_alone_is_compiled_without_debugging_symbols(checkout):
-    checkout.python.write_text(checkout.python.read_text() + f'echo "$CXX" >> "{checkout.log}"\n')
-    quick = checkout.folder / ".venv/bin/quick-c++"
-    assert str(quick) not in checkout.asked("setup", CXX="c++", EXTRAS=",docs")
-    assert checkout.asked(".venv/.extras", CXX="echo") == [f"[] {EXTRAS}", str(quick)]
-    folders = {"fast-downward-textworld_1/build": "a.cpp -O3 -g0 -O1\n", "scipy_1": "a.cpp -O3\n"}
-    for name, compiled in folders.items():
-        folder = checkout.folder / name
-        folder.mkdir(parents=True)
-        done = subprocess.run([quick, "a.cpp", "-O3"], cwd=folder, capture_output=True, text=True)
+@pytest.mark.parametrize(("variable", "name"), [("CC", "quick-cc"), ("CXX", "quick-c++")])
+def test_what_alfworld_brings_is_compiled_quickly_and_nothing_else(checkout, variable, name):
+    script = checkout.python.read_text()
+    checkout.python.write_text(f'{script}command -v "${variable}" >> "{checkout.log}"\n')
+    quick = checkout.folder / ".venv/bin" / name
+    assert str(quick) not in checkout.asked("setup", EXTRAS=",docs", **{variable: "c++"})
+    asked = checkout.asked(".venv/.extras", **{variable: "echo"})
+    assert asked == [f"[] {EXTRAS}", str(quick)]
+    folders = {
+        "fast-downward-textworld_1/build": "a -O3 -g0 -O1\n",
+        "jericho_1/frotz": "a -O3 -O0\n",
+        "scipy_1": "a -O3\n",
+    }
+    for folder, compiled in folders.items():
+        place = checkout.folder / folder
+        place.mkdir(parents=True)
+        done = subprocess.run([quick, "a", "-O3"], cwd=place, capture_output=True, text=True)
         assert done.stdout == compiled
 
 

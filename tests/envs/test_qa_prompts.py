@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from helpers.question_prompts import THREADS, make_questions, make_rules, write_program_prompt
+from helpers.samples import take_sample
 
 from thread_kit.dialect import QA, QA_ASYNC
 from thread_kit.envs.qa.kinds import read_question
@@ -54,14 +55,22 @@ PARTS += [
     for start, form in enumerate(THREADS)
     if form
 ]
-PARTS += [(f"{method}/{name}", 0, 1) for name in BOTH for method in ("nlep", "nlep-react")]
+PARTS += [
+    (f"{method}/{name}", start, 3)
+    for name in BOTH
+    for method in ("nlep", "nlep-react")
+    for start in take_sample(range(3), 3)
+]
 
 
 @pytest.mark.parametrize(("path", "start", "step"), PARTS)
 def test_what_a_prompt_shows_is_what_happens_and_its_answers_are_right(
     questions, path, start, step
 ):
-    """THREAD's own prompt whole, in four parts; of its variants, a part each."""
+    """THREAD's own prompt whole, in four parts; of its variants, a part each.
+
+    Of NLEP's, which the rules write by running them (below), a part each, too.
+    """
     prompt = take_part(load(path), start, step)
     benchmark, _, form = path.partition("/")[2].partition("-")
     envs = questions[benchmark]

@@ -44,6 +44,9 @@ ERRORS = """() => jupyterapp.shell.currentWidget.content.widgets
 
 SIZE = ViewportSize(width=1280, height=1000)
 
+LOST_IN_A_RESTART = "Canceled future for create_subshell_request"
+"""JupyterLab's own error where a kernel is restarted before it has made a widget's subshell."""
+
 CONTRAST = """() => {
     const player = document.querySelector(".tk-player");
     const rgb = (text) => text.match(/[0-9.]+/g).slice(0, 3).map(Number);
@@ -181,7 +184,7 @@ class Notebook:
         self.page: Page = idle or browser.new_page(viewport=SIZE)
         self.page.set_default_timeout(PATIENCE * 1000)
         self.page.on("console", lambda message: self._console(message.type, message.text))
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("pageerror", lambda error: self._pageerror(str(error)))
         self.page.on("request", lambda request: self._request(request.url, lab.address))
         self._lab, self._path = lab.address, f"{lab.folder.name}/{path}"
         if idle:
@@ -200,6 +203,10 @@ class Notebook:
 
     def _console(self, kind: str, text: str) -> None:
         if kind == "error":
+            self.errors.append(text)
+
+    def _pageerror(self, text: str) -> None:
+        if LOST_IN_A_RESTART not in text:
             self.errors.append(text)
 
     def _request(self, url: str, address: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from helpers.question_prompts import TRIALS, make_questions, make_rules, play_decomp
+from helpers.samples import take_sample
 
 from thread_kit.__main__ import main
 from thread_kit.dialect import AGENT, QA, QA_ASYNC
@@ -171,11 +172,14 @@ def test_the_examples_of_all_handlers_answer_the_questions_together(examples, be
     prompts = [method.prompt, *method.fixed["prompts"]]
     shown = {example.context: example.response for p in prompts for example in p.examples}
     played = {}
-    for env in examples[benchmark]:
+    sample = take_sample(examples[benchmark], 3)
+    for env in sample:
         episode = play_decomp(env)
         assert episode.reward == 1
         played |= {QA.asked(t.context.text): t.sequence.text for t in episode.threads.values()}
-    assert shown.items() <= played.items()
+    seen = shown if len(sample) == len(examples[benchmark]) else shown.keys() & played.keys()
+    assert len(seen) > 3 * len(sample)
+    assert [context for context in seen if shown[context] != played.get(context)] == []
 
 
 RELEASED = {
