@@ -201,6 +201,18 @@ def test_budgets_are_those_of_the_paper_of_the_item(paper, item, actions, fits):
     assert (told in list_differences(item, rows)) is not fits
 
 
+def test_trials_and_iterations_are_budgets_too():
+    """ADaPT, 4.2: d_max - 1 trials behind the first one; rows of before do not tell."""
+    item = find_item("thread-v2", "table-3")
+    common = {"environment": "textcraft", "split": "test", "method": "reflexion"}
+    common |= {"limits": json.dumps({"calls": None, "new_tokens": 1000})}
+    told = "budgets other than the paper's of 'reflexion'"
+    for trials in (4, 1, None):
+        loop = {"trials": trials, "actor iterations": 20} if trials else None
+        rows = make_rows(**common, loop=json.dumps(loop))
+        assert (told in list_differences(item, rows)) is (trials == 1)
+
+
 def test_an_episode_without_a_reward_counts_as_none():
     item = find_item("adapt", "table-7")
     rows = make_rows(4, environment="webshop", split="test", method="adapt", number=0)
@@ -468,6 +480,17 @@ def test_beside_the_last_trial_stands_what_all_trials_cost():
     assert outcome.table["cost"].isna().tolist() == [True, True, False]
     assert outcome.table["cost"].iloc[-1] == pytest.approx(134 * (2_000 + 200 * 2) / 1e6)
     assert "all trials together" in outcome.notes[0]
+
+
+def test_failures_are_counted_in_one_run_of_each_task():
+    """StateFlow paper, B.2: "the 23 failed tasks of one attempt"; Table 9 has three of each."""
+    here = {"environment": "alfworld", "method": "stateflow", "split": "valid_unseen"}
+    here |= {"game": "pick-0", "nearest": True, "state": "Put", "solved": False}
+    runs = [make_rows(2, **here).assign(seed=seed) for seed in (0, 1, 2)]
+    rows = pd.concat(runs, ignore_index=True)
+    outcome = make_outcome(find_item("stateflow", "table-8"), rows)
+    assert outcome.table[["failures", "n"]].to_numpy().tolist() == [[2, 2]]
+    assert "4 episodes of later ones are left out" in outcome.notes[-1]
 
 
 def test_figure_4_has_the_papers_types_and_calls_all_others_other():

@@ -8,7 +8,9 @@ import pytest
 from thread_kit.analysis.ending_states import count_ending_states, published_ending_states
 from thread_kit.analysis.trials import success_by_trial
 from thread_kit.engines.scripted import ScriptedEngine
+from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.envs.textcraft.env import TextCraft
+from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.experiments.suite import Suite
 
@@ -132,6 +134,13 @@ def test_a_row_says_the_last_state_and_the_trials(tmp_path):
         "react": (None, 1),
     }
     assert count_ending_states(results.frame)["failures"].tolist() == [1, 1]
+    loops = {row["method"]: row["loop"] for row in results}
+    turns = own_limit("stateflow", BENCHMARKS["textcraft"], "turns")
+    assert loops == {
+        "stateflow": {"machine repeats": 3, "turns": turns},
+        "stateflow+reflexion": {"trials": 2, "actor machine repeats": 3, "actor turns": turns},
+        "react": {"iterations": 60},
+    }
 
 
 PLAYED = [("stateflow", None), ("stateflow+reflexion", 2), ("react", None)]

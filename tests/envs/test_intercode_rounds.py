@@ -266,3 +266,14 @@ def test_without_a_command_the_task_is_submitted_as_it_is(benchmark):
     rewards = [ENVS[benchmark]("train", 0).step("submit").reward]
     rewards += [spoken("react", ENVS[benchmark]("train", 0), "#END#").reward]
     assert rewards == ([0.0] * 2 if benchmark == "sql" else [0.67] * 2)
+
+
+@pytest.mark.jail
+def test_a_reply_without_a_command_has_no_reward_that_could_be_the_best():
+    """StateFlow paper, A.3: "the max reward from all the executions"."""
+    played = [
+        spoken("try again, visible reward", InterCodeBash("train", 0), *replies).reward
+        for replies in (["> cd / =>"], ["#END#", "> cd / =>"], ["#END#"] * 10)
+    ]
+    assert played[0] == played[1] > 0
+    assert played[2] == 0

@@ -145,6 +145,10 @@ def test_react_ends_when_its_iterations_are_used_up():
         ("Task failed!", False),
         ("", False),
         ("Task completed, I thought.\nTask failed!", False),
+        ("Is the task completed? Task failed!", False),
+        ("Task failed! No: task completed!", True),
+        ("think: I cannot say that the task completed, so I stop.", False),
+        ("Has the task completed? No, it has not.", False),
         ("Error: the thread did not finish (truncated).", False),
     ],
 )

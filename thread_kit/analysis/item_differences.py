@@ -25,8 +25,11 @@ from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import find_benchmark
 from thread_kit.experiments.budgets import CHOSEN, budget_of, sources_of, with_own_actions
+from thread_kit.experiments.episode_facts import list_loop_limits
 from thread_kit.experiments.job import hash_prompts
+from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_registry import load_method
+from thread_kit.trace.header import describe_program
 
 CLOSED = re.compile("gpt-|text-davinci-")
 """Checkpoints that run behind an API alone: what is played on one's own machine is a stand-in."""
@@ -199,12 +202,16 @@ def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     if warm := sorted({t for t in rows.get("temperature", ()) if t > 0}):
         each = ", ".join(f"{temperature:g}" for temperature in warm)
         differences.append(f"played at temperature {each}, where the papers print 0 or none")
-    if other := dict.fromkeys(play[0] for play in played if not _has_budget(item, *play)):
+    games = rows["game"] if "game" in rows else pd.Series("", rows.index)
+    rows = rows.assign(examples=list(map(_find_examples, rows["environment"], games)))
+    other = dict.fromkeys(play[0] for play in played if not _has_budget(item, *play))
+    if "loop" in rows:
+        loops = rows[["method", "examples", "loop"]].dropna().drop_duplicates()
+        other |= dict.fromkeys(row.method for row in loops.itertuples() if not _has_loop(*row[1:]))
+    if other:
         differences.append(f"budgets other than the paper's of {_quote(other)}")
     if "prompt" in rows:
-        games = rows["game"] if "game" in rows else pd.Series("", rows.index)
-        kinds = rows.assign(examples=list(map(_find_examples, rows["environment"], games)))
-        kinds = kinds[["method", "examples", "prompt"]].drop_duplicates()
+        kinds = rows[["method", "examples", "prompt"]].drop_duplicates()
         earlier = dict.fromkeys(
             row.method for row in kinds.itertuples() if row.prompt != _hash_now(*row[1:3])
         )
@@ -221,6 +228,14 @@ def _has_budget(item: PaperItem, method: str, benchmark: str, limits: str) -> bo
     return bool(used) and CHOSEN not in sources.values()
 
 
+def _has_loop(name: str, examples: str, loop: str) -> bool:
+    """Whether the limits of a method's own loop (JSON) are those that it has by itself."""
+    method, limits = _load(name, examples), json.loads(loop)
+    if limits is None or method is None:
+        return True
+    return limits == list_loop_limits(describe_program(method.fixed.get("program")))
+
+
 def can_load(method: str, benchmark: Benchmark) -> bool:
     """Whether a benchmark has a method, few-shot; the types of its tasks are alike."""
     return bool(_hash_now(method, benchmark.examples or benchmark.name))
@@ -233,11 +248,19 @@ def _find_examples(environment: str, game: str) -> str:
 
 
 @cache
+def _load(name: str, examples: str) -> SessionMethod | None:
+    """A method as it is now; None where it has no prompts."""
+    try:
+        return load_method(name, examples)
+    except (ValueError, FileNotFoundError):
+        return None
+
+
+@cache
 def _hash_now(name: str, examples: str) -> str:
     """The hash of a method's prompts as they are now; "" where it has none."""
-    try:
-        method = load_method(name, examples)
-    except (ValueError, FileNotFoundError):
+    method = _load(name, examples)
+    if method is None:
         return ""
     prompts = [method.prompt, *method.fixed.get("prompts", ())]
     if main := method.fixed.get("main_prompt"):

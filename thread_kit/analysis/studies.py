@@ -63,7 +63,24 @@ Study = Callable[[PaperItem, pd.DataFrame], Outcome]
 def make_outcome(item: PaperItem, rows: pd.DataFrame) -> Outcome:
     """The study of an item on its rows. rows: of `select_rows`, with those it cannot use."""
     rows = keep_usable(item, rows)
-    return STUDIES[item.study](item, rows) if len(rows) else Outcome(pd.DataFrame())
+    if rows.empty:
+        return Outcome(pd.DataFrame())
+    first = keep_first_run(rows) if item.study in COUNTS else rows
+    outcome = STUDIES[item.study](item, first)
+    if left_out := len(rows) - len(first):
+        outcome = outcome._replace(notes=(*outcome.notes, FIRST_RUN.format(left_out)))
+    return outcome
+
+
+FIRST_RUN = (
+    "Counted in one run of each task, as in the paper: {} episodes of later ones are left out."
+)
+
+
+def keep_first_run(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of several runs of a task, by a method and a model, the one with the lowest seed."""
+    seeds = rows.groupby(["environment", "method", "model", "task"])["seed"]
+    return rows[rows["seed"] == seeds.transform("min")].reset_index(drop=True)
 
 
 def keep_usable(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
@@ -244,6 +261,9 @@ STUDIES: dict[str, Study] = {
     "misreading": _misreading,
 }
 """By the name of a study in data/papers.csv."""
+
+COUNTS = {"states", "failures", "misreading"}
+"""Those that count failures, of which several runs of a task have more than the paper's one."""
 
 
 def _have(column: str) -> Callable[[pd.DataFrame], pd.Series]:

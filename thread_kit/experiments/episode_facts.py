@@ -5,6 +5,8 @@ Programs are known by the name in the header of the trace, which is that of thei
 
 from __future__ import annotations
 
+from typing import Any
+
 from thread_kit.methods.adapt import adapt
 from thread_kit.methods.common import completed, until_verdict
 from thread_kit.methods.plan_and_execute import plan_and_execute
@@ -25,6 +27,20 @@ def count_trials(episode: Episode) -> int:
     """How often the task was begun; to bring it back to where it had been is no other trial."""
     restarts = [event for event in episode.events if isinstance(event, Restarted)]
     return 1 + sum(not event.restored for event in restarts)
+
+
+def list_loop_limits(program: Any) -> dict[str, int]:
+    """The limits of a method's own loop, by their names there: trials, iterations, turns.
+
+    program: as `describe_program` writes it. Those of a program within begin with the name of that
+    ("actor iterations").
+    """
+    limits = {}
+    for name, value in program.items() if isinstance(program, dict) else ():
+        if type(value) is int:
+            limits[name] = value
+        limits |= {f"{name} {own}": number for own, number in list_loop_limits(value).items()}
+    return limits
 
 
 def find_k_max(episode: Episode) -> int | None:

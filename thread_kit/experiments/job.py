@@ -32,6 +32,7 @@ from thread_kit.experiments.episode_facts import (
     count_trials,
     find_k_max,
     is_out_of_actions,
+    list_loop_limits,
     list_states,
 )
 from thread_kit.experiments.extend import find_earlier, hand_over_trace
@@ -242,7 +243,8 @@ class RunningJob:
 
         failures: threads below the main one that ended in an exception of the method's own code,
         and results that psi failed to make. out_of_actions: the environment had taken its last
-        action. budget: where each limit is from. seconds: None if the episode was interrupted,
+        action. budget: where each limit is from. loop: the limits of the method's own loop; None of
+        one without, and in rows up to 2026-11-29. seconds: None if the episode was interrupted,
         since nobody knows them. evaluated, reused: of an interrupted one with what was read anew.
         extends: `settings` of the row with smaller budgets that it went on from, if it did. code:
         the hash of what is not the kit's (`own_code.py`).
@@ -288,6 +290,7 @@ class RunningJob:
             "trace": f"{self._trace.parent.name}/{self._trace.name}" if self._trace else None,
             "limits": self._limits or None,
             "budget": self._sources(),
+            "loop": list_loop_limits(header.get("program")) or None,
             "temperature": header.get("sampling", job.options).get("temperature"),
             "engine": header.get("model"),
             "others": _other_models(header) or None,

@@ -44,13 +44,13 @@ class Results:
     def frame(self) -> pd.DataFrame:
         """One row an episode. `task` is JSON text; its parts (split, number ...) are columns too.
 
-        limits, budget and engine are JSON text, and of a task what is a list or more, or a number
-        from 2**53 on. What a suite's row may have, or some row here has, is never a part of the
-        task. An episode that was not started has the others' environment, where they have one.
+        limits, budget, loop and engine are JSON text, and of a task what is a list or more, or a
+        number from 2**53 on. What a suite's row may have, or some row here has, is never a part of
+        the task. An episode that was not started has the others' environment, where they have one.
         """
         import pandas as pd
 
-        texts = ("task", "limits", "budget", "engine")
+        texts = ("task", "limits", "budget", "loop", "engine")
         columns = {name for row in self.rows for name in row} | COLUMNS
         frame = pd.DataFrame(
             [

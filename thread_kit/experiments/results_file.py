@@ -94,7 +94,7 @@ _OTHERS: dict[str, tuple[type, ...]] = {
     ),
     **dict.fromkeys(_COUNTED, (int, float)),
     **dict.fromkeys(("solvable", "claimed", "out_of_actions"), (bool,)),
-    **dict.fromkeys(("budget", "others"), (dict,)),
+    **dict.fromkeys(("budget", "loop", "others"), (dict,)),
     "states": (list,),
 }
 """What a row of some version has: it is this, or null."""

@@ -43,18 +43,21 @@ def as_instruction(begun: Sequence) -> Sequence:
     return Sequence((Span(Provenance.INSTRUCTION, begun.text, begun.tokens),))
 
 
-def completed(text: str) -> bool:
-    """Whether the last line of a text says that the task is completed; an empty one does not."""
-    last = text.strip().rpartition("\n")[2]
-    return COMPLETED.removesuffix("!").casefold() in last.casefold()
-
-
 def verdict(success: bool) -> str:
     """What an executor says of itself."""
     return COMPLETED if success else FAILED
 
 
-_VERDICT = re.compile(r"\btask (?:completed|failed)(?:!|\b\W*$)", re.MULTILINE | re.IGNORECASE)
+_VERDICT = re.compile(r"\btask (completed|failed)(?:!|\b\W*$)", re.MULTILINE | re.IGNORECASE)
+
+
+def completed(text: str) -> bool:
+    """Whether the last verdict in the last line of a text is that the task is completed.
+
+    A line that tells of the words alone ("has the task completed? No") has none.
+    """
+    verdicts = _VERDICT.findall(text.strip().rpartition("\n")[2])
+    return bool(verdicts) and verdicts[-1].casefold() == "completed"
 
 
 def until_verdict(text: str) -> str:

@@ -26,7 +26,7 @@ class Script(NamedTuple):
     """In what InterCode's scripts differ, each of which plays one method.
 
     shows_reward: after each command the observation has its reward, the first full one ends the
-        task, and the reward of the episode is the best.
+        task, and the reward of the episode is the best; a reply without a command has none.
     counts_submission: the one at the end is a command of the error rate, too.
     counts_empty: so is a reply without a command, which failed; if not, it is a turn alone.
     characters, rows: where a text, or a table, that a model observes is cut.
@@ -121,7 +121,7 @@ class InterCodeEnv(Env):
         if self._is_over:
             return self._make_step("The task is over.", failed=False)
         self._taken += 1
-        if action in (SUBMIT, "") and self._taken == 1:
+        if self._taken == 1 and action in ([SUBMIT] if self.script.shows_reward else [SUBMIT, ""]):
             self._reward = self.grade()
         if action == SUBMIT:
             self._submitted, text = True, "Submitted."
@@ -146,8 +146,11 @@ class InterCodeEnv(Env):
 
     @property
     def untouched_reward(self) -> float:  # type: ignore[override]
-        """See Env: that of submitting at once, as InterCode's scripts do at the end."""
-        return self.grade()
+        """See Env: that of submitting at once, as InterCode's scripts do at the end.
+
+        The best of no execution is nothing.
+        """
+        return 0.0 if self.script.shows_reward else self.grade()
 
     @property
     def is_handed_in(self) -> bool:
