@@ -144,6 +144,10 @@ class Dialect:
         """One few-shot example: a context and a whole response (Y, with its end mark)."""
         return f"{self.context(c)}{response}\n\n\n"
 
+    def write_action(self, action: str) -> str:
+        """An action behind its mark, the first of `actions`, as a method itself writes it."""
+        return " ".join([*self.actions[:1], action])
+
     def is_action(self, line: str) -> bool:
         return line.lstrip().startswith(self.actions)
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from thread_kit.dialect import COMMANDS
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env
 from thread_kit.envs.intercode_bash.env import InterCodeBash
@@ -14,7 +15,7 @@ from thread_kit.experiments.job import Job, _key
 from thread_kit.experiments.method import Method, PerTaskMethod
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.experiments.suite import Suite
-from thread_kit.methods.common import NO_ACTION
+from thread_kit.methods.common import say_no_action
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Acted, Restarted
 
@@ -185,7 +186,7 @@ def test_only_the_full_reward_or_ten_rounds_end_a_try_again_that_sees_it():
     assert (episode.reward, episode.status, episode.usage.calls) == (1, "ended", 5)
     text = episode.threads[0].sequence.text
     assert "#END#\n> SELECT 1\nWHERE 2\n>= 1 =>\n[(1,)]" in text  # behind an end mark a command
-    assert f"\nthink: Task completed! =>{NO_ACTION}<=\n" in text
+    assert f"\nthink: Task completed! =>{say_no_action(COMMANDS)}<=\n" in text
     env = InterCodeSql("dev", 0)
     episode = spoken("try again, visible reward", env, "> SHOW TABLES =>", *["#END#"] * 12)
     assert (episode.reward, episode.status, episode.usage.calls) == (0, "out of calls", 10)
@@ -242,7 +243,9 @@ def test_a_plan_is_carried_out_to_its_last_step():
     right = f"> {InterCodeSql('dev', 0).oracle()[0]} =>"
     episode = spoken("plan-and-solve", InterCodeSql("dev", 0), plan, "#END#", right)
     assert (episode.reward, episode.usage.calls) == (1, 3)
-    assert f"#END# =>{NO_ACTION}<=\nStep 2: count.\n" in episode.threads[0].sequence.text
+    assert (
+        f"#END# =>{say_no_action(COMMANDS)}<=\nStep 2: count.\n" in episode.threads[0].sequence.text
+    )
 
 
 def test_a_plan_with_more_steps_than_are_carried_out_is_cut():

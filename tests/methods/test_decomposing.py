@@ -68,7 +68,7 @@ def test_the_set_of_handlers_is_fixed():
     assert len(episode.threads) == 1
     text = episode.threads[0].sequence.text
     assert "No handler push; there are: turn, pull." in text
-    assert NO_CALL in text
+    assert NO_CALL.format(listen="=>") in text
 
 
 @pytest.mark.parametrize("end", ["\n#END#", ""])
@@ -266,4 +266,4 @@ def test_what_a_handler_returned_is_no_request_of_the_decomposer():
         request = steps.send(None)
     request = say(" so it is =>")
     assert isinstance(request, Generate)
-    assert NO_CALL in request.sequence.text
+    assert NO_CALL.format(listen="=>") in request.sequence.text

@@ -22,6 +22,7 @@ from helpers.programs import (
     world,
 )
 
+from thread_kit.dialect import Dialect
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.env import Env, Step
 from thread_kit.envs.textcraft.env import TextCraft
@@ -125,6 +126,18 @@ def test_react_says_what_no_action_is_and_acts_on_nothing():
     episode = play(react, ["I need a key. =>", YES])
     assert NO_ACTION in episode.threads[0].sequence.text
     assert not of_kind(episode, Acted)
+
+
+def test_what_a_method_itself_writes_has_the_dialects_own_marks():
+    own = Dialect(listen="@@", close="%%", actions=("!",))
+    program = partial(react, start=("push",), judges=False)
+    replies = ["I need a key. @@", "! open @@"]
+    session = Session(ScriptedEngine(replies), Lock(), program=program, dialect=own)
+    text = session.run(progress=False).threads[0].sequence.text
+    assert text == (
+        "! push @@Nothing happens.%%\nI need a key. @@"
+        "This is no action; an action is a line that starts with '! '.%%\n! open @@It opens.%%\n"
+    )
 
 
 def test_react_ends_when_its_iterations_are_used_up():

@@ -69,14 +69,15 @@ def make_log(env: Env, start: Iterable[str] = ()) -> Log | None:
     if actions is None:
         return None
     task = env.reset().rpartition("\n")[2]
-    steps = [(f"> {action}", env.step(action).observation.strip()) for action in start]
+    write = env.dialect.write_action
+    steps = [(write(action), env.step(action).observation.strip()) for action in start]
     reward = 0.0
     for number, action in enumerate(actions):
         if thought := _think(action, actions[number:], actions[number - 1] if number else ""):
             steps.append((thought, "OK."))
         action = _SEARCH.sub(f"search[{_ask_for(task)}]", action)
         step = env.step(action)
-        steps.append((f"> {action}", step.observation.strip()))
+        steps.append((write(action), step.observation.strip()))
         reward = step.reward
     return Log(task, env.examples, _plan(actions), tuple(steps)) if reward == 1 else None
 
@@ -142,11 +143,13 @@ def read_steps(text: str, dialect: Dialect) -> tuple[tuple[str, str], ...]:
 
     Nor WebShop's `think[...]`, which is an action, but tells nothing of the shop.
     """
-    end, listen, close = map(re.escape, (dialect.end, dialect.listen, dialect.close))
-    pattern = rf"^(> .*?\S)\s*(?:{end})? ?{listen}(.*?){close}$"
+    mark = dialect.write_action("")
+    marks = map(re.escape, (mark, dialect.end, dialect.listen, dialect.close))
+    head, end, listen, close = marks
+    pattern = rf"^({head}.*?\S)\s*(?:{end})? ?{listen}(.*?){close}$"
     found = re.findall(pattern, text, re.MULTILINE | re.DOTALL)
     steps = ((action, seen.strip()) for action, seen in found)
-    return tuple(step for step in steps if not is_any_thought(step[0].removeprefix("> ")))
+    return tuple(step for step in steps if not is_any_thought(step[0].removeprefix(mark)))
 
 
 def play_with(
@@ -206,7 +209,7 @@ def make_guidelines(
         identify, match, extract = (guides[role] for role in ("identify", "match", "extract"))
         program = partial(
             extract_guideline,
-            won=[(action, seen) for action, seen in log.steps if action.startswith("> ")],
+            won=[step for step in log.steps if step[0].startswith(env.dialect.write_action(""))],
             lost=read_steps(episode.threads[0].sequence.text, episode.dialect),
             known=tuple(contexts),
             identify=identify,

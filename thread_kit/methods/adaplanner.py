@@ -159,7 +159,7 @@ class Running:
             self.Y, reply, _ = yield from asked
             return reply.strip()
         dialect = self.thread.dialect
-        line = f"> {' '.join(text.split())} {dialect.listen}"
+        line = f"{dialect.write_action(' '.join(text.split()))} {dialect.listen}"
         self.Y += self.thread.instruction(with_break(self.Y, line))
         self.observation = yield Act(text)
         seen = self.thread.observed(self.observation.strip())

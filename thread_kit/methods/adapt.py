@@ -90,7 +90,8 @@ def adapt(
     if look:
         if carry:
             yield Restore(progress.actions)
-        Y += thread.instruction(with_break(Y, f"> {look} {thread.dialect.listen}"))
+        line = f"{thread.dialect.write_action(look)} {thread.dialect.listen}"
+        Y += thread.instruction(with_break(Y, line))
         seen = (yield Act(look)).strip()
         Y += thread.observed(seen)
         context = f"{seen}\nFailed so far: {', '.join(progress.failed) or 'nothing'}\n{context}"

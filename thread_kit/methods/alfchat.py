@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from thread_kit.exchange import read_action
 from thread_kit.methods.common import (
-    NO_ACTION,
     act,
     answer,
     completed,
+    say_no_action,
     until_verdict,
     verdict,
     with_break,
@@ -65,7 +65,7 @@ def alfchat(thread: NewThread, *, hint: str = "", rounds: int = 50) -> Steps:
         # Y = Y + executor(the valid action that is most like it)
         line, repeats = message.rpartition("\n")[2], False
         if not line:
-            Y = answer(thread, Y, NO_ACTION)
+            Y = answer(thread, Y, say_no_action(dialect))
             invalid += 1
         else:
             marked = read_action(line, dialect)

@@ -139,7 +139,7 @@ NOTHING = Sequence()
 REPLY_CALLS = 20
 """Of the model for one reply in which a listen mark means nothing, at most."""
 
-NO_ACTION = "This is no action; an action is a line that starts with '> '."
+NO_ACTION = "This is no action"
 ON_A_THOUGHT = "OK."
 """What comes back to a thought that stands where an action could (ReAct, ADaPT)."""
 
@@ -151,6 +151,12 @@ def act(
     Y = heard(thread, Y)
     observation: Observation = yield Act(action, nearest)
     return Y + thread.observed(observation.strip()), observation
+
+
+def say_no_action(dialect: Dialect) -> str:
+    """What comes back to a reply that asks for nothing which the dialect has."""
+    (mark, *_) = dialect.actions or ("",)
+    return f"{NO_ACTION}; an action is a line that starts with '{mark} '." if mark else NO_ACTION
 
 
 def is_thought(action: str) -> bool:
@@ -189,7 +195,8 @@ def begin(
     """Take actions behind Y, before the first call of the model; and what was observed last."""
     observation = None
     for action in actions:
-        Y += thread.instruction(f"> {action} {thread.dialect.listen}")
+        line = thread.dialect.write_action(action)
+        Y += thread.instruction(f"{line} {thread.dialect.listen}")
         Y, observation = yield from act(thread, Y, action)
     return Y, observation
 

@@ -23,12 +23,12 @@ from collections.abc import Mapping
 
 from thread_kit.exchange import find_action
 from thread_kit.methods.common import (
-    NO_ACTION,
     Code,
     act,
     answer,
     listen,
     own_text,
+    say_no_action,
     subtask,
     without_end,
 )
@@ -37,7 +37,7 @@ from thread_kit.requests import Finished, Generate, Generated, NewThread, Status
 from thread_kit.sequence import Sequence
 
 CALL = re.compile(r"\[(\w+)\]\s*(.+)")
-NO_CALL = f'{NO_ACTION} A handler is called by a line "[handler] sub-task =>".'
+NO_CALL = 'A handler is called by a line "[handler] sub-task {listen}".'
 
 
 def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int = 60) -> Steps:
@@ -78,5 +78,6 @@ def decomp(thread: NewThread, *, handlers: Mapping[str, Prompt], iterations: int
             Y, observation = yield from act(thread, Y, action)
             last_answer = observation.strip()
         else:
-            Y = answer(thread, Y, NO_CALL)
+            told = f"{say_no_action(dialect)} {NO_CALL.format(listen=dialect.listen)}"
+            Y = answer(thread, Y, told)
     return Finished(Y, Status.OUT_OF_CALLS, {})

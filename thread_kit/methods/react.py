@@ -24,7 +24,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from thread_kit.methods.common import (
-    NO_ACTION,
     Code,
     act_or_think,
     answer,
@@ -34,6 +33,7 @@ from thread_kit.methods.common import (
     find_asked,
     own_text,
     reopen,
+    say_no_action,
     until_verdict,
     verdict,
 )
@@ -109,7 +109,7 @@ def react(
             return Finished(Y, status, variables, printed)
         # Y = Y + E(action)
         if asked is None:
-            Y = Y + reopen(thread) if status else answer(thread, Y, NO_ACTION)
+            Y = Y + reopen(thread) if status else answer(thread, Y, say_no_action(dialect))
             continue
         if in_on and asked.startswith("put "):
             asked = asked.replace(" in ", " in/on ").replace(" on ", " in/on ")

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from thread_kit.methods.common import NO_ACTION, act, answer, find_asked, reopen, without_fence
+from thread_kit.methods.common import (
+    act,
+    answer,
+    find_asked,
+    reopen,
+    say_no_action,
+    without_fence,
+)
 from thread_kit.requests import (
     Act,
     Generated,
@@ -36,4 +43,5 @@ def end_round(
         return Y, None, observation
     yield Act("")
     is_open = goes_on and generated.ended
-    return Y + reopen(thread) if is_open else answer(thread, Y, NO_ACTION), None, None
+    Y = Y + reopen(thread) if is_open else answer(thread, Y, say_no_action(thread.dialect))
+    return Y, None, None

@@ -14,7 +14,7 @@ from typing import Any
 
 from thread_kit.dialect import Dialect
 from thread_kit.exchange import psi_print, read_action, unless_replaced
-from thread_kit.methods.common import NO_ACTION, go_on, with_break, write_reply
+from thread_kit.methods.common import go_on, say_no_action, with_break, write_reply
 from thread_kit.methods.stateflow import Cut, History, Machine
 from thread_kit.program import UNNAMED
 from thread_kit.prompts import Prompt
@@ -142,7 +142,7 @@ class Execute:
             action = ""
         if action is None:
             history.observe("", None)
-            history.add(thread.instruction(dialect.closed(NO_ACTION)))
+            history.add(thread.instruction(dialect.closed(say_no_action(dialect))))
             return
         observation: Observation = yield Act(action, nearest=self.nearest)
         history.observe(action, observation)
@@ -162,7 +162,8 @@ class ToolCall:
     def __call__(self, history: History) -> Generator[Request, Any, None]:
         thread = history.thread
         history.begin_line()
-        history.add(thread.instruction(f"> {self.action} {thread.dialect.listen}"))
+        line = thread.dialect.write_action(self.action)
+        history.add(thread.instruction(f"{line} {thread.dialect.listen}"))
         observation: Observation = yield Act(self.action)
         history.observe(self.action, observation)
         history.add(thread.observed(observation.strip()))

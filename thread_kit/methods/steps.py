@@ -12,7 +12,6 @@ from typing import Any
 
 from thread_kit.dialect import Dialect
 from thread_kit.methods.common import (
-    NO_ACTION,
     ON_A_THOUGHT,
     act,
     answer,
@@ -24,6 +23,7 @@ from thread_kit.methods.common import (
     is_thought,
     own_text,
     reopen,
+    say_no_action,
     until_verdict,
     verdict,
     without_end,
@@ -86,21 +86,23 @@ def take_step(
         status = Status.ENDED if judged or not status else status
         return Finished(Y, status, {"over": True}, verdict(completed(words)))
     facts: dict[str, Any] = {"over": False, "lines": count_lines(written, dialect)}
-    line = action or _unmarked(dialect.bare(without_end(Y, dialect).last_line))
+    line = action or _unmarked(without_end(Y, dialect).last_line, dialect)
     if is_any_thought(line):
         Y = answer(thread, Y, ON_A_THOUGHT)
         return Finished(Y, Status.ENDED, {**facts, "thought": line}, line)
     if action is not None and not keeps_stop:
         action = action.removesuffix(".")
     if action is None:
-        Y = Y + reopen(thread) if status else answer(thread, Y, NO_ACTION)
-        return Finished(Y, Status.ENDED, facts, NO_ACTION)
+        told = say_no_action(dialect)
+        Y = Y + reopen(thread) if status else answer(thread, Y, told)
+        return Finished(Y, Status.ENDED, facts, told)
     Y, observation = yield from act(thread, Y, action)
     if observation.is_over:
         # What only ends (WebShop, InterCode) does not say whether the task is solved.
         words = verdict(observation.won is not False)
         return Finished(Y, Status.ENDED, {"over": True}, words)
-    thoughts = [text for text in map(_unmarked, written.split("\n")) if is_thought(text)]
+    lines = (_unmarked(line, dialect) for line in written.split("\n"))
+    thoughts = [line for line in lines if is_thought(line)]
     facts |= {"thought": thoughts[-1]} if thoughts else {}
     return Finished(Y, Status.ENDED, {**facts, "seen": observation.strip()}, action)
 
@@ -110,8 +112,11 @@ def is_any_thought(line: str) -> bool:
     return is_thought(line) or line.startswith("think[")
 
 
-def _unmarked(line: str) -> str:
-    return line.strip().lstrip("> ")
+def _unmarked(line: str, dialect: Dialect) -> str:
+    """A line without the marks at its head and at its end."""
+    line = dialect.bare(line).strip()
+    mark = next((mark for mark in dialect.actions if line.startswith(mark)), "")
+    return line.removeprefix(mark).strip()
 
 
 def write_steps(dialect: Dialect, steps: Iterable[tuple[str, str]]) -> str:
