@@ -11,6 +11,7 @@ from helpers.programs import NO, Lock, play, world
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thread_kit.cli.main import main
 from thread_kit.dialect import QA
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.datacommons.env import DataCommonsQA
@@ -157,9 +158,16 @@ def test_a_thread_that_reads_too_much_is_out_of_context():
     assert find_first_error(session.run(progress=False)).type is ErrorType.OUT_OF_CONTEXT
 
 
-def test_where_there_is_nothing_to_act_in_a_wrong_answer_is_a_wrong_analysis():
-    session = Session(ScriptedEngine(["print('42')\n#END#"]), context="How many? =>")
-    assert find_first_error(session.run(progress=False)).type is ErrorType.WRONG_ANALYSIS
+def test_what_nobody_has_judged_is_no_wrong_answer(tmp_path, capsys):
+    engine = ScriptedEngine(["print('42')\n#END#"])
+    path = tmp_path / "e.jsonl"
+    episode = Session(engine, context="How many? =>", path=path).run(progress=False)
+    assert (episode.reward, find_first_error(episode)) == (None, None)
+    assert review_by_rules({"e": episode}) == []
+    assert main(["show", str(path), "--why"]) == 0
+    assert "nobody has judged it" in capsys.readouterr().out
+    session = Session(ScriptedEngine(["deeper =>"] * 3), context="How many? =>", calls=2)
+    assert find_first_error(session.run(progress=False)).type is ErrorType.OUT_OF_BUDGET
 
 
 ROBBERIES = """\

@@ -184,11 +184,13 @@ def test_measures_are_numbers_whoever_made_them(tmp_path):
     class Measuring(TextCraft):
         @property
         def measures(self):
-            return {"a": np.int64(3), "b": np.float32(0.5), "c": np.bool_(True), "d": float("nan")}
+            numbers = {"a": np.int64(3), "b": np.float32(0.5), "c": np.bool_(True)}
+            return {**numbers, "d": float("nan"), "e": np.float32("inf"), "f": {7}}
 
-    play(tmp_path, "r.jsonl", methods=[THREAD], environment=Measuring)
+    (live,) = play(tmp_path, "r.jsonl", methods=[THREAD], environment=Measuring).rows
     (row,) = read_results(tmp_path / "r.jsonl")
-    assert [row[name] for name in "abcd"] == [3, 0.5, True, None]
+    assert [row[name] for name in "abcdef"] == [3, 0.5, True, None, None, "{7}"]
+    assert live == row
 
 
 def test_a_part_of_the_task_never_stands_in_for_a_measure():

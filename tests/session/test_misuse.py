@@ -25,6 +25,7 @@ from thread_kit.program import thread_program
 from thread_kit.prompt_check import check_prompt
 from thread_kit.prompts import EMPTY, Example, Prompt, PromptError, load_prompt, parse_prompt
 from thread_kit.requests import Status
+from thread_kit.sandbox.monty import MontySandbox
 from thread_kit.session.session import Session, fork
 from thread_kit.session.worker import Worker
 from thread_kit.trace.episode import Episode
@@ -106,6 +107,12 @@ def test_functions_of_a_fork_are_refused_at_once_too():
 def test_a_fork_without_an_engine_says_so():
     with pytest.raises(TypeError, match=r"fork\(\) wants an engine"):
         fork(run("#END#"), 1)
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", MontySandbox])
+def test_what_is_no_sandbox_is_refused_before_the_episode(sandbox):
+    with pytest.raises(ValueError, match=r"is no sandbox; make one: tk.BubblewrapSandbox\(\)"):
+        Session(ScriptedEngine(["#END#"]), TextCraft("dev", 47), sandbox=sandbox)
 
 
 @pytest.mark.parametrize("dialect", [AGENT, QA])

@@ -136,6 +136,8 @@ def show_episode(options: argparse.Namespace) -> None:
             "(a proposal of the rules, which see what the environment says; read it from there)"
             if found
             else "It is solved."
+            if episode.solved
+            else "No rule finds an error, and nobody has judged it: it has no environment."
         )
     elif options.thread is None:
         print(episode)

@@ -91,7 +91,10 @@ class Env(ABC):
 
     @property
     def measures(self) -> dict[str, Any]:
-        """What the benchmark measures of an episode beside its reward: columns of a suite's row."""
+        """What the benchmark measures of an episode beside its reward: columns of a suite's row.
+
+        What JSON can hold. NaN and what is infinite are None there, and other objects their repr.
+        """
         return {}
 
     def sandbox(self) -> Sandbox | None:

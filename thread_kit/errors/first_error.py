@@ -43,6 +43,7 @@ def has_failed(episode: Episode) -> bool:
 def find_first_error(episode: Episode) -> Finding | None:
     """The first error that a rule finds in a failed episode; None for one that is solved.
 
+    And where no rule finds any, for one without an environment, since nobody has judged it.
     Raises ValueError for an episode that is not over.
     """
     if must_be_episode(episode).status.is_live:
@@ -51,11 +52,10 @@ def find_first_error(episode: Episode) -> Finding | None:
         return None
     if first := next(find_errors(episode), None):
         return first
-    last = len(episode.events) - 1
     if episode.header.get("environment") is None:
-        return Finding(ErrorType.WRONG_ANALYSIS, last, 0, "it ended with a wrong answer")
+        return None
     kind, why = _rules_for(episode).unsolved
-    return Finding(kind, last, 0, why)
+    return Finding(kind, len(episode.events) - 1, 0, why)
 
 
 def find_errors(episode: Episode) -> Iterator[Finding]:

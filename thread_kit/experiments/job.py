@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from numbers import Integral, Real
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -44,7 +45,7 @@ from thread_kit.session.failures import describe_error
 from thread_kit.session.replay import Replay
 from thread_kit.session.session import Session
 from thread_kit.trace.episode import Episode
-from thread_kit.trace.events import Event
+from thread_kit.trace.events import Event, plain
 from thread_kit.trace.header import name_object
 
 IDENTITY = ("name", "sha256", "adapter", "model")
@@ -310,7 +311,13 @@ class RunningJob:
         measures = dict(self._env.measures) if self._env else {}
         if double := [name for name in measures if name in row]:
             raise ValueError(f"a measure is called {double[0]!r}, as a column is; rename it")
-        return {name: None if value != value else value for name, value in measures.items()}  # NaN
+        return plain({name: None if _is_endless(one) else one for name, one in measures.items()})
+
+
+def _is_endless(value: Any) -> bool:
+    """Whether it is a number that is none (NaN), or has no end: neither can stand in a column."""
+    is_real = isinstance(value, Real) and not isinstance(value, Integral)
+    return is_real and not math.isfinite(value)
 
 
 def list_own_actions(task: Mapping[str, Any]) -> list[int | None]:

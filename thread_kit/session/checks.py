@@ -11,6 +11,7 @@ from thread_kit.dialect import Dialect
 from thread_kit.engines.engine import Engine
 from thread_kit.envs.env import Env, is_whole
 from thread_kit.prompts import Prompt
+from thread_kit.sandbox.sandbox import Sandbox
 from thread_kit.session.replay import Replay
 from thread_kit.trace.header import LIMITS
 
@@ -45,6 +46,7 @@ def check_parts(
     context: Any,
     prompts: Iterable[Any],
     dialect: Dialect | None,
+    sandbox: Any,
 ) -> None:
     """The parts of a session are what they should be; raises ValueError with the remedy."""
     if not isinstance(engine, Engine):
@@ -62,6 +64,8 @@ def check_parts(
             )
     if dialect is not None and not isinstance(dialect, Dialect):
         raise ValueError(f"dialect={dialect!r} is no dialect; give tk.ASYNC, tk.QA or tk.QA_ASYNC")
+    if sandbox is not None and not isinstance(sandbox, Sandbox):
+        raise ValueError(f"sandbox={sandbox!r:.80} is no sandbox; make one: tk.BubblewrapSandbox()")
     dialects = {prompt.dialect for prompt in known if prompt.text}
     if len(dialects | ({dialect} if dialect else set())) > 1:
         raise ValueError(

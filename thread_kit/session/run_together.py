@@ -28,6 +28,8 @@ Stepping = TypeVar("Stepping", bound=Steppable)
 def run_together(sessions: Iterable[Stepping], at_once: int = 4) -> Iterator[Stepping]:
     """Run sessions to their ends, `at_once` of them side by side; yields each when it is over.
 
+    Nothing runs before somebody asks for the next one: `for session in run_together(sessions)`.
+
     sessions: started in this order; may be a generator that makes each when its turn comes.
     In what order they end depends on nothing but what they do. Raises ValueError if `at_once` is
     below 1; what a session raises closes all others that are running.

@@ -131,7 +131,7 @@ class Session:
         limits = Limits(calls, new_tokens, tokens, depth, seconds)
         sampling = {"temperature": temperature, "seed": seed}
         check_replay(replay)
-        check_parts(engine, env, context, [prompt, main_prompt, *prompts], dialect)
+        check_parts(engine, env, context, [prompt, main_prompt, *prompts], dialect, sandbox)
         own = {"phi": phi, "psi": psi, "xi": xi, "abstract": abstract}
         check_program(program, main_prompt, prompts, own)
         check_numbers({**limits.facts, **sampling})
