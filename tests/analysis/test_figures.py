@@ -114,6 +114,37 @@ def test_the_figure_is_the_curve_of_success_by_cost(frame, cost):
     assert len({(trace.line.color, trace.line.dash) for trace in figure.data}) == 4
 
 
+def test_a_method_that_solved_nothing_has_a_line_from_the_smallest_cost_to_the_largest(frame):
+    none = frame["method"] == "react"
+    figure = success_by_cost_figure(frame.assign(solved=frame["solved"] & ~none))
+    ends = [frame["evaluated"].min(), frame["evaluated"].max()]
+    for trace in figure.data:
+        assert [trace.x[0], trace.x[-1]] == ends
+        if trace.name.startswith("react"):
+            assert list(trace.y) == [0, 0]
+
+
+def test_what_cost_nothing_counts_from_the_smallest_cost_above(frame):
+    free = frame["model"] == MODELS[0]
+    paid = frame[~free]
+    figure = success_by_cost_figure(
+        frame.assign(dollars=frame["dollars"].where(~free, 0)), "dollars"
+    )
+    line = named(figure, f"thread, {MODELS[0]}")
+    rate = frame[free & (frame["method"] == "thread")]["solved"].mean()
+    assert list(line.x) == [paid["dollars"].min(), paid["dollars"].max()]
+    assert list(line.y) == [rate, rate]
+    assert figure.layout.xaxis.type == "log"
+
+
+@pytest.mark.parametrize("dollars", [0, 0.5])
+def test_of_one_cost_the_rates_are_marks(frame, dollars):
+    figure = success_by_cost_figure(frame.assign(dollars=dollars), "dollars")
+    assert {trace.mode for trace in figure.data} == {"markers"}
+    assert {tuple(trace.x) for trace in figure.data} == {(dollars,)}
+    assert figure.layout.xaxis.type == ("log" if dollars else None)
+
+
 def test_a_cost_that_there_is_not_is_refused(frame):
     with pytest.raises(
         ValueError, match="'money' is no cost of an episode; choose one of generated"

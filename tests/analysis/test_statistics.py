@@ -354,8 +354,9 @@ def test_success_by_cost_counts_what_was_solved_so_cheaply():
     assert list(b["solved"]) == [0] * 4
     assert (a["low"].iloc[2], a["high"].iloc[2]) == wilson(2, 4)
     whole = success_by_cost(frame(a="+-++", b="----"))
-    assert list(whole["budget"]) == [100, 300, 400, 400]  # and where b ends, which solved none
-    assert list(whole["rate"]) == [0.25, 0.5, 0.75, 0]
+    # Also b, which solved none, begins and ends where all do.
+    assert list(whole["budget"]) == [100, 300, 400, 100, 400]
+    assert list(whole["rate"]) == [0.25, 0.5, 0.75, 0, 0]
     with pytest.raises(
         ValueError, match="'money' is no cost of an episode; choose one of evaluated"
     ):

@@ -94,3 +94,8 @@ def test_a_logarithmic_axis_is_labelled_with_whole_numbers(values, labels):
     axis = log_axis(values)
     assert list(axis["ticktext"]) == labels
     assert axis["type"] == "log"
+    assert log_axis([0, *values]) == axis  # which 0 has no place on
+
+
+def test_where_nothing_is_above_zero_an_axis_is_linear():
+    assert log_axis([0, 0]) == {}

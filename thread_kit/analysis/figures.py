@@ -106,23 +106,28 @@ def success_by_cost_figure(frame: pd.DataFrame, cost: str = "evaluated") -> go.F
     """The share of tasks solved within a budget for each (logarithmic): the equal-budget view.
 
     frame: of `Results`, a row an episode; the curves are of `success_by_cost`. Where two lines are
-    read at the same place, the methods had the same to spend. Raises ValueError for another cost,
-    and for no episodes.
+    read at the same place, the methods had the same to spend. A cost of 0, as of a free model, has
+    no place on the axis: what it solved counts from the smallest cost above. Raises ValueError for
+    another cost, and for no episodes.
     """
     must_have_episodes(frame)
     table = success_by_cost(frame, cost)
+    if len(above := table[table["budget"] > 0]):
+        table = above
     unit = COSTS[cost].split()[0]
     figure = go.Figure()
     several = table["model"].nunique() > 1
+    points = table["budget"].nunique() == 1  # of one cost there is no line
     groups = table.groupby(["method", "model"], sort=False)
-    for ((method, model), group), (colour, _, dash) in zip(groups, cycle(SERIES)):
+    for ((method, model), group), (colour, symbol, dash) in zip(groups, cycle(SERIES)):
         name = f"{method}, {model}" if several else str(method)
         figure.add_trace(
             go.Scatter(
                 x=group["budget"].tolist(),
                 y=group["rate"].tolist(),
                 name=name,
-                mode="lines",
+                mode="markers" if points else "lines",
+                marker={"symbol": symbol, "color": colour, "size": 10} if points else None,
                 line={"color": colour, "dash": dash, "shape": "hv"},
                 fill="tozeroy",
                 fillcolor=tint(colour, 0.06),

@@ -381,14 +381,14 @@ def success_by_cost(
 ) -> pd.DataFrame:
     """The share of episodes that were solved at a cost of at most `budget`, for each method.
 
-    cost: one of `COSTS`. budgets: None takes every cost at which a method gains a task, and the
-    largest of all, which is the whole curve. At one budget it is the view in which methods had the
-    same to spend: an episode that cost more counts as not solved. cut: episodes that a budget of
-    their own ended unsolved before they had cost so much, so that their outcome is not known.
-    Episodes of unknown cost, as the seconds of one that was interrupted, are left out, also of n.
-    Of episodes that repeat a task there is no interval. Warns of episodes that broke down. Raises
-    ValueError for another cost, or one that the frame has not, for a budget that is no number, and
-    where there is no episode.
+    cost: one of `COSTS`. budgets: None takes every cost at which a method gains a task, and of all
+    methods' costs the smallest above 0 and the largest, which is the whole curve. At one budget it
+    is the view in which methods had the same to spend: an episode that cost more counts as not
+    solved. cut: episodes that a budget of their own ended unsolved before they had cost so much, so
+    that their outcome is not known. Episodes of unknown cost, as the seconds of one that was
+    interrupted, are left out, also of n. Of episodes that repeat a task there is no interval. Warns
+    of episodes that broke down. Raises ValueError for another cost, or one that the frame has not,
+    for a budget that is no number, and where there is no episode.
     """
     must_have_episodes(frame)
     _check_cost(frame, cost, *(() if budgets is None else budgets))
@@ -397,10 +397,11 @@ def success_by_cost(
     if frame.empty:
         raise ValueError(f"of no episode here {cost} is known; choose another cost")
     most = frame[cost].max()
+    least = frame.loc[frame[cost] > 0, cost].min() if most else most
     rows = []
     for (method, model), group in check_episodes(frame, GROUP).groupby(GROUP, sort=False):
         costs = np.sort(group.loc[group["solved"].astype(bool), cost].to_numpy(float))
-        for budget in np.union1d(costs, [most]) if budgets is None else budgets:
+        for budget in np.union1d(costs, [least, most]) if budgets is None else budgets:
             solved, n = int(np.searchsorted(costs, budget, side="right")), len(group)
             low, high = interval_of(group, solved)
             rows.append(

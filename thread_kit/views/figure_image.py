@@ -1,7 +1,8 @@
 """A plotly figure of bars, lines and marks as SVG, drawn by matplotlib: without a browser.
 
-Covered is what figures of results have: grouped and stacked bars with patterns, lines with marks,
-error bars, a logarithmic axis. Not covered: subplots, fills, and what a pointer shows.
+Covered is what figures of results have: grouped and stacked bars with patterns, horizontal bars,
+lines with marks, marks side by side, error bars, a logarithmic axis, percent. Not covered:
+subplots, fills, and what a pointer shows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
+from plotly.basedatatypes import BaseFigure
 
 from thread_kit.replace_file import replace_text
 from thread_kit.views.palette import NEUTRAL
@@ -22,16 +24,26 @@ if TYPE_CHECKING:
 
 SIZE = (9.0, 4.6)
 """Inches."""
+LETTERS = 110
+"""So many have room side by side, in the labels below a picture."""
 HATCHES = {"": "", "/": "///", "x": "xxx", ".": "...", "\\": "\\\\\\", "+": "+++", "-": "---"}
 MARKS = {"circle": "o", "square": "s", "x": "X", "diamond": "D", "triangle-up": "^", "star": "*"}
 DASHES = {"dash": "--", "dot": ":", "dashdot": "-.", "longdash": (0, (8, 3))}
+FORMATS = re.compile(r",|,?\.\d+[%f]")
+"""Of an axis' numbers, those that Python writes as plotly does; others stay matplotlib's own."""
 
 
 def draw_svg(figure: go.Figure) -> str:
     """The figure as SVG (`write_svg`), on no background.
 
-    Raises ValueError for a trace that is neither bar nor scatter, and for several plots.
+    Raises TypeError for what is no figure of plotly, as an episode; ValueError for a trace that is
+    neither bar nor scatter, for horizontal bars beside other traces, and for several plots.
     """
+    if not isinstance(figure, BaseFigure):
+        raise TypeError(
+            f"{type(figure).__name__} is no figure of plotly; the picture of an episode: "
+            "tk.save_picture(episode, path)"
+        )
     if "xaxis2" in figure.layout:
         raise ValueError(
             "a figure of several plots has no picture here; that of supplemental work: "
@@ -41,17 +53,25 @@ def draw_svg(figure: go.Figure) -> str:
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context({"hatch.linewidth": 0.8}):
-        picture = Figure(figsize=SIZE, layout="constrained")
-        axes = picture.add_subplot()
-        _dress(axes, figure)
         bars = [trace for trace in figure.data if isinstance(trace, go.Bar)]
+        horizontal = any(map(_is_horizontal, bars))
+        if horizontal and not all(_is_horizontal(trace) for trace in figure.data):
+            raise ValueError("horizontal bars beside other traces have no picture here")
+        places = _find_places(figure, horizontal)
+        height = max(SIZE[1], 1.5 + 0.26 * len(places)) if horizontal else SIZE[1]
+        picture = Figure(figsize=(SIZE[0], height), layout="constrained")
+        axes = picture.add_subplot()
+        _dress(axes, figure, horizontal)
         if bars:
-            _draw_bars(axes, bars, figure.layout)
+            _draw_bars(axes, bars, places, horizontal, stacked=figure.layout.barmode == "stack")
+        shifts = _find_shifts(figure)
         for trace in figure.data:
             if isinstance(trace, go.Scatter):
-                _draw_scatter(axes, trace)
+                _draw_scatter(axes, trace, places, shifts.get(trace.offsetgroup, 0))
             elif not isinstance(trace, go.Bar):
                 raise ValueError(f"a trace of the kind {trace.type!r} has no picture here")
+        if places:
+            _label_places(axes, places, figure.layout, horizontal)
         if len(axes.get_legend_handles_labels()[0]):
             picture.legend(
                 loc="outside lower left", ncols=2, frameon=False, fontsize=8, labelcolor=NEUTRAL
@@ -64,10 +84,9 @@ def save_figure(figure: go.Figure, path: str | Path) -> Path:
 
     Raises ValueError for another ending, and what `draw_svg` raises.
     """
-    path = Path(path)
+    path, text = Path(path), draw_svg(figure)
     if path.suffix.lower() != ".svg":
         raise ValueError(f"{path.name!r}: the picture of a figure is an .svg")
-    text = draw_svg(figure)
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_text(path, text)
     return path
@@ -84,19 +103,47 @@ def write_svg(picture: Figure, *, transparent: bool = False) -> str:
     return out.getvalue()
 
 
-def _draw_bars(axes: Axes, bars: list[go.Bar], layout: Any) -> None:
-    places = {x: place for place, x in enumerate(dict.fromkeys(x for bar in bars for x in bar.x))}
-    stacked = layout.barmode == "stack"
-    width = 0.8 if stacked else 0.8 / len(bars)
-    heights = dict.fromkeys(places, 0.0)
-    for number, bar in enumerate(bars):
-        shift = 0 if stacked else (number - (len(bars) - 1) / 2) * width
-        axes.bar(
-            [places[x] + shift for x in bar.x],
-            list(bar.y),
+def _is_horizontal(trace: Any) -> bool:
+    return isinstance(trace, go.Bar) and trace.orientation == "h"
+
+
+def _find_places(figure: go.Figure, horizontal: bool) -> dict[Any, int]:
+    """Where on the axis each category stands: what bars have, and marks with names; else none."""
+    traces = [trace for trace in figure.data if isinstance(trace, go.Bar | go.Scatter)]
+    values = [value for trace in traces for value in (trace.y if horizontal else trace.x)]
+    named = any(isinstance(value, str) for value in values)
+    if not named and not any(isinstance(trace, go.Bar) for trace in traces):
+        return {}
+    return {value: place for place, value in enumerate(dict.fromkeys(values))}
+
+
+def _find_shifts(figure: go.Figure) -> dict[str, float]:
+    """How far from a category's place the marks of each group stand, where they are grouped."""
+    if figure.layout.scattermode != "group":
+        return {}
+    traces = [trace for trace in figure.data if isinstance(trace, go.Scatter)]
+    groups = dict.fromkeys(trace.offsetgroup for trace in traces)
+    step = (1 - (figure.layout.scattergap or 0)) / max(1, len(groups))
+    return {group: (place - (len(groups) - 1) / 2) * step for place, group in enumerate(groups)}
+
+
+def _draw_bars(
+    axes: Axes, bars: list[go.Bar], places: dict[Any, int], horizontal: bool, *, stacked: bool
+) -> None:
+    # Bars of one group stand on each other where they are stacked; without groups all do.
+    groups = [bar.offsetgroup if stacked else number for number, bar in enumerate(bars)]
+    order = list(dict.fromkeys(groups))
+    width = 0.8 / len(order)
+    reached: dict[tuple[Any, Any], float] = {}
+    for bar, group in zip(bars, groups, strict=True):
+        names, lengths = (bar.y, bar.x) if horizontal else (bar.x, bar.y)
+        shift = (order.index(group) - (len(order) - 1) / 2) * width
+        (axes.barh if horizontal else axes.bar)(
+            [places[name] + shift for name in names],
+            list(lengths),
             0.95 * width,
-            bottom=[heights[x] for x in bar.x] if stacked else None,
-            yerr=_read_errors(bar),
+            [reached.get((group, name), 0) for name in names],
+            **{"xerr" if horizontal else "yerr": _read_errors(bar)},
             ecolor=NEUTRAL,
             label=bar.name,
             facecolor="none" if bar.marker.pattern.shape else bar.marker.color,
@@ -105,17 +152,27 @@ def _draw_bars(axes: Axes, bars: list[go.Bar], layout: Any) -> None:
             hatch=HATCHES.get(bar.marker.pattern.shape or "", ""),
         )
         if stacked:
-            heights |= {x: heights[x] + y for x, y in zip(bar.x, bar.y, strict=True)}
-    names = dict(zip(layout.xaxis.tickvals or (), layout.xaxis.ticktext or (), strict=True))
+            for name, length in zip(names, lengths, strict=True):
+                reached[group, name] = reached.get((group, name), 0) + length
+
+
+def _label_places(axes: Axes, places: dict[Any, int], layout: Any, horizontal: bool) -> None:
+    """The categories' names: broken at commas, and turned where they would meet."""
+    axis = layout.yaxis if horizontal else layout.xaxis
+    names = dict(zip(axis.tickvals or (), axis.ticktext or (), strict=True))
     labels = [_strip(str(names.get(x, x))).replace(", ", ",\n") for x in places]
-    turned = len(places) > 8 and 90
-    axes.set_xticks([*places.values()], labels, fontsize=8, rotation=turned or 0)
+    if horizontal:
+        axes.set_yticks([*places.values()], labels, fontsize=8)
+        return
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    turned = len(places) > 8 or longest * len(places) > LETTERS
+    axes.set_xticks([*places.values()], labels, fontsize=8, rotation=90 if turned else 0)
 
 
-def _draw_scatter(axes: Axes, trace: go.Scatter) -> None:
+def _draw_scatter(axes: Axes, trace: go.Scatter, places: dict[Any, int], shift: float) -> None:
     mode, symbol = trace.mode or "lines", str(trace.marker.symbol or "circle")
     axes.errorbar(
-        list(trace.x),
+        [places[x] + shift for x in trace.x] if places else list(trace.x),
         list(trace.y),
         yerr=_read_errors(trace),
         color=trace.line.color or trace.marker.color,
@@ -137,15 +194,15 @@ def _read_errors(trace: go.Bar | go.Scatter) -> Any:
     return [up if error.arrayminus is None else list(error.arrayminus), up]
 
 
-def _dress(axes: Axes, figure: go.Figure) -> None:
+def _dress(axes: Axes, figure: go.Figure, horizontal: bool) -> None:
     """Title, axes and lines, in the grey that is seen on light and on dark pages."""
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     axes.set_title(_strip(figure.layout.title.text or ""), loc="left", fontsize=10, color=NEUTRAL)
     axes.tick_params(colors=NEUTRAL, labelsize=8, length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(NEUTRAL)
-    axes.grid(axis="y", color=NEUTRAL, alpha=0.25, linewidth=0.8)
+    axes.grid(axis="x" if horizontal else "y", color=NEUTRAL, alpha=0.25, linewidth=0.8)
     axes.set_axisbelow(True)
     for layout, axis, label, limit in (
         (figure.layout.xaxis, axes.xaxis, axes.set_xlabel, axes.set_xlim),
@@ -160,6 +217,11 @@ def _dress(axes: Axes, figure: go.Figure) -> None:
             limit(*layout.range)
         if layout.tickformat == "d" or layout.dtick == 1:
             axis.set_major_locator(MaxNLocator(integer=True))
+        elif layout.type != "log" and FORMATS.fullmatch(layout.tickformat or ""):
+            form = ",.12g" if layout.tickformat == "," else layout.tickformat
+            axis.set_major_formatter(StrMethodFormatter(f"{{x:{form}}}"))
+    if figure.layout.yaxis.autorange == "reversed":
+        axes.invert_yaxis()
 
 
 def _strip(text: str) -> str:

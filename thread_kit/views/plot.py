@@ -254,8 +254,12 @@ def log_axis(values: Iterable[float]) -> dict[str, Any]:
     """A logarithmic axis for values above zero, labelled at 1, 2 and 5 of each power of ten.
 
     Of more than two powers the powers alone. Plotly's own labels are single digits in small print.
+    Other values have no place on it; where no value is above zero, nothing, for a linear axis.
     """
-    low, high = min(values := list(values)), max(values)
+    values = [value for value in values if value > 0]
+    if not values:
+        return {}
+    low, high = min(values), max(values)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1,) if high / low > 300 else (1, 2, 5)
     ticks = [step * 10.0**power for power in powers for step in steps]
