@@ -28,7 +28,13 @@ LETTERS = 110
 """So many have room side by side, in the labels below a picture."""
 HATCHES = {"": "", "/": "///", "x": "xxx", ".": "...", "\\": "\\\\\\", "+": "+++", "-": "---"}
 MARKS = {"circle": "o", "square": "s", "x": "X", "diamond": "D", "triangle-up": "^", "star": "*"}
-DASHES = {"dash": "--", "dot": ":", "dashdot": "-.", "longdash": (0, (8, 3))}
+DASHES = {
+    "dash": "--",
+    "dot": ":",
+    "dashdot": "-.",
+    "longdash": (0, (8, 3)),
+    "longdashdot": (0, (8, 3, 2, 3)),
+}
 FORMATS = re.compile(r",|,?\.\d+[%f]")
 """Of an axis' numbers, those that Python writes as plotly does; others stay matplotlib's own."""
 
