@@ -225,6 +225,14 @@ def test_traces_lie_beside_the_file(tmp_path):
         ({"tasks": [47]}, "the task 47 is not what makes"),
         ({"options": {"temprature": 0.7}}, "no option 'temprature'; did you mean 'temperature'"),
         ({"options": {"seed": 1}}, "no option 'seed'"),
+        ({"options": {"seed": 1}}, r"no option 'seed'; give the suite seeds=\(3,\)"),
+        ({"options": {"prompt": 1}}, r"no option 'prompt'; give the suite methods=\[tk.Session"),
+        ({"options": {"path": "x"}}, "no option 'path'; give the suite traces=True"),
+        ({"options": {"seeds": 1}}, r"no option 'seeds'; give it beside the options: Suite\("),
+        ({"seeds": 3}, r"seeds=3 is no list; give \(0, 1, 2\) or range\(3\)"),
+        ({"tasks": 5}, r"tasks=5 is no list; give \[\{'number': 0\}\]"),
+        ({"tasks": {"number": 1}}, "is no list; give"),
+        ({"methods": THREAD}, r"methods=SessionMethod.* is no list; give \[tk.load_method"),
     ],
 )
 def test_a_suite_that_makes_no_sense_is_refused(tmp_path, changed, message):

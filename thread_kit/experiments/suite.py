@@ -48,6 +48,17 @@ PLAINLY = f"in one line, without {' '.join(sorted(ACTS))}"
 NUMBERS = (*LIMITS, "actions", "temperature")
 """The options that are one."""
 
+ELSEWHERE = {
+    "engine": "models={'NAME': engine}",
+    "env": "environment=CLASS, and tasks=[...] with its arguments",
+    "context": "environment=CLASS, whose reset() gives it",
+    "prompt": "methods=[tk.SessionMethod('NAME', prompt)]",
+    "seed": "seeds=(3,)",
+    "path": "traces=True, which keeps traces beside the file",
+    "replay": "traces=True, with which what was killed goes on",
+}
+"""Where a suite takes what a session has a parameter for (`GIVEN`)."""
+
 Played = tuple[EpisodeKey, dict[str, Any] | None]
 
 
@@ -96,6 +107,13 @@ class Suite:
             raise ValueError(
                 f"models={models!r:.80} has no names; give {{'NAME': tk.load_model(...)}}"
             )
+        for name, part, example in (
+            ("methods", methods, "[tk.load_method('thread', 'textcraft')]"),
+            ("tasks", tasks, "[{'number': 0}]"),
+            ("seeds", seeds, "(0, 1, 2) or range(3)"),
+        ):
+            if not isinstance(part, Iterable) or isinstance(part, str | Mapping):
+                raise ValueError(f"{name}={part!r:.80} is no list; give {example}")
         self.methods, self.models = list(methods), dict(models)
         self.environment, self.tasks, self.seeds = environment, list(tasks), list(seeds)
         self.options = dict(options or {})
@@ -387,6 +405,10 @@ def _check_parts(
         if name not in known and (not own or name in GIVEN):  # one's own may have others
             near = get_close_matches(name, known)
             meant = f"did you mean {near[0]!r}?" if near else "a session has none"
+            if name in signature(Suite).parameters:
+                meant = f"give it beside the options: Suite(..., {name}=...)"
+            if name in ELSEWHERE:
+                meant = f"give the suite {ELSEWHERE[name]}"
             raise ValueError(f"there is no option {name!r}; {meant}")
     check_numbers({name: options[name] for name in NUMBERS if name in options})
 
