@@ -61,6 +61,7 @@ def test_claims_stand_beside_rewards(frame):
 
 def test_where_nobody_judges_there_is_nothing_to_compare(frame):
     assert compare_claims(frame.assign(claimed=None)).empty
+    assert compare_claims(frame, "method").equals(compare_claims(frame, ["method"]))
     with pytest.raises(ValueError, match="no column 'claimed'"):
         compare_claims(frame.drop(columns="claimed"))
 

@@ -94,6 +94,10 @@ def test_prices_of_ones_own(tmp_path):
     own.write_text("model,input,output,date,source\nmine,5,7,2026-01-01,me\n")
     priced = add_dollars(frame(), priced_as="mine", prices=load_prices(own))
     assert list(priced["dollars"]) == [pytest.approx(0.0085)] * 2
+    for path in (own, str(own)):
+        assert add_dollars(frame(), priced_as="mine", prices=path).equals(priced)
+        (row,) = make_intercode_table(frame(), priced_as="mine", prices=path).to_dict("records")
+        assert row["dollars"] == pytest.approx(0.017)
     with pytest.raises(ValueError, match=r"no price of 'gpt-9'; known: gpt-3\.5-turbo-1106"):
         add_dollars(frame(), priced_as="gpt-9")
     own.write_text("model,input\nmine,5\n")

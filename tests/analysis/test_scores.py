@@ -44,6 +44,7 @@ def test_an_episode_of_no_group_is_not_lost():
     rows = frame(a=[1, None]).assign(environment=["sql", None])
     for count in (score, success):
         assert count(rows, by=["environment"])["n"].tolist() == [1, 1]
+        assert count(rows, by="environment")["n"].tolist() == [1, 1]
 
 
 def test_what_a_budget_cut_stands_beside_the_score():

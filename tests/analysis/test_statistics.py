@@ -22,6 +22,7 @@ from thread_kit.analysis.statistics import (
     summarize_pairs,
     wilson,
 )
+from thread_kit.experiments.results import Results
 
 outcomes = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=60)
 
@@ -344,6 +345,23 @@ def test_models_are_compared_like_methods():
 def test_a_frame_of_something_else_is_refused():
     with pytest.raises(ValueError, match="no column seed"):
         success(frame(a="+").drop(columns="seed"))
+
+
+def test_a_group_may_be_named_by_one_column():
+    played = frame(a="+-", b="--")
+    assert success(played, "method").equals(success(played, ["method"]))
+    for by in ("task number", [], ["method", "colour"]):
+        with pytest.raises(ValueError, match="names no columns to group by; give some of method,"):
+            success(played, by)
+
+
+def test_results_are_not_their_frame_and_a_limit_has_the_name_of_its_cost():
+    results = Results([])
+    for function in (success, compare, repeats, calls, success_by_cost):
+        with pytest.raises(ValueError, match=r"is no frame .* give the `frame` of Results"):
+            function(results)
+    with pytest.raises(ValueError, match=r"within=60000 limits no cost; give \{'prompt_tokens'"):
+        compare(frame(a="+-", b="--"), within=60000)
 
 
 def test_success_by_cost_counts_what_was_solved_so_cheaply():

@@ -17,6 +17,7 @@ from thread_kit.experiments.compare_widget import CompareWidget
 from thread_kit.experiments.method_registry import TAUGHT, load_method
 from thread_kit.methods.react import react
 from thread_kit.session.session import Session
+from thread_kit.trace.episode import Episode
 from thread_kit.views.columns import SideBySide
 from thread_kit.views.html import episode_html
 from thread_kit.views.text import episode_text
@@ -154,3 +155,9 @@ def test_trees_stand_in_columns_and_as_text_below_one_another():
         assert name in str(both)
         assert episode_html(episode) in both._repr_html_()
         assert name.replace("\n", " ") in page.text.replace("\n", " ")
+
+
+@pytest.mark.parametrize("episodes", [[Episode()], {"a": 3}])
+def test_what_stands_in_columns_has_names_and_is_episodes(episodes):
+    with pytest.raises(ValueError, match=r"no episodes by name; give \{'NAME': episode"):
+        SideBySide(episodes)

@@ -11,27 +11,32 @@ import plotly.graph_objects as go
 
 from thread_kit.analysis.cut import count_cut, describe_n
 from thread_kit.analysis.figures import interval_bars
-from thread_kit.analysis.statistics import check_episodes, wilson
+from thread_kit.analysis.records import must_be_frame
+from thread_kit.analysis.statistics import check_episodes, list_columns, wilson
 from thread_kit.views.palette import NEUTRAL, SERIES
 from thread_kit.views.plot import dress
 
 
-def compare_claims(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.DataFrame:
+def compare_claims(
+    frame: pd.DataFrame, by: str | Sequence[str] = ("method", "model")
+) -> pd.DataFrame:
     """What methods find of their own success, and the environment's reward (appendix F).
 
-    claimed, solved: shares of n episodes, each with Wilson's interval (95%); over, under: of those
-    claimed that are not solved, and those solved that are not claimed; cut: how many of n a budget
-    ended unsolved. Methods that judge nothing are left out. Raises ValueError for rows that say
-    nothing of it, and for an episode that is there twice.
+    by: as in `success`. claimed, solved: shares of n episodes, each with Wilson's interval (95%);
+    over, under: of those claimed that are not solved, and those solved that are not claimed; cut:
+    how many of n a budget ended unsolved. Methods that judge nothing are left out. Raises
+    ValueError for rows that say nothing of it, and as `success` does.
     """
+    must_be_frame(frame)
     if "claimed" not in frame:
         raise ValueError("these rows have no column 'claimed'; play a suite")
+    by = list_columns(frame, by)
     frame = check_episodes(frame[frame["claimed"].notna()], by)
     claimed, solved = frame["claimed"].astype(bool), frame["solved"].astype(bool)
     marked = frame.assign(
         claimed=claimed, solved=solved, over=claimed & ~solved, under=solved & ~claimed
     )
-    groups = marked.groupby(list(by), sort=False)
+    groups = marked.groupby(by, sort=False)
     shares = groups[["claimed", "solved", "over", "under"]].mean()
     for column in ("claimed", "solved"):
         intervals = [wilson(int(group[column].sum()), len(group)) for _, group in groups]

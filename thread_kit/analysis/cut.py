@@ -13,7 +13,7 @@ import warnings
 
 import pandas as pd
 
-from thread_kit.analysis.records import list_records
+from thread_kit.analysis.records import list_records, must_be_frame
 from thread_kit.experiments.spent_budget import find_budget
 
 
@@ -42,7 +42,11 @@ def count_broken(frame: pd.DataFrame) -> int:
 
 
 def warn_of_broken(frame: pd.DataFrame) -> None:
-    """Warn where episodes broke down: what an engine did is no outcome of a method."""
+    """Warn where episodes broke down: what an engine did is no outcome of a method.
+
+    Raises ValueError for what is no frame.
+    """
+    must_be_frame(frame)
     if broken := count_broken(frame):
         warnings.warn(
             f"{broken} of {len(frame)} episodes broke down with an error and count as not solved; "

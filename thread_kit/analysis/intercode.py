@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 
@@ -16,15 +18,17 @@ def make_intercode_table(
     frame: pd.DataFrame,
     *,
     priced_as: str = "gpt-3.5-turbo-1106",
+    prices: pd.DataFrame | str | Path | None = None,
 ) -> pd.DataFrame:
     """A row a method and model, in the columns of Tables 5 and 6.
 
     success, error_rate: percent. reward, turns, prompt_tokens, generated: means of an episode; of
     several trials the turns are those of all, and no error rate is told: rows have the last one's.
     dollars: of all episodes, at the price of `priced_as`, for the tokens of the model that played.
+    prices: a list of one's own, or its path.
     cut: how many episodes a budget ended unsolved, most often the ten rounds.
     """
-    frame = add_dollars(check_episodes(frame, GROUP), priced_as=priced_as)
+    frame = add_dollars(check_episodes(frame, GROUP), priced_as=priced_as, prices=prices)
     measured = frame.columns.union(["turns", "error_rate"], sort=False)
     frame = frame.reindex(columns=measured)  # none may have been started
     frame, cut = _mark_cut(_count_all_trials(frame).assign(reward=read_rewards(frame)))

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from thread_kit.analysis.records import must_be_frame
 from thread_kit.paths import resource
 
 
@@ -35,24 +36,29 @@ def load_prices(path: str | Path | None = None) -> pd.DataFrame:
 
 
 def compute_dollars(
-    input_tokens: float, output_tokens: float, model: str, prices: pd.DataFrame | None = None
+    input_tokens: float,
+    output_tokens: float,
+    model: str,
+    prices: pd.DataFrame | str | Path | None = None,
 ) -> float:
     """What tokens cost at a model's price.
 
-    input_tokens: all that the model is sent, call by call, since an API bills each. Raises
-    ValueError for a model without a price.
+    input_tokens: all that the model is sent, call by call, since an API bills each. prices: a list
+    of one's own, or its path. Raises ValueError for a model without a price.
     """
     price = _find_price(model, prices)
     return float((input_tokens * price["input"] + output_tokens * price["output"]) / 1e6)
 
 
 def add_dollars(
-    frame: pd.DataFrame, *, priced_as: str, prices: pd.DataFrame | None = None
+    frame: pd.DataFrame, *, priced_as: str, prices: pd.DataFrame | str | Path | None = None
 ) -> pd.DataFrame:
     """A suite's frame with a column `dollars`: what each episode would cost at that model's price.
 
-    Raises ValueError for a model without a price, and for rows that do not tell their tokens.
+    prices: as in `compute_dollars`. Raises ValueError for a model without a price, and for rows
+    that do not tell their tokens.
     """
+    must_be_frame(frame)
     if missing := {"prompt_tokens", "generated"} - set(frame.columns):
         raise ValueError(f"these episodes have no {' and no '.join(sorted(missing))}; play a suite")
     price = _find_price(priced_as, prices)
@@ -60,10 +66,10 @@ def add_dollars(
     return frame.assign(dollars=dollars / 1e6)
 
 
-def _find_price(model: str, prices: pd.DataFrame | None) -> pd.Series:
+def _find_price(model: str, prices: pd.DataFrame | str | Path | None) -> pd.Series:
     """US dollars a million tokens, `input` and `output`."""
-    prices = load_prices() if prices is None else prices
-    if model not in prices.index:
-        known = ", ".join(map(str, prices.index))
+    listed = prices if isinstance(prices, pd.DataFrame) else load_prices(prices)
+    if model not in listed.index:
+        known = ", ".join(map(str, listed.index))
         raise ValueError(f"there is no price of {model!r}; known: {known}. Add it to the list")
-    return prices.loc[model]
+    return listed.loc[model]

@@ -33,6 +33,15 @@ def list_other_settings(row: Mapping[Any, Any], known: Collection[str] = ()) -> 
     return [f"{name}={value:g}" for name, value in played.items() if value != DEFAULTS[name]]
 
 
+def must_be_frame(frame: Any) -> None:
+    """Raises ValueError with the remedy for what is no frame, such as `Results` themselves."""
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(
+            f"{frame!r:.80} is no frame with a row an episode; give the `frame` of Results: "
+            "tk.Results.load(PATH).frame"
+        )
+
+
 def list_records(frame: pd.DataFrame, *columns: str) -> list[dict[Any, Any]]:
     """A dictionary a row, with those of the columns that the frame has."""
     values = {name: frame[name].tolist() for name in columns if name in frame}

@@ -20,6 +20,7 @@ from thread_kit.analysis.statistics import (
     check_episodes,
     count_cut_of,
     holm,
+    list_columns,
     must_have_episodes,
     pair_methods,
     paired_bootstrap,
@@ -34,17 +35,18 @@ DRAWS, BLOCK = 100_000, 2_000
 TIE = 1e-9  # of points: less is no difference
 
 
-def score(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.DataFrame:
+def score(frame: pd.DataFrame, by: str | Sequence[str] = ("method", "model")) -> pd.DataFrame:
     """The score of each group, 0 to 100, with the interval of a bootstrap over tasks (95%).
 
-    n: episodes; solved: those with the whole reward; cut: those not solved that a budget ended;
-    errors: those that broke down. Of a single task there is no interval. Warns of episodes that
-    broke down. Raises ValueError if there is no episode, or one twice.
+    by: as in `success`. n: episodes; solved: those with the whole reward; cut: those not solved
+    that a budget ended; errors: those that broke down. Of a single task there is no interval. Warns
+    of episodes that broke down. Raises ValueError as `success` does.
     """
     must_have_episodes(frame)
     warn_of_broken(frame)
+    by = list_columns(frame, by)
     rows = []
-    for key, group in check_episodes(frame, by).groupby(list(by), sort=False, dropna=False):
+    for key, group in check_episodes(frame, by).groupby(by, sort=False, dropna=False):
         means = _rewards(group).groupby("task", sort=False)["reward"].mean().to_numpy()
         low = high = np.nan
         if len(means) > 1:

@@ -23,6 +23,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from thread_kit.analysis.cut import count_broken, count_cut, is_cut, warn_of_broken
+from thread_kit.analysis.records import must_be_frame
 
 EPISODE = ["method", "model", "task", "seed"]
 """The columns that tell one episode from another."""
@@ -165,9 +166,10 @@ def holm(p: Sequence[float]) -> list[float]:
     return values.tolist()
 
 
-def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.DataFrame:
+def success(frame: pd.DataFrame, by: str | Sequence[str] = ("method", "model")) -> pd.DataFrame:
     """The share of episodes solved in each group, with its Wilson interval.
 
+    by: the columns, or the one, whose values make a group.
     tasks, n: different tasks, episodes. cut: those not solved that a budget ended. solvable: of
     these tasks, those that the oracle solves (one of which no solution is known counts as not
     solvable). errors: episodes that broke down and count as not solved. failures, where there
@@ -176,11 +178,12 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
 
     Episodes that repeat a task are not independent, as the interval would have them: there is none
     then, and `repeats` tells of several seeds. Raises ValueError if there is no episode, or one
-    twice.
+    twice, and for a column that the frame has not.
     """
     must_have_episodes(frame)
+    by = list_columns(frame, by)
     rows = []
-    for key, group in check_episodes(frame, by).groupby(list(by), sort=False, dropna=False):
+    for key, group in check_episodes(frame, by).groupby(by, sort=False, dropna=False):
         solved, n = int(group["solved"].sum()), len(group)
         low, high = interval_of(group, solved)
         row = dict(zip(by, key, strict=True))
@@ -198,6 +201,19 @@ def success(frame: pd.DataFrame, by: Sequence[str] = ("method", "model")) -> pd.
                 row[cost] = float(group[cost].median())
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def list_columns(frame: pd.DataFrame, by: str | Sequence[str]) -> list[str]:
+    """The columns by which episodes are grouped; raises ValueError for what is none of the frame's.
+
+    by: their names, or one name. (Of those of `EPISODE`, `check_episodes` says that they lack.)
+    """
+    names = [by] if isinstance(by, str) else list(by)
+    if not names or not {*names} <= {*frame, *EPISODE}:
+        raise ValueError(
+            f"by={by!r} names no columns to group by; give some of {', '.join(map(str, frame))}"
+        )
+    return names
 
 
 def interval_of(
@@ -234,6 +250,8 @@ def compare(
     """
     # What counts as solved, and of which episodes a budget may have decided.
     warn_of_broken(frame)
+    if within is not None and not isinstance(within, Mapping):
+        raise ValueError(f"within={within!r} limits no cost; give {{'prompt_tokens': 60_000}}")
     frame, known = frame.reset_index(drop=True), frame.reset_index(drop=True)
     for cost, most in (within or {}).items():
         _check_cost(frame, cost, most)
@@ -436,7 +454,8 @@ def calls(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def must_have_episodes(frame: pd.DataFrame) -> None:
-    """Raises ValueError for a frame without a row."""
+    """Raises ValueError for a frame without a row, and for what is none."""
+    must_be_frame(frame)
     if frame.empty:
         raise ValueError("there is no episode in this frame; play some, or load another file")
 
@@ -446,6 +465,7 @@ def check_episodes(frame: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
 
     by: what it is grouped by; then each group has one benchmark.
     """
+    must_be_frame(frame)
     missing = [name for name in [*EPISODE, "solved"] if name not in frame]
     if missing:
         raise ValueError(
@@ -488,6 +508,7 @@ def pair_by_task(frame: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
     be compared where the same number of episodes ran at once. Raises ValueError for a method that
     the frame has not, and for an episode that occurs twice.
     """
+    must_be_frame(frame)
     check_episodes(frame[frame["method"].isin([first, second])])
     parts = {}
     for method in (first, second):

@@ -11,9 +11,17 @@ from thread_kit.views.text import episode_text
 
 
 class SideBySide:
-    """Episodes by name: their trees in columns, and as text one below the other."""
+    """Episodes by name: their trees in columns, and as text one below the other.
+
+    Raises ValueError for what has no names, or is no episode.
+    """
 
     def __init__(self, episodes: Mapping[str, Episode]) -> None:
+        named = isinstance(episodes, Mapping)
+        if not named or not all(isinstance(one, Episode) for one in episodes.values()):
+            raise ValueError(
+                f"{episodes!r:.80} are no episodes by name; give {{'NAME': episode, ...}}"
+            )
         self.episodes = dict(episodes)
 
     def __str__(self) -> str:
