@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from thread_kit.cli.main import main
+from thread_kit.envs.registry import BENCHMARKS
 from thread_kit.experiments.memories import main as make_memory
 from thread_kit.methods.memory import Guideline, Log, read_records, write_records
 
@@ -78,3 +79,45 @@ def test_a_number_that_says_nothing_makes_no_memory(tmp_path, capsys, arguments,
     assert make_memory([*arguments, "--env", "webshop", "--out", str(out)]) == 2
     assert words in capsys.readouterr().err
     assert not out.exists()
+
+
+OWN = """
+import thread_kit as tk
+
+def tasks(split):
+    return [{"split": split, "number": number} for number in range(3)]
+
+class Shelf(tk.TextCraft):
+    name = "shelf"
+
+    def __init__(self, split, number):
+        super().__init__("dev", number)
+
+SHELF = tk.Benchmark("shelf", Shelf, tasks, splits=("test", "train"))
+BARE = tk.Benchmark("bare", Shelf, tasks)
+"""
+
+
+def test_the_memory_of_a_benchmark_of_ones_own_is_made_where_it_is_read(
+    tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "own_shelf.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("shelf", "bare"):
+        monkeypatch.setitem(BENCHMARKS, name, None)  # so that it goes again
+        del BENCHMARKS[name]
+    monkeypatch.setenv("THREAD_KIT_MEMORIES", str(tmp_path / "memories"))
+    run = ["run", "--env", "own_shelf:SHELF", "--method", "rap", "--task", "0"]
+    assert main(run) == 2
+    told = capsys.readouterr().err
+    assert "thread_kit.experiments.memories rap --env module:name" in told
+    assert "THREAD_KIT_MEMORIES" in told
+    assert make_memory(["rap", "--env", "own_shelf:SHELF", "--tasks", "2"]) == 0
+    assert len(read_records(tmp_path / "memories" / "rap-shelf.jsonl")) == 2
+    assert main(run) == 2
+    assert "no memory" not in capsys.readouterr().err
+    assert make_memory(["rap", "--env", "own_shelf:BARE"]) == 2
+    assert "splits=('test', 'train')" in capsys.readouterr().err
+    assert make_memory(["rap", "--env", "nowhere"]) == 2
+    assert "no benchmark 'nowhere'" in capsys.readouterr().err

@@ -4,6 +4,7 @@ python -m thread_kit.experiments.memories rap --env alfworld --first 2000 --task
 python -m thread_kit.experiments.memories rap --env webshop --tasks 60
 python -m thread_kit.experiments.memories autoguide --env webshop --tasks 12
 python -m thread_kit.experiments.memories adaplanner --env textcraft --tasks 12
+python -m thread_kit.experiments.memories rap --env module:name
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from thread_kit.cli.arguments import read_benchmark
 from thread_kit.dialect import Dialect
 from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import load_model
@@ -25,15 +27,13 @@ from thread_kit.envs.alfworld.env import GENERATED
 from thread_kit.envs.alfworld.generator import KINDS
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.env import Env
-from thread_kit.envs.registry import find_benchmark
 from thread_kit.experiments.budgets import apply_budget, budget_of
-from thread_kit.experiments.memory_builders import load_guides, make_adaplanner
+from thread_kit.experiments.memory_builders import find_memory, load_guides, make_adaplanner
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_builders import make_react
 from thread_kit.methods.autoguide import extract_guideline
 from thread_kit.methods.memory import Guideline, Log, write_records
 from thread_kit.methods.steps import is_any_thought
-from thread_kit.paths import resource
 from thread_kit.prompts import EMPTY
 from thread_kit.requests import NewThread, Steps
 from thread_kit.session.checks import check_numbers
@@ -247,14 +247,17 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m thread_kit.experiments.memories", description=about
     )
     parser.add_argument("method", choices=["rap", "autoguide", "adaplanner"])
-    parser.add_argument("--env", default="alfworld", help="the benchmark (default: alfworld)")
+    parser.add_argument(
+        "--env", default="alfworld", help="the benchmark, or module:name (default: alfworld)"
+    )
+    parser.set_defaults(split=None)  # it is always TRAIN
     parser.add_argument("--tasks", type=int, default=24, help="so many (default: 24)")
     parser.add_argument("--first", type=int, default=0, help="number or seed of the first one")
     parser.add_argument("--model", default="qwen2.5-coder-1.5b", help="plays and extracts")
     parser.add_argument("--cpu-threads", type=int, help="cores for the model (default: all)")
     parser.add_argument("--calls", type=int, help="of an episode, at most (default: its method's)")
     parser.add_argument("--new-tokens", type=int, help="of a call, at most (default: as --calls)")
-    parser.add_argument("--out", type=Path, help="the file (default: in data/memories)")
+    parser.add_argument("--out", type=Path, help="the file (default: where it is read)")
     try:
         return _make_memory(parser.parse_args(arguments))
     except (RuntimeError, ValueError, OSError, ImportError) as error:
@@ -263,7 +266,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _make_memory(options: argparse.Namespace) -> int:
-    benchmark = find_benchmark(options.env)
+    benchmark, _ = read_benchmark(options)
+    if options.tasks and TRAIN not in benchmark.splits:
+        raise ValueError(
+            f"{benchmark.name} has no split {TRAIN!r}, of whose tasks memories are made; give the "
+            f"Benchmark one that no table counts: splits={(*benchmark.splits, TRAIN)}"
+        )
     least = FIRST if benchmark.name == "alfworld" and options.first else 0
     if options.tasks < 0 or options.first < least:
         raise ValueError(f"give --tasks from 0 and --first from {least}; it names the first one")
@@ -283,7 +291,8 @@ def _make_memory(options: argparse.Namespace) -> int:
             engine = load_model(options.model, adapter=None, **threads)
         make = make_guidelines if options.method == "autoguide" else make_skills
         made = make(benchmark, envs, engine, **limits)
-    out = options.out or resource("data") / "memories" / f"{options.method}-{benchmark.name}.jsonl"
+    out = options.out or find_memory(options.method, benchmark)
+    out.parent.mkdir(parents=True, exist_ok=True)
     part = out.with_name(f"{out.name}.part")  # the memory that is there counts until all are made
     for record in made:
         if record:

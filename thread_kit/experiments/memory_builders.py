@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from thread_kit.envs.benchmark import Benchmark
+from thread_kit.envs.registry import OWN
 from thread_kit.experiments.budgets import own_limit
 from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_builders import (
@@ -28,18 +29,23 @@ from thread_kit.prompts import EMPTY, Example, Prompt
 from thread_kit.session.scheduler import UNTIL_OVER
 
 
-def _read_memory(method: str, benchmark: Benchmark) -> list[dict[str, Any]]:
-    """The records of data/memories, or of the folder that THREAD_KIT_MEMORIES names.
-
-    Raises FileNotFoundError where nobody has made them.
-    """
-    name = f"{method}-{benchmark.name}.jsonl"
+def find_memory(method: str, benchmark: Benchmark) -> Path:
+    """The file of a memory, in data/memories or in the folder that THREAD_KIT_MEMORIES names."""
     own = os.environ.get("THREAD_KIT_MEMORIES")
-    path = Path(own).expanduser() / name if own else resource("data") / "memories" / name
+    folder = Path(own).expanduser() if own else resource("data") / "memories"
+    return folder / f"{method}-{benchmark.name}.jsonl"
+
+
+def _read_memory(method: str, benchmark: Benchmark) -> list[dict[str, Any]]:
+    """The records of a memory; raises FileNotFoundError where nobody has made them."""
+    path = find_memory(method, benchmark)
     if not path.is_file():
+        is_kits = benchmark.name in {one.name for one in OWN}
+        env = benchmark.name if is_kits else "module:name (where the Benchmark is)"
         raise FileNotFoundError(
-            f"{method} has no memory for {benchmark.name}: there is no {path}. Make it with "
-            f"`python -m thread_kit.experiments.memories {method} --env {benchmark.name}`"
+            f"{method} has no memory for {benchmark.name}: there is no {path} (the folder is that "
+            "of THREAD_KIT_MEMORIES, where it is set). Make it: python -m "
+            f"thread_kit.experiments.memories {method} --env {env}"
         )
     return read_records(path)
 
