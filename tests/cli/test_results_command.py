@@ -95,6 +95,47 @@ def test_by_file_a_method_is_paired_with_itself_and_holm_counts_these_pairs(caps
     assert [pair.split()[-1] for pair in pairs] == ["1", "1"]
 
 
+def with_limits(path, **limits):
+    """Write the first three rows again, of two methods, as played with these limits."""
+    rows = [json.loads(one) for one in ROWS["textcraft-decomp-qwen"].read_text().splitlines()[:3]]
+    for row in rows:
+        row |= {"limits": {**row["limits"], **limits}, "settings": str(limits)}
+        row["solved"] = limits.get("calls") == 10
+        row["reward"] = float(row["solved"])
+    rows += [{**row, "method": "react"} for row in rows]
+    with path.open("a") as file:
+        file.writelines(f"{json.dumps(row)}\n" for row in rows)
+    return rows
+
+
+@pytest.mark.parametrize("options", [[], ["--by-file"]])
+def test_one_file_with_several_budgets_has_tables_for_each(capsys, tmp_path, options):
+    path = tmp_path / "r.jsonl"
+    with_limits(path, calls=2)
+    assert "== " not in said(capsys, *options, path)
+    with_limits(path, calls=10)
+    head, two, ten = said(capsys, *options, path).split("\n== calls ")
+    assert not head
+    for part, words, solved in ((two, "2", 0), (ten, "10", 6)):
+        assert part.splitlines()[0] == words
+        assert f"6 episodes, {solved} solved" in part
+        assert ("Methods on the same tasks" in part) is not bool(options)
+
+
+def test_settings_that_limits_do_not_tell_are_told_by_their_hashes(capsys, tmp_path):
+    path = tmp_path / "r.jsonl"
+    rows = with_limits(path, calls=2)
+    others = [{**row, "settings": "abc"} for row in rows] + [{**rows[0], "settings": ""}]
+    with path.open("a") as file:
+        file.writelines(f"{json.dumps(row)}\n" for row in others)
+    text = said(capsys, path)
+    assert [one for one in text.splitlines() if one.startswith("== ")] == [
+        "== settings {'calls': 2}",
+        "== settings abc",
+        "== not started",
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ def add_command(commands: Any) -> None:
 def print_results(options: argparse.Namespace) -> None:
     """Print the tables of all files together, benchmark by benchmark.
 
+    Where a file has an episode under several settings, each of these has its own tables.
     Raises ValueError where there is no episode, or one twice; FileNotFoundError, ResultsFileError.
     """
     from thread_kit.experiments.results import Results
@@ -50,18 +52,65 @@ def print_results(options: argparse.Namespace) -> None:
     nowhere = [row for row in rows if not row.get("environment")]
     for name in played or [""]:
         some = [row for row in rows if row.get("environment") == name]
-        if len(played) > 1:
-            print(f"\n== {name}")
-        else:  # what was not started does not say of which benchmark it is
+        if len(played) <= 1:  # what was not started does not say of which benchmark it is
             some += [{**row, "environment": name or None} for row in nowhere]
-        try:
-            report(Results(some), BENCHMARKS.get(name), by_file=options.by_file)
-        except ValueError as error:
-            if options.by_file or len(files) == 1:
-                raise
-            raise ValueError(f"{error}; --by-file tells those of two files apart") from error
+        of_one = options.by_file or len(files) == 1  # which settings are meant is said by no file
+        parts = split_by_settings(some) if of_one else {"": some}
+        for settings, part in parts.items():
+            if title := ", ".join(filter(None, [name if len(played) > 1 else "", settings])):
+                print(f"\n== {sanitize(title)}")
+            try:
+                report(Results(part), BENCHMARKS.get(name), by_file=options.by_file)
+            except ValueError as error:
+                if of_one:
+                    raise
+                raise ValueError(f"{error}; --by-file tells those of two files apart") from error
     if len(played) > 1 and nowhere:
         print(f"\n{len(nowhere)} episodes were not started, of which benchmark is not known.")
+
+
+def split_by_settings(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The rows by what tells those of one episode apart, in words: "calls 2", "calls 10".
+
+    All of them by "" where no episode is there twice.
+    """
+    from thread_kit.experiments.results_file import EpisodeKey
+
+    by_episode = defaultdict(list)
+    for row in rows:
+        by_episode[EpisodeKey.of(row).without_settings].append(row)
+    if len(by_episode) == len(rows):
+        return {"": [*rows]}
+    started = [[row for row in several if row["settings"]] for several in by_episode.values()]
+
+    def differ(several: Sequence[dict[str, Any]], names: Sequence[str]) -> int:
+        return len({_describe_settings(row, names) for row in several})
+
+    # Hashes come last, which say little: they are taken where nothing else tells rows apart.
+    known = dict.fromkeys(name for several in started for row in several for name in _limits(row))
+    names: list[str] = []
+    for name in (*known, "prompt", "settings"):
+        is_told = all(differ(several, names) == len(several) for several in started)
+        if is_told and name not in known:
+            break
+        if any(differ(several, [name]) > 1 for several in started):
+            names.append(name)
+    parts = defaultdict(list)
+    for row in rows:
+        parts[_describe_settings(row, names)].append(row)
+    return parts
+
+
+def _limits(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**(row["limits"] or {}), "temperature": row.get("temperature")}
+
+
+def _describe_settings(row: Mapping[str, Any], names: Sequence[str]) -> str:
+    if not row["settings"]:
+        return "not started"
+    values = {**row, **_limits(row)}
+    told = {name: "none" if values.get(name) is None else values[name] for name in names}
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
 
 
 def name_by_file(files: Sequence[Path]) -> list[dict[str, Any]]:
