@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from helpers.fake_server import Fake, refuses, streams, written
+from helpers.fake_server import Fake, llama, refuses, streams, written
 from helpers.weights import few_layers
 
 from thread_kit.__main__ import main
@@ -15,6 +15,7 @@ from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.cli.arguments import add_loading, load_engine
 from thread_kit.cli.methods import build_methods
 from thread_kit.cli.notebooks import list_notebooks
+from thread_kit.cli.suite import name_served
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import Task
 from thread_kit.envs.registry import BENCHMARKS, find_benchmark
@@ -659,6 +660,40 @@ def test_a_server_with_one_model_need_not_be_told_which(tmp_path, capsys):
         server.close()
     assert [asked["model"] for asked in server.asked] == ["its-own"]
     assert "has its-own, another; name the model" in capsys.readouterr().err
+
+
+def test_rows_have_the_name_that_a_server_has_for_its_model(tmp_path):
+    server, by_file, out = Fake("its-own"), llama(), tmp_path / "r.jsonl"
+    server.replies.append(streams(written("print('Nothing.')\n#END#")))
+    words = f"suite --server {server.url} --split dev --tasks 1 --out {out}"
+    try:
+        assert main(words.split()) == 0
+        options = dict.fromkeys(("context", "executor", "planner_model"))
+        options = argparse.Namespace(server=by_file.url, **options)
+        assert name_served([""], options) == {"": "tiny"}
+    finally:
+        server.close()
+        by_file.close()
+    assert [row["model"] for row in Results.load(out)] == ["its-own"]
+    assert [asked["model"] for asked in server.asked] == ["its-own"]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Fake("its-own"), "has its-own and no model 'smollm2-135m'; give the name"),
+        (llama, "has one model, tiny.gguf, whatever it is called; name it once"),
+    ],
+)
+def test_one_model_of_a_server_is_not_played_as_two(tmp_path, capsys, make, words):
+    server = make()
+    command = f"suite --server {server.url} --split dev --tasks 1 --out {tmp_path}/r.jsonl"
+    try:
+        assert main([*command.split(), "--models", "its-own", "smollm2-135m"]) == 2
+    finally:
+        server.close()
+    assert words in capsys.readouterr().err
+    assert not server.asked
 
 
 def test_what_a_thread_can_see_on_a_server_that_does_not_say_can_be_said(tmp_path, capsys):

@@ -417,6 +417,13 @@ def test_a_server_with_several_models_wants_one_named(fake, connect):
     assert connect(fake, model="other").context_size == 77
 
 
+def test_another_name_than_the_one_model_has_is_for_llama_server_alone(fake, llama_fake, connect):
+    with pytest.raises(EngineError, match="has gpt-fake and no model 'mine'; give the name"):
+        connect(fake, model="mine")
+    assert connect(fake, model="gpt-fake").name == "gpt-fake"
+    assert connect(llama_fake, model="mine").name == "mine"
+
+
 def test_a_server_that_lists_no_models_can_be_used_by_name(fake, connect):
     del fake.pages["/v1/models"]
     with pytest.raises(EngineError, match=r"no server of completions.*name the model"):

@@ -294,7 +294,8 @@ def _check_adapter(model: str, adapter: str | None, options: argparse.Namespace)
     """Raises ValueError for one that no model here would hear of."""
     if adapter and (options.server or is_own(model)):
         raise ValueError(
-            f"--adapter {adapter} is for a model that is loaded here, and not for {model}"
+            f"--adapter {adapter} is for a model that is loaded here, and not for "
+            f"{model or 'the one'}"
             f"{' on a server' if options.server else ''}"
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,11 @@ def add_command(commands: Any) -> None:
         "--methods", nargs="+", default=["thread"], metavar="METHOD", help=describe_methods()
     )
     parser.add_argument(
-        "--models", nargs="+", default=[EMBEDDED], help="names, GGUF files, or module:name"
+        "--models",
+        nargs="+",
+        metavar="NAME",
+        help=f"names, GGUF files, or module:name (default: {EMBEDDED}; with --server the one that "
+        "it has)",
     )
     add_benchmark(parser)
     add_rules(parser)
@@ -79,7 +84,8 @@ def run(options: argparse.Namespace) -> None:
     from thread_kit.experiments.suite import Suite
 
     # What is to be played.
-    check_models(options.models, options)
+    models = options.models or ([""] if options.server else [EMBEDDED])
+    check_models(models, options)
     benchmark, split = read_benchmark(options)
     out = options.out or Path("runs", f"suite-{benchmark.name}.jsonl")
     rules = read_rules(options, benchmark)
@@ -97,7 +103,8 @@ def run(options: argparse.Namespace) -> None:
     # A suite a model, all in one file: what teaches a model is its own; so is what it is called,
     # where another one plans for some of the methods. All are made before anything is played.
     suites = []
-    for model in options.models:
+    called = name_served(models, options) if options.server else {}
+    for model in models:
         adapter, prompt = choose_teaching(
             model,
             benchmark,
@@ -121,7 +128,9 @@ def run(options: argparse.Namespace) -> None:
             plans = plans and may_plan(asked, method, benchmark, env.examples)
             by_plans.setdefault(plans, []).append(method)
         for plans, some in by_plans.items():
-            name = name_models(model, options, adapter, plans=plans)
+            name = name_models(
+                called.get(model) or name_model(model), options, adapter, plans=plans
+            )
             load = load_models if plans else load_engine
             suite = Suite(
                 out,
@@ -162,13 +171,33 @@ def run(options: argparse.Namespace) -> None:
         print(f"\n{said} plays them again.")
 
 
-def name_models(
-    model: str, options: argparse.Namespace, adapter: str | None, *, plans: bool
-) -> str:
-    """What tables call a model, whether an adapter has taught it, and another one that plans.
+def name_served(models: Sequence[str], options: argparse.Namespace) -> dict[str, str]:
+    """What tables call the models of a server, which is asked before anything is played.
+
+    Not where workers ask it, which may reach another network than this process, unless no model is
+    named. Raises what `load_engine` raises, and ValueError for two names of one model.
+    """
+    called: dict[str, str] = {}
+    files: list[Any] = []
+    if options.executor and "" not in models:
+        return called
+    for model in dict.fromkeys([*models, *filter(None, [options.planner_model])]):
+        with load_engine(model, None, options) as engine:
+            called[model] = name_model(model or engine.name)
+            file = engine.describe().get("file")  # llama-server's, which takes any name
+        if file and file in files:
+            raise ValueError(
+                f"{options.server} has one model, {file}, whatever it is called; name it once"
+            )
+        files.append(file)
+    return called
+
+
+def name_models(name: str, options: argparse.Namespace, adapter: str | None, *, plans: bool) -> str:
+    """What tables call the model of this name, whether an adapter has taught it, and another plans.
 
     plans: whether the method has a planner that it plans for.
     """
     taught = ", taught" if adapter else ""
     planner = f", planner {name_model(options.planner_model)}" if plans else ""
-    return f"{name_model(model)}{taught}{planner}"
+    return f"{name}{taught}{planner}"

@@ -87,7 +87,8 @@ class ServerEngine(Engine):
     """A model behind an OpenAI-compatible completions API.
 
     base_url: the server's address, with or without /v1.
-    model: its name there; None takes the one that the server has.
+    model: its name there; None takes the one that the server has. (llama-server takes any name for
+        the one that it has.)
     key_name: the environment variable with the key. It is sent over https, and to this machine.
     context: how many tokens a thread can see; None asks the server (4096 where it does not say).
     timeout: seconds without a byte after which a request has failed.
@@ -103,8 +104,8 @@ class ServerEngine(Engine):
     Of hosted models only those with completions can be used: a thread goes on in the middle of a
     text, which a chat does not allow.
 
-    Raises EngineError if no server answers, if it refuses the key, or if it has several models and
-    none was named.
+    Raises EngineError if no server answers, if it refuses the key, if it has several models and
+    none was named, or one and another was.
     """
 
     def __init__(
@@ -159,8 +160,16 @@ class ServerEngine(Engine):
                 )
             names = self._client.clean(", ".join(facts["id"] for facts in models[:8]))
             raise EngineError(f"{self._client.url} has {names}; name the model: model=...")
-        alone = models[0] if len(models) == 1 else {}  # llama-server takes any name for its model
+        alone = models[0] if len(models) == 1 else {}
         facts = next((facts for facts in models if facts["id"] == model), alone)
+        # llama-server takes any name for its model, which may be listed by its file.
+        if model and facts and facts["id"] != model and facts.get("owned_by") != "llamacpp":
+            raise EngineError(
+                self._client.clean(
+                    f"{self._client.url} has {facts['id']} and no model {model!r}; give the name "
+                    "that it has there, or leave it out"
+                )
+            )
         self._model = model or facts["id"]
         # 2. Whether it is llama-server, which knows the model's own tokens.
         self._props: dict[str, Any] = {}
