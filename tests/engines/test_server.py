@@ -325,9 +325,10 @@ def test_counts_that_cannot_be_are_an_error(llama_fake, connect, raw):
 
 
 def test_a_session_can_be_stopped_while_the_server_reads_its_prompt(llama_fake, connect):
-    gone = threading.Event()
+    begun, gone = threading.Event(), threading.Event()
 
     def silent(handler):
+        begun.set()
         handler.head(200, {})
         with suppress(OSError):
             while True:
@@ -339,6 +340,7 @@ def test_a_session_can_be_stopped_while_the_server_reads_its_prompt(llama_fake, 
     prompt = Prompt("one", (Example("a =>", "b#END#"),))
     session = Session(connect(llama_fake), context="Go.", prompt=prompt)
     assert isinstance(next(iter(session)), Prefilling)
+    assert begun.wait(60)  # what was not sent yet is not stopped
     session.stop()
     session.run(progress=False)
     assert session.episode.status == "stopped"
