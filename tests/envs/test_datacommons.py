@@ -113,6 +113,15 @@ def test_any_answer_can_be_graded_and_what_is_right_the_benchmarks_take(answer, 
 
 
 @open_data
+def test_look_ups_take_their_arguments_by_name(env):
+    functions = env.functions
+    (place,) = functions["find_places"](words="Ohio")
+    variable, *_ = functions["find_variables"](words="robberies")
+    rows = functions["observations"](place_ID=place["ID"], variable_ID=variable["ID"])
+    assert rows == functions["observations"](place["ID"], variable["ID"])
+
+
+@open_data
 def test_a_place_is_found_by_its_name_and_not_by_a_part_of_it(env):
     assert [place["name"] for place in env.source.find_places("Arkansas")] == ["Arkansas"]
     both = env.source.find_places("Virginia and West Virginia")
@@ -128,6 +137,7 @@ def test_a_place_is_found_by_its_name_and_not_by_a_part_of_it(env):
     [
         (lambda s: s.find_places("Virgina"), "Did you mean Virginia"),
         (lambda s: s.find_places("Atlantis on sea"), "Name a US state"),
+        (lambda s: s.find_places("USA"), "or the United States"),
         (lambda s: s.find_variables("asthma"), "There are: the income per person"),
         (lambda s: s.observations("geoId/99", "Rate_Polio"), "look it up with find_places"),
         (lambda s: s.observations("geoId/54", "Rate_Colds"), "look it up with find_variables"),

@@ -144,6 +144,11 @@ def test_a_number_gives_the_same_question_again_and_all_kinds_come(stays):
     assert [question.kind for question in first] == [kind.name for kind in KINDS]
 
 
+def hours_of(question):
+    low, high = (int(w) for w in question.text.split() if w.isdecimal() and len(w) < 3)
+    return low, high
+
+
 def own_answer(stays, question):
     """The answer by means of plain Python, for three kinds that are easy to compute so."""
     values = [stays.values(patient, variable) for patient, variable in question.needs[:2]]
@@ -153,9 +158,20 @@ def own_answer(stays, question):
         return max(zip(values, question.needs, strict=True), key=lambda v: sum(v[0]) / len(v[0]))[
             1
         ][0]
-    low, high = (int(w) for w in question.text.split() if w.isdecimal() and len(w) < 3)
+    low, high = hours_of(question)
     inside = [(v, -h) for h, v in values[0].items() if low <= h <= high]
     return str(round(-max(inside)[1], 2))
+
+
+def test_the_largest_change_is_asked_for_where_there_is_one(tmp_path):
+    stays = write_synthetic_stays(tmp_path, 30, 3)
+    kinds = [place for place, kind in enumerate(KINDS) if "largest" in kind.measure]
+    assert len(kinds) == 2
+    for split in ("train", "test"):
+        for number in (16 * turn + place for turn in range(10) for place in kinds):
+            question = IcuQA(stays, number, split=split).question
+            changes = stays.values(*question.needs[0]).loc[slice(*hours_of(question))].diff()
+            assert (changes if "increase" in question.kind else -changes).max() > 0, question.text
 
 
 @pytest.mark.parametrize("number", [1, 4, 10, 17, 20, 26])

@@ -67,7 +67,7 @@ SAME = [
     (make_places, {"split": "test"}, "4663c73ebbb78ea5"),
     (make_places, {"split": "train"}, "5f0f5e05baee896c"),
     (make_patients, {"split": None}, "fd2baeb4c525607f"),
-    (make_patients, {"split": "test"}, "20c519137ce25990"),
+    (make_patients, {"split": "test"}, "b43d34a96858a968"),
     (make_patients, {"split": "train", "phenotypes": True}, "8ab8a21793515515"),
     (make_training, {}, "e1920355a3d5b0ec"),
 ]

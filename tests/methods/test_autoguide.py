@@ -9,6 +9,7 @@ import pytest
 from helpers.episodes import of_kind
 from helpers.programs import Lock, play
 
+from thread_kit.dialect import AGENT
 from thread_kit.engines.scripted import ScriptedEngine
 from thread_kit.envs.alfworld.env import AlfWorld
 from thread_kit.envs.registry import BENCHMARKS
@@ -257,6 +258,11 @@ def test_of_a_trajectory_the_thoughts_are_left_out():
     text = "> think: go =>OK.<=\n> think[go] =>OK.<=\n> think of it =>Hm.<=\n> go =>There.<=\n"
     steps = read_steps(text, load_prompt("react/webshop").dialect)
     assert steps == (("> think of it", "Hm."), ("> go", "There."))
+
+
+def test_steps_are_read_behind_every_mark_that_is_played():
+    text = ">go =>There.<=\n# > take x =>Taken.<=\n>think: on =>OK.<=\n"
+    assert read_steps(text, AGENT) == (("> go", "There."), ("> take x", "Taken."))
 
 
 @pytest.mark.parametrize("name", ["webshop-context", "webshop-guideline"])

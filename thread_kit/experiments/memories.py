@@ -75,7 +75,7 @@ def make_log(env: Env, start: Iterable[str] = ()) -> Log | None:
     for number, action in enumerate(actions):
         if thought := _think(action, actions[number:], actions[number - 1] if number else ""):
             steps.append((thought, "OK."))
-        action = _SEARCH.sub(f"search[{_ask_for(task)}]", action)
+        action = _SEARCH.sub(lambda _: f"search[{_ask_for(task)}]", action)
         step = env.step(action)
         steps.append((write(action), step.observation.strip()))
         reward = step.reward
@@ -143,13 +143,15 @@ def read_steps(text: str, dialect: Dialect) -> tuple[tuple[str, str], ...]:
 
     Nor WebShop's `think[...]`, which is an action, but tells nothing of the shop.
     """
-    mark = dialect.write_action("")
-    marks = map(re.escape, (mark, dialect.end, dialect.listen, dialect.close))
-    head, end, listen, close = marks
-    pattern = rf"^({head}.*?\S)\s*(?:{end})? ?{listen}(.*?){close}$"
+    head = "|".join(map(re.escape, dialect.actions))
+    end, listen, close = map(re.escape, (dialect.end, dialect.listen, dialect.close))
+    pattern = rf"^ *(?:{head}) *(.*?\S)\s*(?:{end})? ?{listen}(.*?){close}$"
     found = re.findall(pattern, text, re.MULTILINE | re.DOTALL)
-    steps = ((action, seen.strip()) for action, seen in found)
-    return tuple(step for step in steps if not is_any_thought(step[0].removeprefix(mark)))
+    return tuple(
+        (dialect.write_action(action), seen.strip())
+        for action, seen in found
+        if not is_any_thought(action)
+    )
 
 
 def play_with(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import Any, final
 
@@ -95,9 +96,10 @@ class DataCommonsQA(QuestionEnv):
     def _note_missed(self, look_up: Callable[..., Any]) -> Callable[..., Any]:
         """A function that keeps in mind whether data were missing in this episode."""
 
-        def noting(*arguments: Any) -> Any:
+        @wraps(look_up)
+        def noting(*arguments: Any, **named: Any) -> Any:
             try:
-                return look_up(*arguments)
+                return look_up(*arguments, **named)
             except MissingDataError as missed:
                 self._missed = str(missed)
                 raise

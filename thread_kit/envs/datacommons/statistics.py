@@ -99,8 +99,11 @@ class ListedStatistics(Statistics):
         exact = {ID: name for ID, name in self.places.items() if name.lower() in found}
         if not exact:
             near = difflib.get_close_matches(str(words).title(), self.places.values(), 3, 0.5)
-            hint = f" Did you mean {' or '.join(near)}?" if near else " Name a US state."
-            raise LookupError(f"No place is known by the words {words!r}.{hint}")
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise LookupError(
+                f"No place is known by the words {words!r}.{hint} "
+                "Name a US state, or the United States."
+            )
         return [{"name": name, "ID": ID} for ID, name in exact.items()]
 
     def find_variables(self, words: str) -> list[dict[str, str]]:

@@ -126,8 +126,11 @@ class Kind:
     def holds(self, figures: Sequence[float]) -> bool:
         """Whether what the wording takes for granted is so.
 
-        Who increases faster is asked where one of the two increases, as by the released generators.
+        Who increases faster is asked where one of the two increases, as by the released generators;
+        when something had its largest increase, where it had any.
         """
+        if self.measure.startswith("hour of the largest"):
+            return figures[0] > 0
         if self.measure != "slope" or self.answers:
             return True
         return max(figures) > 0 if self.sign == ">" else min(figures) < 0
