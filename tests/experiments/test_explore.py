@@ -44,7 +44,7 @@ def panel(tmp_path, monkeypatch) -> Explorer:
 
 def choose_emerald(panel: Explorer) -> Explorer:
     panel.form.split.value = "dev"
-    panel.form.number.value = 47
+    panel.form.number.value = "47"
     return panel
 
 
@@ -134,7 +134,7 @@ def test_only_methods_that_a_benchmark_has_can_be_chosen():
 def test_another_task_keeps_the_prompt_and_another_benchmark_does_not():
     form = explore().form
     form.prompt.value = "textcraft-small"
-    form.number.value = 3
+    form.number.value = "3"
     assert form.prompt.value == "textcraft-small"
     form.benchmark.value = "webshop"
     form.benchmark.value = "textcraft"
@@ -332,7 +332,7 @@ def test_a_model_that_cannot_be_loaded_for_a_fork_is_not_loading_for_ever(panel,
 
 
 def test_whole_numbers_are_read_as_they_stand(panel):
-    seed = 12345678901234567891
+    seed = 1234567890123456789
     panel.form.seed.value = str(seed)
     assert panel.form.read().options["seed"] == seed
 
@@ -455,7 +455,7 @@ def test_what_lies_in_a_folder_neither_stalls_the_list_nor_acts_in_it(tmp_path):
 def test_another_task_leaves_the_budgets_that_a_person_has_set(panel):
     form = panel.form
     form.budgets["calls"].value, form.budgets["seconds"].value = "9", "60"
-    form.number.value = 3
+    form.number.value = "3"
     assert [form.budgets[unit].value for unit in ("calls", "seconds")] == ["9", "60"]
     form.method.value = "react"
     assert form.budgets["calls"].value != "9"
@@ -464,7 +464,52 @@ def test_another_task_leaves_the_budgets_that_a_person_has_set(panel):
 def test_a_seed_that_is_no_whole_number_is_one_sentence(panel):
     panel.form.seed.value = "1.7"
     panel.run_button.click()
-    assert read_note(panel) == "seed is a whole number, and not 1.7"
+    assert read_note(panel) == "seed=1.7 is no whole number; give one"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("temperature", "abc", "no number; give one, or leave the field empty for 0"),
+        ("seed", "abc", "no number; give one, or leave the field empty for 0"),
+        ("new_tokens", "abc", "no number; give one"),
+        ("depth", "abc", "no number; give one, or leave the field empty for no limit"),
+        ("calls", "-3", "calls=-3 leaves nothing to do; give a positive number"),
+        ("calls", "2.5", "calls=2.5 is no whole number; give one"),
+        ("depth", "1.5", "depth=1.5 is no whole number; give one"),
+        ("temperature", "-1", "temperature=-1 is negative; give 0 or more"),
+    ],
+)
+def test_what_is_wrong_in_a_field_is_said_as_soon_as_it_is_typed(panel, field, value, sentence):
+    form = panel.form
+    typed = form.budgets.get(field) or getattr(form, field)
+    typed.value = value
+    assert read_note(panel).endswith(sentence)
+    typed.value = "1"
+    assert not read_note(panel)
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"),
+    [("1e1", "10"), ("2.7", "3"), ("-5", "0"), ("", "0"), (" 4 ", "4"), ("1e9", "last")],
+)
+def test_the_field_shows_the_number_of_the_task_that_is_chosen(panel, typed, number):
+    form = panel.form
+    form.number.value = typed
+    number = str(len(form._tasks) - 1) if number == "last" else number
+    assert form.number.value == number
+    assert form.read().task["number"] == int(number)
+    assert not read_note(panel)
+
+
+def test_a_task_that_is_no_number_is_one_sentence_and_shows_no_other_task(panel):
+    panel.form.number.value = "abc"
+    said = "task is 'abc', which is no number; give one, or leave the field empty for 0"
+    assert read_note(panel) == said
+    assert not panel.form.task_text.value
+    assert repr(panel).startswith("Explorer(textcraft no task, ")
+    panel.run_button.click()
+    assert read_note(panel) == said
 
 
 @pytest.mark.parametrize(

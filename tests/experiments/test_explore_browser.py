@@ -9,6 +9,7 @@ from helpers.jupyter import PATIENCE, Notebook
 from playwright.sync_api import expect
 
 from thread_kit.paths import resource
+from thread_kit.views.player.keys import NO_KERNEL
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
 
@@ -29,6 +30,10 @@ def test_by_mouse_and_keyboard_and_after_a_restart_of_the_kernel(browser, lab):
     expect(panel.locator("pre").first).to_contain_text("warped door", timeout=LONG)
     panel.get_by_label("task").fill("47")
     panel.get_by_label("task").press("Enter")
+    expect(panel.locator("pre").first).to_contain_text("emerald block", timeout=LONG)
+    panel.get_by_label("task").fill("4.7e1")
+    panel.get_by_label("task").press("Tab")
+    expect(panel.get_by_label("task")).to_have_value("47", timeout=LONG)
     expect(panel.locator("pre").first).to_contain_text("emerald block", timeout=LONG)
     run = panel.get_by_role("button", name="Run", exact=True).first
     run.click()
@@ -53,4 +58,9 @@ def test_by_mouse_and_keyboard_and_after_a_restart_of_the_kernel(browser, lab):
     expect(saved.first).to_contain_text("textcraft dev 47", timeout=LONG)
     assert notebook.errors == []
     assert notebook.outside == []
+
+    # Ended and not restarted: the buttons can still be pressed, and say why nothing comes of it.
+    page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    run.click()
+    expect(panel.get_by_role("alert")).to_have_text(NO_KERNEL)
     notebook.close()

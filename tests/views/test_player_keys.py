@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from helpers.jupyter import Notebook, write_notebook
 from playwright.sync_api import Locator, expect
+
+from thread_kit.views.player.keys import NO_KERNEL
 
 pytestmark = pytest.mark.browser
 
@@ -158,6 +162,16 @@ def test_no_key_in_another_widget_of_the_kit_reaches_jupyterlab(browser, lab, na
         for box in page.locator(".tk-keeps-keys").all():
             box.locator("button").first.wait_for()
             press_all_keys_in_all_parts(notebook, box)
+
+        # The kernel ends: a click says so, and no longer what one before has come to.
+        review = page.locator(".tk-keeps-keys").last
+        review.get_by_role("button", name="save, next").click()
+        expect(review.get_by_role("alert")).to_contain_text("choose the")
+        page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+        for box in page.locator(".tk-keeps-keys").all():
+            box.locator("button", has_text=re.compile("play both|save, next")).click()
+            expect(box.get_by_role("alert")).to_have_text(NO_KERNEL)
+            expect(box.get_by_role("alert")).to_be_visible()
     notebook.close()
 
 

@@ -6,7 +6,9 @@ import pytest
 from helpers.jupyter import Notebook, write_notebook
 from playwright.sync_api import expect
 
+from thread_kit.envs.webshop.env import WebShop
 from thread_kit.envs.webshop.pages import BUY, PREVIOUS
+from thread_kit.views.shop import Shop
 
 pytestmark = pytest.mark.browser
 
@@ -32,6 +34,34 @@ shop = Shop(WebShop("train", 17, catalogue=Catalogue("hostile", tuple(products))
 place_beside(shop)"""
 
 
+def test_a_click_that_is_not_answered_at_once_says_so(browser):
+    page = browser.new_page()
+    shop = Shop(WebShop("train", 17))
+    page.evaluate(
+        """async ([source, state]) => {
+            const url = URL.createObjectURL(new Blob([source], { type: 'text/javascript' }));
+            const heard = {};
+            const model = { get: () => state, on: (name, f) => (heard[name] = f), send: () => {} };
+            (await import(url)).default.render({ model, el: document.body });
+            window.answer = heard["change:state"];
+        }""",
+        [shop._esm, shop.state],
+    )
+    search, notice = page.get_by_role("button", name="Search"), page.locator(".tk-shop-notice")
+    search.click()
+    expect(notice).to_have_text("Waiting for the kernel.")
+    page.evaluate("() => answer()")
+    expect(notice).to_be_empty()
+
+    # An answer in time: nothing is said of it later.
+    page.clock.install()
+    search.click()
+    page.evaluate("() => answer()")
+    page.clock.run_for(1000)
+    expect(notice).to_be_empty()
+    page.close()
+
+
 def test_a_purchase_by_mouse_and_keyboard(browser, lab):
     cells = ["before = 1", CELL.format(hostile=HOSTILE), "after = 1"]
     write_notebook(lab.folder / "shop.ipynb", cells)
@@ -41,6 +71,12 @@ def test_a_purchase_by_mouse_and_keyboard(browser, lab):
     notebook.run_all()
     shop = page.locator(".tk-shop")
     cells = page.locator(".jp-Cell").count()
+
+    # All the while a cell runs, until the kernel is restarted.
+    page.evaluate(
+        """() => void jupyterapp.shell.currentWidget.sessionContext.session.kernel.requestExecute(
+            { code: "import time; time.sleep(3600)" })"""
+    )
 
     # The keyboard: letters are letters, and Enter searches.
     shop.get_by_role("searchbox").click()

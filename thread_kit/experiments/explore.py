@@ -94,12 +94,12 @@ class Explorer(widgets.VBox):
         }
         self.stage = widgets.HBox().add_class("tk-explore-stage")
         rows = (
-            [self.run_button, self.form.code_button, self.note],
+            [self.run_button, self.form.code_button, _Guard(), self.note],
             [self.form.code],
             [self.saved, self.saved_file, self.open_button],
             [self.left, self.right, *self.save_buttons.values()],
         )
-        super().__init__([self.form, *(make_row(*row) for row in rows), self.stage, _Guard()])
+        super().__init__([self.form, *(make_row(*row) for row in rows), self.stage])
         self.add_class(BOX).add_class("tk-explore")
         self._connect()
         self._try(self.list_saved)

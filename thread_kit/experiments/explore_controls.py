@@ -24,12 +24,12 @@ def make_choice(label: str, options: Sequence[tuple[str, Any]] = ()) -> widgets.
     return widgets.Dropdown(description=label, options=options, layout=layout, style=AUTO)
 
 
-def make_number(label: str, value: str = "") -> widgets.Text:
-    """A field for a number; empty is no limit."""
+def make_number(label: str, value: str = "", empty: str = "no limit") -> widgets.Text:
+    """A field for a number. empty: what an empty field is; "" where it has to have one."""
     return widgets.Text(
         value,
         description=label,
-        placeholder="no limit",
+        placeholder=empty,
         continuous_update=False,
         layout=widgets.Layout(width=f"{6 + 0.6 * len(label):.1f}em"),
         style=AUTO,
@@ -59,9 +59,10 @@ def read_number(field: widgets.Text) -> int | float | None:
             raise ValueError(text)
         return int(number) if number.is_integer() else number
     except ValueError:
+        empty = field.placeholder
         raise ValueError(
-            f"{field.description} is {text!r}, which is no number; give one, or leave the field "
-            "empty for no limit"
+            f"{field.description} is {text!r}, which is no number; give one"
+            + (f", or leave the field empty for {empty}" if empty else "")
         ) from None
 
 

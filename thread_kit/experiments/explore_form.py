@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from html import escape
 from typing import Any
@@ -16,7 +17,6 @@ from thread_kit.exchange import FUNCTIONS
 from thread_kit.experiments.ablations import ABLATIONS
 from thread_kit.experiments.budgets import CountsActions, budget_of
 from thread_kit.experiments.explore_controls import (
-    AUTO,
     FILE,
     make_choice,
     make_number,
@@ -34,6 +34,7 @@ from thread_kit.experiments.method import SessionMethod
 from thread_kit.experiments.method_builders import has_planner
 from thread_kit.experiments.method_registry import TAUGHT, list_methods, load_method, method_slug
 from thread_kit.paths import resource
+from thread_kit.session.checks import check_numbers
 from thread_kit.views.formatting import sanitize
 
 FIRST = {"textcraft": 110}
@@ -82,9 +83,7 @@ class SetupForm(widgets.VBox):
     def _make_controls(self) -> None:
         self.benchmark = make_choice("benchmark", [(name, name) for name in BENCHMARKS])
         self.split = make_choice("split")
-        self.number = widgets.BoundedIntText(
-            description="task", layout=widgets.Layout(width="10em"), style=AUTO
-        )
+        self.number = make_number("task", "0", empty="0")
         models = [(f"{model.name} ({model.size} MB)", model.name) for model in MODELS.values()]
         self.model = make_choice("model", [*models, (FILE, FILE)])
         self.model_file = make_path("GGUF file")
@@ -100,8 +99,13 @@ class SetupForm(widgets.VBox):
             )
             for kind in ("phi", "psi")
         )
-        self.temperature, self.seed = make_number("temperature", "0"), make_number("seed", "0")
-        self.budgets = {unit: make_number(label) for unit, label in UNITS.items()}
+        self.temperature, self.seed = (
+            make_number(label, "0", empty="0") for label in ("temperature", "seed")
+        )
+        self.budgets = {
+            unit: make_number(label, empty="" if unit == "new_tokens" else "no limit")
+            for unit, label in UNITS.items()
+        }
         self._budgets_of: tuple[str, ...] = ()  # the benchmark, method and prompt that they are of
         self.code_button = widgets.ToggleButton(
             description="Python code", tooltip="show the code that does the same"
@@ -156,7 +160,7 @@ class SetupForm(widgets.VBox):
         is_first = self.split.value == self._benchmark.splits[0]
         self._list_tasks()
         with quiet(self.number):
-            self.number.value = FIRST.get(self.benchmark.value, 0) if is_first else 0
+            self.number.value = str(FIRST.get(self.benchmark.value, 0) if is_first else 0)
         self._fill_task()
 
     def _list_by_rules(self) -> None:
@@ -167,12 +171,13 @@ class SetupForm(widgets.VBox):
     def _list_tasks(self) -> None:
         self.task_text.value, self.code.value, self._tasks = "", "", ()
         self._tasks = self._benchmark.list_tasks(self.split.value, self._rules)
-        with quiet(self.number):
-            self.number.max = len(self._tasks) - 1
-        self.number.tooltip = f"0 to {self.number.max}: another number becomes the nearest of these"
+        last = len(self._tasks) - 1
+        self.number.tooltip = f"0 to {last}: another number becomes the nearest of these"
 
     def _fill_task(self) -> None:
         """The task's text; which methods there are can depend on its type."""
+        if not self._tasks:
+            self._list_tasks()  # its data may be here by now
         try:
             env = self._benchmark.environment(**self._task)
         except Exception:
@@ -183,6 +188,8 @@ class SetupForm(widgets.VBox):
             self.budgets["actions"].disabled = not isinstance(env, CountsActions)
         finally:
             env.close()
+        with quiet(self.number):
+            self.number.value = str(self._find_number(self._tasks))
         self.task_text.value = f'<pre tabindex="0">{escape(sanitize(text))}</pre>'
         self._fill_methods()
 
@@ -241,7 +248,11 @@ class SetupForm(widgets.VBox):
     def _task(self) -> dict[str, Any]:
         """The arguments of the chosen task, by the chosen rules; raises how to get its data."""
         tasks = self._tasks or self._benchmark.list_tasks(self.split.value, self._rules)
-        return self._benchmark.arguments(tasks[self.number.value]) | self._rules
+        return self._benchmark.arguments(tasks[self._find_number(tasks)]) | self._rules
+
+    def _find_number(self, tasks: Sequence[Any]) -> int:
+        """The number of the task: the nearest to what was typed; raises ValueError."""
+        return min(max(round(read_number(self.number) or 0), 0), len(tasks) - 1)
 
     @property
     def _rules(self) -> dict[str, bool]:
@@ -297,9 +308,7 @@ class SetupForm(widgets.VBox):
         actions = limits.pop("actions", None)
         numbers = {"temperature": self.temperature, "seed": self.seed}
         options = {name: read_number(field) or 0 for name, field in numbers.items()}
-        for name, number in {"seed": options["seed"], "actions": actions}.items():
-            if isinstance(number, float):
-                raise ValueError(f"{name} is a whole number, and not {number}")
+        check_numbers({**options, **limits, "actions": actions})
         functions = {"phi": self.phi, "psi": self.psi}
         plans = not self.planner.disabled and self.planner.value != SAME
         return Setup(
@@ -321,7 +330,9 @@ class SetupForm(widgets.VBox):
         )
 
     def __repr__(self) -> str:
-        task = " ".join(map(str, self._task.values())) if self._tasks else "no task"
+        task = "no task"
+        with suppress(ValueError):  # of a number that is none
+            task = " ".join(map(str, self._task.values())) if self._tasks else task
         method = method_slug(self.method.value or "no method")
         return f"SetupForm({self.benchmark.value} {task}, {method}, {self.model.value})"
 

@@ -3,6 +3,8 @@
 // page as text, never as markup. Each click asks the kernel, whose environment says what comes of it.
 
 const NO_KERNEL = "The kernel was restarted or has ended: run the cell again to shop on.";
+const WAITING = "Waiting for the kernel.";
+const PATIENCE = 300; // milliseconds
 
 class ShopView {
   constructor(model, el) {
@@ -24,11 +26,12 @@ class ShopView {
   }
 
   send(message) {
-    if (this.isDead || this.isWaiting) return this.say(this.isDead ? NO_KERNEL : "Waiting for the kernel.");
+    if (this.isDead || this.isWaiting) return this.say(this.isDead ? NO_KERNEL : WAITING);
     try {
       this.model.send(message);
       this.isWaiting = true;
       this.element.setAttribute("aria-busy", "true");
+      this.patience = setTimeout(() => this.say(WAITING), PATIENCE);
     } catch {
       this.die();
     }
@@ -41,6 +44,7 @@ class ShopView {
   die() {
     this.isDead = true;
     this.isWaiting = false;
+    clearTimeout(this.patience);
     this.say(NO_KERNEL);
   }
 
@@ -52,6 +56,7 @@ class ShopView {
   show() {
     const state = JSON.parse(this.model.get("state"));
     this.isWaiting = false;
+    clearTimeout(this.patience);
     this.element.removeAttribute("aria-busy");
     const { activeElement } = document;
     const had = this.element.contains(activeElement);

@@ -26,6 +26,7 @@ from thread_kit.envs.webshop.reward import Reward
 from thread_kit.trace.printable import sanitize, sanitize_all
 from thread_kit.views.formatting import pluralize
 from thread_kit.views.player.keys import KEEP_KEYS
+from thread_kit.views.player.widget import answer_beside_cells
 
 HERE = Path(__file__).parent
 
@@ -49,6 +50,7 @@ class Shop(anywidget.AnyWidget):
         super().__init__()
         self.state = self._state_json()
         self.on_msg(self._on_message)
+        answer_beside_cells(self)
 
     def _begin(self) -> None:
         self.context = self.env.reset()

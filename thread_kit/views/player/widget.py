@@ -124,7 +124,7 @@ class Player(anywidget.AnyWidget):
             self._listen_to(engine)
         super().__init__()
         self.on_msg(self._on_message)
-        _answer_beside_cells(self)
+        answer_beside_cells(self)
 
     def _listen_to(self, engine: Engine) -> None:
         if isinstance(engine, HumanEngine):
@@ -370,7 +370,7 @@ def hide_lost_view(static: str) -> str:
     return f"<style>.jp-OutputArea-child:has(+ * .{static})>{lost}{{display:none}}</style>"
 
 
-def _answer_beside_cells(widget: anywidget.AnyWidget) -> None:
+def answer_beside_cells(widget: anywidget.AnyWidget) -> None:
     """Hear a page's messages in the shell that it names, and so while a cell runs.
 
     ipykernel (7.4) hears them where the widget has spoken last: in the main shell, behind
