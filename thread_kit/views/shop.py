@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import anywidget
@@ -46,6 +47,7 @@ class Shop(anywidget.AnyWidget):
     def __init__(self, env: WebShop) -> None:
         self.env = env.again()
         self._moments = 0
+        self._lock = RLock()  # a click is answered beside a cell, which may act, too
         self._begin()
         super().__init__()
         self.state = self._state_json()
@@ -61,10 +63,11 @@ class Shop(anywidget.AnyWidget):
 
     def act(self, action: str) -> str:
         """Execute an action, "search[red shoes]" or "click[Buy Now]"; what a model would read."""
-        self.last = self.env.step(action)
-        self.actions.append((action, self.last.observation))
-        self.state = self._state_json()
-        return self.last.observation
+        with self._lock:
+            self.last = self.env.step(action)
+            self.actions.append((action, self.last.observation))
+            self.state = self._state_json()
+            return self.last.observation
 
     @property
     def reward(self) -> float | None:
@@ -86,10 +89,12 @@ class Shop(anywidget.AnyWidget):
         """A message from the page: nothing but a search, a click, or the wish to begin again."""
         match content:
             case {"do": "search" | "click" as verb, "text": str(text)}:
-                self.act(f"{verb}[{self._find_label(text) if verb == 'click' else text}]")
+                with self._lock:
+                    self.act(f"{verb}[{self._find_label(text) if verb == 'click' else text}]")
             case {"do": "again"}:
-                self._begin()
-                self.state = self._state_json()
+                with self._lock:
+                    self._begin()
+                    self.state = self._state_json()
 
     def _find_label(self, shown: str) -> str:
         """What is clicked, as the catalogue has it: the page shows it sanitized."""
