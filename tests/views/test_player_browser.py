@@ -18,7 +18,7 @@ from thread_kit.requests import Status
 from thread_kit.session.session import Session
 from thread_kit.trace.events import GeneratedSpan, Token, Waiting
 from thread_kit.views.player.frames import FrameRecorder
-from thread_kit.views.player.widget import watch
+from thread_kit.views.player.widget import CSS, watch
 
 pytestmark = pytest.mark.browser
 
@@ -481,6 +481,90 @@ def test_the_pane_counts_what_threads_below_write_while_its_own_waits(browser):
     page.locator(".tk-row[data-id='1']").click()
     page.locator(".tk-row[data-id='0']").click()  # built anew
     assert (totals.inner_text(), branch.inner_text()) == shown
+    page.close()
+
+
+def half_written(call: str) -> tuple[dict, list[dict]]:
+    """A player while the model is in the middle of its first call, and the frames that follow."""
+    state = recorded(call, "#END#", "#END#")
+    (track,) = state["tracks"]
+    half = 2 + len(call) // 2
+    rest, track["frames"] = track["frames"][half:], track["frames"][:half]
+    track["now"]["phase"] = "running"
+    return state, rest
+
+
+def test_follow_stays_at_the_end_of_the_text_where_the_layout_changes(browser):
+    state, rest = half_written("word\n" * 120 + "=>")
+    page = browser.new_page(viewport={"width": 1000, "height": 900})
+    page.add_style_tag(content=CSS)
+    show_player(page, json.dumps(state))
+    page.locator(".tk-player").focus()
+    pane = page.locator(".tk-pane")
+    left = "({ scrollTop, clientHeight, scrollHeight }) => scrollHeight - clientHeight - scrollTop"
+
+    def hear(frame: dict) -> None:
+        state["n"] += 1
+        news = {"n": state["n"], "tracks": {"0": {"frames": [frame]}}}
+        page.evaluate("(news) => window.hear(news)", news)
+
+    def narrow() -> None:
+        page.set_viewport_size({"width": 600, "height": 900})
+        page.wait_for_timeout(50)
+
+    for change in (lambda: None, *[lambda: page.keyboard.press("g")] * 3, narrow):
+        change()
+        for _ in range(6):
+            hear(rest.pop(0))
+        assert pane.evaluate(left) < 8
+
+    # Who reads further up stays there.
+    pane.evaluate("(pane) => { pane.scrollTop = 30; }")
+    page.keyboard.press("g")
+    hear(rest.pop(0))
+    assert pane.evaluate("(pane) => pane.scrollTop") == 30
+    page.close()
+
+
+@pytest.mark.parametrize("end", ["the call", "the session", "the kernel"])
+def test_that_the_model_is_in_a_call_is_said_as_long_as_it_is(browser, end):
+    state, rest = half_written("a" * 30 + " =>")
+    first, *more = rest
+    page = browser.new_page()
+    show_player(page, json.dumps(state))
+    page.locator(".tk-player").focus()
+    page.keyboard.press("f")
+    said = page.get_by_role("alert")
+    hear = "([n, change]) => window.hear({ n, tracks: { 0: change } })"
+    page.evaluate(hear, [state["n"] + 1, {"frames": [first]}])
+    expect(said).to_contain_text("in the middle of this call")
+    if end == "the kernel":
+        page.evaluate("window.die()")
+    else:
+        now = state["tracks"][0]["now"]
+        over = {"frames": [], "now": {**now, "phase": "over"}}
+        page.evaluate(hear, [state["n"] + 2, {"frames": more} if end == "the call" else over])
+    expect(said).to_have_count(0)
+    page.close()
+
+
+def test_a_token_without_text_is_no_step_and_is_not_said(browser):
+    state = recorded("abcd =>", "#END#", "#END#")
+    frames = state["tracks"][0]["frames"]
+    first, *others = [frame for frame in frames if frame.get("thread") == 0 and "token" in frame]
+    first["token"] += "".join(other["token"] for other in others[:3])
+    for other in others[:3]:  # as the tokens of what a person wrote are
+        other["token"] = ""
+    place = frames.index(first) + 1
+    page = browser.new_page()
+    show_player(page, json.dumps(state))
+    at, says = page.get_by_label("timeline"), page.locator(".tk-description")
+    at.fill(str(place + 2))
+    expect(says).to_contain_text('Thread 0 writes "abcd"')
+    page.locator(".tk-player").focus()
+    for key, there in (("Shift+T", place), ("t", place + 4), ("Shift+T", place)):
+        page.keyboard.press(key)
+        expect(at).to_have_value(str(there))
     page.close()
 
 

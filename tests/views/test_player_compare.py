@@ -13,7 +13,7 @@ import thread_kit as tk
 from thread_kit.exchange import phi_full_sequence
 from thread_kit.trace.events import Returned, Spawned
 from thread_kit.views.export_html import save_page
-from thread_kit.views.player.widget import Player, watch
+from thread_kit.views.player.widget import CSS, Player, watch
 
 pytestmark = pytest.mark.browser
 
@@ -93,6 +93,31 @@ def test_the_columns_have_heads_and_stand_below_one_another(page):
         left = heads.nth(side).bounding_box()["x"]
         for row in page.locator(".tk-row").all():
             assert abs(row.locator(".tk-cell").nth(side).bounding_box()["x"] - left) < 1
+
+
+def test_a_narrow_page_has_room_for_two_episodes(browser):
+    state = json.loads(forked().snapshot_json())
+    for track in state["tracks"]:  # long ones, that are not over
+        track["now"]["phase"] = "running"
+        many = ["set", ["threads", "0", "usage", "generated"], 123_456]
+        track["frames"][-1]["changes"].append(many)
+    page = browser.new_page(viewport={"width": 500, "height": 1500})
+    page.add_style_tag(content=CSS)
+    show_player(page, json.dumps(state))
+    page.get_by_role("tab", name="Fork 1").click()
+    page.locator(".tk-player").focus()
+    page.keyboard.press("w")
+    expect(page.locator(".tk-plot")).to_have_count(2)
+    for cell in page.locator(".tk-cell").all():
+        assert cell.evaluate("(cell) => cell.scrollWidth <= cell.clientWidth")
+    pair = page.locator(".tk-row").nth(1)
+    below = pair.locator(".tk-difference")
+    expect(below).to_contain_text("asked otherwise")
+    cell = pair.locator(".tk-cell").first.bounding_box()
+    assert below.bounding_box()["y"] >= cell["y"] + cell["height"]
+    for plot in page.locator(".tk-plot").all():
+        assert plot.locator("text").first.bounding_box()["height"] > 9
+    page.close()
 
 
 def test_a_thread_of_the_original_alone_is_not_marked_where_another_one_is_pointed_at(

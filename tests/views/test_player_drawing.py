@@ -239,6 +239,12 @@ def test_the_plot_has_the_work_of_figure_3(open_page):
         expect(plot).to_have_attribute("aria-label", f"{label} of other threads for one of them")
         bars = page.locator(".tk-work-done")
         expect(bars).to_have_count(len(episode.threads[thread].returned))
+    # The axis has whole numbers, each once, also where no thread below has generated anything.
+    labels, top = page.locator(".tk-plot .tk-left"), max(work)
+    assert labels.all_text_contents() == [f"{n:,}" for n in (0, top // 2, top)]
+    page.locator(".tk-row[data-id='5']").click()
+    expect(labels).to_have_text(["0", "1"])
+    page.locator(".tk-row[data-id='2']").click()
     page.locator(".tk-plot").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".tk-caption")).to_contain_text("Thread 3 and those below it generated")

@@ -205,6 +205,7 @@ def test_a_person_is_the_model(browser, lab):
     area.press("Control+Enter")
     hint = player.locator(".tk-ask [role=status]")
     expect(hint).to_contain_text("it is still your turn: a call goes on until => or #END#")
+    expect(hint).to_contain_text("goes on in the same line")
     page.get_by_role("button", name="Let the model write this").click()
     expect(player.get_by_role("alert")).to_contain_text("you have begun to write")
     area.focus()

@@ -97,6 +97,7 @@ class HumanEngine(Engine):
     def say(self, text: str, thread: ThreadKey | None = None) -> None:
         """Write for a thread, or for the first that waits; a mark of the dialect ends the call.
 
+        A text is what the model writes next, in the same line unless the one before ends its line.
         What follows the mark is left out. A text beyond the call's max_tokens stays whole, and ends
         the call as too long unless it holds a mark. Raises ValueError where nobody waits.
         """

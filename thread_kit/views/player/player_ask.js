@@ -38,7 +38,8 @@ class Asking {
     const write = () => {
       if (!area.value || !view.send({ do: "write", thread, text: area.value })) return;
       const isOver = ends.some((mark) => area.value.includes(mark));
-      const more = `Written, and it is still your turn: a call goes on until ${ends.join(" or ")}.`;
+      const same = area.value.endsWith("\n") ? "" : " What you write next goes on in the same line.";
+      const more = `Written, and it is still your turn: a call goes on until ${ends.join(" or ")}.${same}`;
       hint.textContent = isOver ? "" : more;
       area.value = "";
       area.focus();

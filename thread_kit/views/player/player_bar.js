@@ -149,7 +149,10 @@ class Bar {
     if (!at) return `The beginning (${total} tokens and events follow)`;
     const side = view.shown.findLastIndex((track) => at <= view.store.tracks[track].recording.length);
     const place = at >= view.length ? view.shown.length - 1 : side;
-    const frame = view.track(place).recording.frames[view.at(place) - 1];
+    const { frames } = view.track(place).recording;
+    let last = view.at(place) - 1;
+    while (frames[last]?.token === "") last--; // it has changed nothing: what did is what happened
+    const frame = frames[last];
     if (!frame) return `${number(at)} of ${total}`;
     const whose = place < view.shown.length - 1 ? "In the original: " : "";
     const what =

@@ -49,3 +49,13 @@ function make(tag, attributes = {}, ...children) {
   element.append(...children);
   return element;
 }
+
+// These children and no others. What is there already stays in the page: taken out, it would forget
+// how far it was scrolled.
+function setChildren(parent, children) {
+  for (const child of [...parent.children]) if (!children.includes(child)) child.remove();
+  children.forEach((child, n) => {
+    const here = parent.children[n];
+    if (here !== child) parent.insertBefore(child, here ?? null);
+  });
+}

@@ -10,12 +10,21 @@ class Forking extends Form {
     const { recording } = this.view.track();
     const at = this.view.at();
     const place = recording.fork(at);
-    if (!place) return this.view.report(whyNot(recording.frames[at - 1]));
+    if (!place) {
+      const frame = recording.frames[at - 1];
+      return this.view.report(whyNot(frame), "token" in (frame ?? {}) ? () => this.isCallOver(at) : undefined);
+    }
     const thread = recording.frames[at - 1].thread;
     const fields = place.span ? this.tokenFields(place.span, place.token, recording.about.marks) : [];
     const what = `after this ${place.span ? "token" : "event"}`;
     this.build(this.view.selected, what, place.at, { token: place.token }, fields, thread);
     this.element.querySelector("[type=submit]").focus();
+  }
+
+  // Behind a token: nobody need wait any more.
+  isCallOver(at) {
+    const { now, recording } = this.view.track();
+    return now.phase === "over" || this.view.store.isDead || recording.fork(at) !== null;
   }
 
   // What can be written, or kept from being written, at a token of a call.

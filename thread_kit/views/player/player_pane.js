@@ -11,7 +11,10 @@ class Pane {
       role: "region",
       tabindex: "0",
       onclick: (event) => this.click(event),
+      onscroll: () => (this.wasAtEnd = this.isAtEnd()),
     });
+    // Where its size changes, so does the place of the end.
+    new ResizeObserver(() => this.wasAtEnd && this.view.follow && this.toEnd()).observe(this.element);
   }
 
   get thread() {
@@ -67,6 +70,7 @@ class Pane {
     this.work = undefined;
     this.showBelow();
     this.element.scrollTop = keepEnd && this.view.follow ? this.element.scrollHeight : top;
+    this.wasAtEnd = keepEnd;
     if (focused) this.element.querySelector(`[data-key="${focused}"]`)?.focus();
   }
 
@@ -86,7 +90,8 @@ class Pane {
     const keepEnd = this.isAtEnd();
     this.writing.data = this.shown.writing;
     this.writingPiece.hidden = !this.writing.data;
-    if (keepEnd && this.view.follow) this.element.scrollTop = this.element.scrollHeight;
+    if (keepEnd && this.view.follow) this.toEnd();
+    this.wasAtEnd = keepEnd;
   }
 
   // What the threads below have come to: they go on while this one waits.
@@ -107,6 +112,15 @@ class Pane {
   isAtEnd() {
     const { scrollTop, clientHeight, scrollHeight } = this.element;
     return scrollTop + clientHeight >= scrollHeight - 8;
+  }
+
+  // Is the end of what is written read here? What is over and is all in view is read from its top.
+  followsEnd() {
+    return this.view.follow && this.isAtEnd() && (this.view.isLive || this.element.scrollTop > 0);
+  }
+
+  toEnd() {
+    this.element.scrollTop = this.element.scrollHeight;
   }
 
   costs(thread, work) {

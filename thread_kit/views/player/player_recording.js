@@ -33,8 +33,9 @@ export function fold(state, frame, owned = new Set()) {
   return next;
 }
 
+// A token without text is no step: another one has brought its text (engines/human.py), or will.
 const STEPS = {
-  token: () => true,
+  token: (frame) => frame.token !== "",
   event: (frame) => "kind" in frame,
   thread: (frame) => frame.kind === "spawned" || frame.kind === "ended",
   spawn: (frame) => frame.kind === "spawned",

@@ -121,7 +121,7 @@ class Tree {
     const [before, after] = view.shown.map((number) => view.store.tracks[number].recording.about);
     const changes = changesOf(before, after);
     const sum = make("div", { class: "tk-sums" }, changes.length ? make("b", {}, `${changes.join(", ")}: `) : "", sums(states, [before, after].every(({ fork }) => !fork?.event)));
-    this.heads.replaceChildren(make("span", {}), ...heads, make("span", {}, "≠ what differs"), sum);
+    this.heads.replaceChildren(make("span", {}), ...heads, make("span", { class: "tk-difference" }, "≠ what differs"), sum);
   }
 
   show(states) {

@@ -18,6 +18,7 @@ class View {
     this.speed = SPEEDS[isRecorded ? RECORDED : LIVE]; // frames a second
     this.asked = ""; // the phase that a button asked for
     this.problem = "";
+    this.isSolved = undefined; // whether that is true no more
     this.bar = new Bar(this);
     this.tree = new Tree(this);
     this.forking = new Forking(this);
@@ -118,6 +119,7 @@ class View {
       if (!isSlow) head.at = length;
       else if (head.at < length) this.play(head);
     });
+    if (this.problem && this.isSolved?.()) this.problem = "";
     const { now } = this.track();
     // A pause may have come before what "resume" would have shown.
     const isHeard = now.phase === this.asked || (this.asked === "running" && now !== this.askedAt);
@@ -145,9 +147,11 @@ class View {
     const figures = this.figure ? this.figures.slice(0, this.states.length) : [];
     const parts = [this.tree, ...figures, ...panes];
     if (this.body.childElementCount !== parts.length || this.body.lastChild !== panes.at(-1).element) {
+      const atEnd = panes.filter((pane) => pane.followsEnd());
       this.body.classList.toggle("tk-compare", panes.length > 1);
       this.body.classList.toggle("tk-with-figure", figures.length > 0);
-      this.body.replaceChildren(...parts.map(({ element }) => element));
+      setChildren(this.body, parts.map(({ element }) => element));
+      for (const pane of atEnd) pane.toEnd();
     }
     this.tree.show(this.states);
     for (const part of [...figures, ...panes, ...this.panels]) part.show();
@@ -252,9 +256,10 @@ class View {
     );
   }
 
-  // Stays until a person does something else: a live moment is another one with each token.
-  report(text) {
-    this.problem = text;
+  // Stays until a person does something else: a live moment is another one with each token. Or
+  // until it is true no more, where isSolved says so.
+  report(text, isSolved) {
+    Object.assign(this, { problem: text, isSolved });
     this.show();
   }
 

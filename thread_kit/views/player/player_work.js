@@ -25,6 +25,9 @@ export function workOf(threads, id, writing = 0) {
   return { parts, open, length, most: Math.max(0, ...[...parts, ...open].map(({ work }) => work)) };
 }
 
+// The labels of an axis: whole numbers, each once, and each where it says.
+const threeOf = (most) => [...new Set([0, Math.floor(most / 2), most])];
+
 class Work {
   constructor(view, side, figure) {
     Object.assign(this, { view, side, figure });
@@ -100,14 +103,14 @@ class Work {
     this.svg.setAttribute("aria-label", label);
     this.svg.replaceChildren(
       draw("text", { x: LEFT, y: 13 }, `thread ${id}: tokens that threads below generated, for each of its tokens`),
-      ...[0, most / 2, most].flatMap((work) => [
+      ...threeOf(most).flatMap((work) => [
         draw("line", { x1: LEFT, x2: right, y1: y(work), y2: y(work) }),
-        draw("text", { class: "tk-left", x: LEFT - 5, y: y(work) + 4 }, number(Math.round(work))),
+        draw("text", { class: "tk-left", x: LEFT - 5, y: y(work) + 4 }, number(work)),
       ]),
       ...bars,
       ...ribbon,
-      ...[0, 0.5, 1].map((share) =>
-        draw("text", { class: "tk-middle", x: x(share * length), y: ground + RIBBON + 15 }, number(Math.round(share * length))),
+      ...threeOf(length).map((token) =>
+        draw("text", { class: "tk-middle", x: x(token), y: ground + RIBBON + 15 }, number(token)),
       ),
       draw("text", { class: "tk-middle", x: (LEFT + right) / 2, y: PLOT.height - 4 }, "position in its sequence (tokens)"),
     );

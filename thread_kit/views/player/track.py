@@ -16,7 +16,8 @@ from thread_kit.views.player.frames import FrameRecorder
 from thread_kit.views.player.throttle import Throttle
 
 STEPS: dict[str, Callable[[Event], bool]] = {
-    "token": lambda event: isinstance(event, Token) or not event.passing,
+    # One without text is no step: another one has brought its text (engines/human.py), or will.
+    "token": lambda event: bool(event.text) if isinstance(event, Token) else not event.passing,
     "event": lambda event: not event.passing,
     "thread": lambda event: isinstance(event, Spawned | Ended),
     "spawn": lambda event: isinstance(event, Spawned),
