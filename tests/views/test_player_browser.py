@@ -501,7 +501,10 @@ def test_follow_stays_at_the_end_of_the_text_where_the_layout_changes(browser):
     show_player(page, json.dumps(state))
     page.locator(".tk-player").focus()
     pane = page.locator(".tk-pane")
-    left = "({ scrollTop, clientHeight, scrollHeight }) => scrollHeight - clientHeight - scrollTop"
+    at_end = """() => {
+        const { scrollTop, clientHeight, scrollHeight } = document.querySelector(".tk-pane");
+        return scrollHeight - clientHeight - scrollTop < 8;
+    }"""
 
     def hear(frame: dict) -> None:
         state["n"] += 1
@@ -510,13 +513,13 @@ def test_follow_stays_at_the_end_of_the_text_where_the_layout_changes(browser):
 
     def narrow() -> None:
         page.set_viewport_size({"width": 600, "height": 900})
-        page.wait_for_timeout(50)
+        page.wait_for_function("() => innerWidth === 600")
 
     for change in (lambda: None, *[lambda: page.keyboard.press("g")] * 3, narrow):
         change()
         for _ in range(6):
             hear(rest.pop(0))
-        assert pane.evaluate(left) < 8
+        page.wait_for_function(at_end)
 
     # Who reads further up stays there.
     pane.evaluate("(pane) => { pane.scrollTop = 30; }")

@@ -11,7 +11,7 @@ class Pane {
       role: "region",
       tabindex: "0",
       onclick: (event) => this.click(event),
-      onscroll: () => (this.wasAtEnd = this.isAtEnd()),
+      onscroll: () => this.keepsEnd(),
     });
     // Where its size changes, so does the place of the end.
     new ResizeObserver(() => this.wasAtEnd && this.view.follow && this.toEnd()).observe(this.element);
@@ -37,7 +37,7 @@ class Pane {
     if (!thread) return this.element.replaceChildren(make("p", {}, this.empty()));
     const active = document.activeElement;
     const focused = this.element.contains(active) && active.dataset.key;
-    const keepEnd = this.isAtEnd() && Boolean(before || this.view.isLive); // what is over: from its top
+    const keepEnd = this.keepsEnd() && Boolean(before || this.view.isLive); // what is over: from its top
     const top = isSame ? this.element.scrollTop : 0;
     this.writing = document.createTextNode(thread.writing);
     this.writingPiece = this.piece("generated", this.writing);
@@ -87,11 +87,10 @@ class Pane {
 
   // One token more, many times a second: only the text that is being written changes.
   showWriting() {
-    const keepEnd = this.isAtEnd();
+    const keepEnd = this.keepsEnd();
     this.writing.data = this.shown.writing;
     this.writingPiece.hidden = !this.writing.data;
     if (keepEnd && this.view.follow) this.toEnd();
-    this.wasAtEnd = keepEnd;
   }
 
   // What the threads below have come to: they go on while this one waits.
@@ -114,9 +113,18 @@ class Pane {
     return scrollTop + clientHeight >= scrollHeight - 8;
   }
 
+  // Is it, or was it, where its size has changed since, and with it the place of the end?
+  keepsEnd() {
+    const { clientWidth, clientHeight } = this.element;
+    const size = `${clientWidth} ${clientHeight}`;
+    if (size === (this.size ?? size)) this.wasAtEnd = this.isAtEnd();
+    this.size = size;
+    return this.wasAtEnd;
+  }
+
   // Is the end of what is written read here? What is over and is all in view is read from its top.
   followsEnd() {
-    return this.view.follow && this.isAtEnd() && (this.view.isLive || this.element.scrollTop > 0);
+    return this.view.follow && this.keepsEnd() && (this.view.isLive || this.element.scrollTop > 0);
   }
 
   toEnd() {
