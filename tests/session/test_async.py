@@ -702,10 +702,10 @@ def test_a_shared_scope_is_refused(start):
         start(scope="shared")
 
 
-@pytest.mark.parametrize(("scope", "sandbox"), [("none", {"sandbox": None}), ("own", {})])
-def test_futures_need_variables_that_a_parent_gets_from_its_children(start, scope, sandbox):
+@pytest.mark.parametrize(("scope", "options"), [("none", {"sandbox": None}), ("own", {})])
+def test_futures_need_variables_that_a_parent_gets_from_its_children(start, scope, options):
     with pytest.raises(ValueError, match=f"scope='{scope}'"):
-        start(scope=scope, **sandbox)
+        start(scope=scope, **options)
 
 
 def test_in_the_dialect_of_join_nothing_has_changed(run):
