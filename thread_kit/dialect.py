@@ -146,7 +146,7 @@ class Dialect:
 
     def write_action(self, action: str) -> str:
         """An action behind its mark, the first of `actions`, as a method itself writes it."""
-        return " ".join([*self.actions[:1], action])
+        return " ".join([*(mark.rstrip() for mark in self.actions[:1]), action])
 
     def is_action(self, line: str) -> bool:
         return line.lstrip().startswith(self.actions)

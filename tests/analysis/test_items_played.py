@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from helpers.stored import stored_rows
 
-from thread_kit.analysis.item_differences import list_differences
+from thread_kit.analysis.item_differences import _has_loop, list_differences
 from thread_kit.analysis.item_page import make_page
 from thread_kit.analysis.item_states import State, find_state
 from thread_kit.analysis.item_tables import make_our_table, select_rows
@@ -20,7 +20,10 @@ from thread_kit.analysis.results_card import summarize_rows
 from thread_kit.analysis.studies import make_outcome
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.registry import find_benchmark
+from thread_kit.experiments.episode_facts import list_loop_limits
+from thread_kit.experiments.method_registry import load_method
 from thread_kit.experiments.reproduce import _list_tasks
+from thread_kit.trace.header import describe_program
 
 MIMIC = "mimic3-benchmarks (33798 stays)"
 ICU_QA = "mimiciii_icu_qa_benchmark.txt"
@@ -211,6 +214,20 @@ def test_trials_and_iterations_are_budgets_too():
         loop = {"trials": trials, "actor iterations": 20} if trials else None
         rows = make_rows(**common, loop=json.dumps(loop))
         assert (told in list_differences(item, rows)) is (trials == 1)
+
+
+@pytest.mark.parametrize(("paper", "iterations"), [("stateflow", 100), ("thread-v2", 60)])
+def test_iterations_are_those_of_the_paper_of_the_item(paper, iterations):
+    """ReAct on ALFWorld: StateFlow, B.1; ADaPT, appendix A."""
+    item = find_item(paper, {"stateflow": "table-3", "thread-v2": "table-1"}[paper])
+    common = {"environment": "alfworld", "split": "valid_unseen", "game": "pick-0"}
+    method = load_method("react", "alfworld-pick", iterations=iterations)
+    loop = list_loop_limits(describe_program(method.fixed["program"]))
+    for used in (iterations, 7):
+        rows = make_rows(**common, method="react", loop=json.dumps({**loop, "iterations": used}))
+        told = [line for line in list_differences(item, rows) if "budgets other" in line]
+        own = _has_loop(item, "react", "alfworld-pick", rows["loop"].iloc[0])
+        assert own is (used == iterations), told
 
 
 def test_an_episode_without_a_reward_counts_as_none():

@@ -100,6 +100,7 @@ def with_limits(path, **limits):
     rows = [json.loads(one) for one in ROWS["textcraft-decomp-qwen"].read_text().splitlines()[:3]]
     for row in rows:
         row |= {"limits": {**row["limits"], **limits}, "settings": str(limits)}
+        row["budget"] = row["budget"] | dict.fromkeys(limits, "chosen")
         row["solved"] = limits.get("calls") == 10
         row["reward"] = float(row["solved"])
     rows += [{**row, "method": "react"} for row in rows]
@@ -130,10 +131,27 @@ def test_settings_that_limits_do_not_tell_are_told_by_their_hashes(capsys, tmp_p
         file.writelines(f"{json.dumps(row)}\n" for row in others)
     text = said(capsys, path)
     assert [one for one in text.splitlines() if one.startswith("== ")] == [
-        "== settings {'calls': 2}",
-        "== settings abc",
+        "== settings 1",
+        "== settings 2",
         "== not started",
     ]
+
+
+def test_methods_with_budgets_of_their_own_stay_in_one_table(capsys, tmp_path):
+    path = tmp_path / "r.jsonl"
+    rows = with_limits(path, calls=10)
+    for row in rows:
+        own = {"calls": 200 if row["method"] == "react" else None}
+        row |= {"limits": {**row["limits"], **own}, "settings": row["method"]}
+        row["budget"] = {**row["budget"], "calls": "its paper"}
+    with path.open("a") as file:
+        file.writelines(f"{json.dumps(row)}\n" for row in rows)
+    text = said(capsys, path)
+    assert [one for one in text.splitlines() if one.startswith("== ")] == [
+        "== calls 10",
+        "== calls the method's own",
+    ]
+    assert text.count("Methods on the same tasks") == 2
 
 
 @pytest.mark.parametrize(

@@ -276,7 +276,7 @@ def test_a_reply_without_a_command_has_no_reward_that_could_be_the_best():
     """StateFlow paper, A.3: "the max reward from all the executions"."""
     played = [
         spoken("try again, visible reward", InterCodeBash("train", 0), *replies).reward
-        for replies in (["> cd / =>"], ["#END#", "> cd / =>"], ["#END#"] * 10)
+        for replies in (["> cd / =>"], ["#END#", "> cd / =>"], ["#END#"] * 10, ["> submit =>"])
     ]
     assert played[0] == played[1] > 0
-    assert played[2] == 0
+    assert played[2:] == [0, 0]

@@ -207,7 +207,9 @@ def _compare_play(item: PaperItem, rows: pd.DataFrame) -> list[str]:
     other = dict.fromkeys(play[0] for play in played if not _has_budget(item, *play))
     if "loop" in rows:
         loops = rows[["method", "examples", "loop"]].dropna().drop_duplicates()
-        other |= dict.fromkeys(row.method for row in loops.itertuples() if not _has_loop(*row[1:]))
+        other |= dict.fromkeys(
+            row.method for row in loops.itertuples() if not _has_loop(item, *row[1:])
+        )
     if other:
         differences.append(f"budgets other than the paper's of {_quote(other)}")
     if "prompt" in rows:
@@ -228,9 +230,12 @@ def _has_budget(item: PaperItem, method: str, benchmark: str, limits: str) -> bo
     return bool(used) and CHOSEN not in sources.values()
 
 
-def _has_loop(name: str, examples: str, loop: str) -> bool:
-    """Whether the limits of a method's own loop (JSON) are those that it has by itself."""
-    method, limits = _load(name, examples), json.loads(loop)
+def _has_loop(item: PaperItem, name: str, examples: str, loop: str) -> bool:
+    """Whether the limits of a method's own loop (JSON) are those of the paper."""
+    there = budget_of(name, examples, item.paper).get("iterations")
+    is_other = there != budget_of(name, examples).get("iterations")
+    method = _load(name, examples, there.value if there and is_other else None)
+    limits = json.loads(loop)
     if limits is None or method is None:
         return True
     return limits == list_loop_limits(describe_program(method.fixed.get("program")))
@@ -248,10 +253,10 @@ def _find_examples(environment: str, game: str) -> str:
 
 
 @cache
-def _load(name: str, examples: str) -> SessionMethod | None:
+def _load(name: str, examples: str, iterations: int | None = None) -> SessionMethod | None:
     """A method as it is now; None where it has no prompts."""
     try:
-        return load_method(name, examples)
+        return load_method(name, examples, iterations=iterations)
     except (ValueError, FileNotFoundError):
         return None
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import BENCHMARKS
+from thread_kit.experiments.budgets import CHOSEN
 from thread_kit.trace.printable import sanitize
 
 if TYPE_CHECKING:
@@ -81,36 +82,58 @@ def split_by_settings(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str
         by_episode[EpisodeKey.of(row).without_settings].append(row)
     if len(by_episode) == len(rows):
         return {"": [*rows]}
+    told = {id(row): values for row, values in zip(rows, _list_settings(rows), strict=True)}
     started = [[row for row in several if row["settings"]] for several in by_episode.values()]
 
-    def differ(several: Sequence[dict[str, Any]], names: Sequence[str]) -> int:
-        return len({_describe_settings(row, names) for row in several})
+    def describe(row: dict[str, Any], names: Sequence[str]) -> str:
+        values = told[id(row)]
+        parts = (f"{name.replace('_', ' ')} {values.get(name, 'none')}" for name in names)
+        return ", ".join(parts) if row["settings"] else "not started"
 
-    # Hashes come last, which say little: they are taken where nothing else tells rows apart.
-    known = dict.fromkeys(name for several in started for row in several for name in _limits(row))
+    def differ(several: Sequence[dict[str, Any]], names: Sequence[str]) -> int:
+        return len({describe(row, names) for row in several})
+
+    # Numbers of hashes come last, which say little: where nothing else tells rows apart.
+    known = dict.fromkeys(name for values in told.values() for name in values)
     names: list[str] = []
-    for name in (*known, "prompt", "settings"):
+    for name in sorted(known, key=lambda name: name in HASHES):
         is_told = all(differ(several, names) == len(several) for several in started)
-        if is_told and name not in known:
+        if is_told and name in HASHES:
             break
         if any(differ(several, [name]) > 1 for several in started):
             names.append(name)
     parts = defaultdict(list)
     for row in rows:
-        parts[_describe_settings(row, names)].append(row)
+        parts[describe(row, names)].append(row)
     return parts
 
 
-def _limits(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**(row["limits"] or {}), "temperature": row.get("temperature")}
+HASHES = ("prompt", "settings")
 
 
-def _describe_settings(row: Mapping[str, Any], names: Sequence[str]) -> str:
-    if not row["settings"]:
-        return "not started"
-    values = {**row, **_limits(row)}
-    told = {name: "none" if values.get(name) is None else values[name] for name in names}
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in told.items())
+def _list_settings(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each row what can tell it from another of its episode: limits, and the numbers of hashes.
+
+    A limit that was not chosen is the method's own, whatever number that is, and hashes are counted
+    for each method and model: so methods that were played together stay together.
+    """
+    seen = defaultdict[Any, list[str]](list)
+    listed = []
+    for row in rows:
+        sources = row.get("budget") or {}
+        values = {**(row["limits"] or {}), "temperature": row.get("temperature")}
+        for name, value in values.items():
+            if sources.get(name, CHOSEN) != CHOSEN:
+                values[name] = "the method's own"
+            elif value is None:
+                values[name] = "none"
+        for name in HASHES:
+            hashes = seen[row["method"], row["model"], name]
+            if row[name] not in hashes:
+                hashes.append(row[name])
+            values[name] = hashes.index(row[name]) + 1
+        listed.append(values)
+    return listed
 
 
 def name_by_file(files: Sequence[Path]) -> list[dict[str, Any]]:

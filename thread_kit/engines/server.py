@@ -56,6 +56,9 @@ POLL, MOMENT = 0.1, 0.001
 """Seconds that `advance` waits at most, so that a scheduler can look whether to stop; and where
 there is news for another one."""
 
+TAKE_ANY_NAME = ("llamacpp", "me")
+"""Who own, by their own word, the one model of a llama-server and of llama-cpp-python's server."""
+
 UNKNOWN_CONTEXT = 4096
 """Tokens: what is assumed where a server does not say how much a model sees."""
 
@@ -162,8 +165,10 @@ class ServerEngine(Engine):
             raise EngineError(f"{self._client.url} has {names}; name the model: model=...")
         alone = models[0] if len(models) == 1 else {}
         facts = next((facts for facts in models if facts["id"] == model), alone)
-        # llama-server takes any name for its model, which may be listed by its file.
-        if model and facts and facts["id"] != model and facts.get("owned_by") != "llamacpp":
+        # Some take any name for their model, which may be listed by its file; or without its tag.
+        listed_as = facts.get("id", model)
+        is_called_so = not model or model in (listed_as, str(listed_as).partition(":")[0])
+        if not is_called_so and facts.get("owned_by") not in TAKE_ANY_NAME:
             raise EngineError(
                 self._client.clean(
                     f"{self._client.url} has {facts['id']} and no model {model!r}; give the name "

@@ -93,7 +93,7 @@ class Env(ABC):
     def measures(self) -> dict[str, Any]:
         """What the benchmark measures of an episode beside its reward: columns of a suite's row.
 
-        What JSON can hold. NaN and what is infinite are None there, and other objects their repr.
+        What JSON can hold. One that is NaN or infinite is None there, and other objects their repr.
         """
         return {}
 

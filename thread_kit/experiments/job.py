@@ -316,8 +316,12 @@ class RunningJob:
 
 def _is_endless(value: Any) -> bool:
     """Whether it is a number that is none (NaN), or has no end: neither can stand in a column."""
-    is_real = isinstance(value, Real) and not isinstance(value, Integral)
-    return is_real and not math.isfinite(value)
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        return not math.isfinite(value)
+    try:
+        return bool(value != value)  # NaT, and NaN of a Decimal
+    except (ValueError, TypeError):  # an array
+        return False
 
 
 def list_own_actions(task: Mapping[str, Any]) -> list[int | None]:

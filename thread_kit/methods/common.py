@@ -156,7 +156,8 @@ def act(
 def say_no_action(dialect: Dialect) -> str:
     """What comes back to a reply that asks for nothing which the dialect has."""
     (mark, *_) = dialect.actions or ("",)
-    return f"{NO_ACTION}; an action is a line that starts with '{mark} '." if mark else NO_ACTION
+    form = f"; an action is a line that starts with '{mark.rstrip()} '."
+    return NO_ACTION + (form if mark else ".")
 
 
 def is_thought(action: str) -> bool:

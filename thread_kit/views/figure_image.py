@@ -71,9 +71,9 @@ def draw_svg(figure: go.Figure) -> str:
         if bars:
             _draw_bars(axes, bars, places, horizontal, stacked=figure.layout.barmode == "stack")
         shifts = _find_shifts(figure)
-        for trace in figure.data:
+        for trace, shift in zip(figure.data, shifts, strict=True):
             if isinstance(trace, go.Scatter):
-                _draw_scatter(axes, trace, places, shifts.get(trace.offsetgroup, 0))
+                _draw_scatter(axes, trace, places, shift)
             elif not isinstance(trace, go.Bar):
                 raise ValueError(f"a trace of the kind {trace.type!r} has no picture here")
         if places:
@@ -115,22 +115,24 @@ def _is_horizontal(trace: Any) -> bool:
 
 def _find_places(figure: go.Figure, horizontal: bool) -> dict[Any, int]:
     """Where on the axis each category stands: what bars have, and marks with names; else none."""
-    traces = [trace for trace in figure.data if isinstance(trace, go.Bar | go.Scatter)]
-    values = [value for trace in traces for value in (trace.y if horizontal else trace.x)]
-    named = any(isinstance(value, str) for value in values)
-    if not named and not any(isinstance(trace, go.Bar) for trace in traces):
-        return {}
+    values = [
+        value
+        for trace in figure.data
+        if isinstance(trace, go.Bar | go.Scatter)
+        for value in (trace.y if horizontal else trace.x)
+        if isinstance(value, str) or (isinstance(trace, go.Bar) and value is not None)
+    ]
     return {value: place for place, value in enumerate(dict.fromkeys(values))}
 
 
-def _find_shifts(figure: go.Figure) -> dict[str, float]:
-    """How far from a category's place the marks of each group stand, where they are grouped."""
+def _find_shifts(figure: go.Figure) -> list[float]:
+    """How far from a category's place the marks of each trace stand, where they are grouped."""
     if figure.layout.scattermode != "group":
-        return {}
-    traces = [trace for trace in figure.data if isinstance(trace, go.Scatter)]
-    groups = dict.fromkeys(trace.offsetgroup for trace in traces)
-    step = (1 - (figure.layout.scattergap or 0)) / max(1, len(groups))
-    return {group: (place - (len(groups) - 1) / 2) * step for place, group in enumerate(groups)}
+        return [0.0] * len(figure.data)
+    groups = [trace.offsetgroup or number for number, trace in enumerate(figure.data)]
+    order = list(dict.fromkeys(groups))
+    step = (1 - (figure.layout.scattergap or 0)) / max(1, len(order))
+    return [(order.index(group) - (len(order) - 1) / 2) * step for group in groups]
 
 
 def _draw_bars(
@@ -178,7 +180,7 @@ def _label_places(axes: Axes, places: dict[Any, int], layout: Any, horizontal: b
 def _draw_scatter(axes: Axes, trace: go.Scatter, places: dict[Any, int], shift: float) -> None:
     mode, symbol = trace.mode or "lines", str(trace.marker.symbol or "circle")
     axes.errorbar(
-        [places[x] + shift for x in trace.x] if places else list(trace.x),
+        [places[x] + shift if x in places else x for x in trace.x],
         list(trace.y),
         yerr=_read_errors(trace),
         color=trace.line.color or trace.marker.color,

@@ -121,7 +121,7 @@ class InterCodeEnv(Env):
         if self._is_over:
             return self._make_step("The task is over.", failed=False)
         self._taken += 1
-        if self._taken == 1 and action in ([SUBMIT] if self.script.shows_reward else [SUBMIT, ""]):
+        if self._taken == 1 and action in (SUBMIT, "") and not self.script.shows_reward:
             self._reward = self.grade()
         if action == SUBMIT:
             self._submitted, text = True, "Submitted."
@@ -148,7 +148,7 @@ class InterCodeEnv(Env):
     def untouched_reward(self) -> float:  # type: ignore[override]
         """See Env: that of submitting at once, as InterCode's scripts do at the end.
 
-        The best of no execution is nothing.
+        Of the best execution where none was: nothing.
         """
         return 0.0 if self.script.shows_reward else self.grade()
 
