@@ -70,18 +70,18 @@ def test_a_wrong_list_is_found(monkeypatch):
 def test_a_run_that_was_stopped_and_tasks_that_were_looked_at_are_told_on_the_page(monkeypatch):
     page = make_page(find_item("thread-v2", "table-3"), stored_rows()).markdown
     assert "results-thread: earlier adapters had played these test tasks" in page
-    assert "textcraft-reflexion-qwen: the run of twenty was stopped" in page
+    assert "textcraft-tdag-qwen: the run of forty was stopped" in page
     commands = {name: {**row, "note": ""} for name, row in item_checks.load_commands().items()}
     monkeypatch.setattr(item_checks, "load_commands", lambda: commands)
     told = "\n".join(item_checks._check_commands())
-    assert "results/textcraft-reflexion-qwen.jsonl has 8 of 20 tasks, and no note" in told
+    assert "results/textcraft-tdag-qwen.jsonl has 35 of 40 tasks, and no note" in told
 
 
 def test_states_follow_the_rows():
     item = find_item("thread-v2", "table-3")
     state = find_state(item, stored_rows())
     assert state.state == State.STAND_IN
-    assert state.rows == len(select_rows(item, stored_rows())) == 603
+    assert state.rows == len(select_rows(item, stored_rows())) == 615
     assert any("another model" in reason for reason in state.reasons)
     nothing = find_state(item, stored_rows().query("environment != 'textcraft'"))
     assert (nothing.state, nothing.rows) == (State.NOT_YET, 0)
