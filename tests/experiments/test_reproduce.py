@@ -36,7 +36,7 @@ OF_A_PROCESS = ("seconds", "at_once", "trace", "reused", "evaluated")
 
 def test_without_a_model_nothing_is_played(tmp_path):
     page = tk.reproduce("thread-v2", "table-3", folder=tmp_path)
-    assert page.state.rows == 603
+    assert page.state.rows == 615
     assert list(tmp_path.iterdir()) == []
 
 
@@ -84,7 +84,7 @@ def test_what_broke_down_is_told_and_played_again(tmp_path):
     page = tk.reproduce("thread-v2", "table-3", {"o": Down([])}, **chosen)
     ours = page.ours.set_index(["method", "model"]).loc[("thread", "o")]
     assert (ours["n"], ours["solved"], ours["broke down"]) == (2, 0, 2)
-    assert "2 of 605 episodes broke down" in page.markdown
+    assert "2 of 617 episodes broke down" in page.markdown
     page = tk.reproduce("thread-v2", "table-3", {"o": oracle()}, **chosen)
     ours = page.ours.set_index(["method", "model"]).loc[("thread", "o")]
     assert (ours["n"], ours["solved"]) == (2, 2)
