@@ -104,9 +104,17 @@ def with_limits(path, **limits):
         row["solved"] = limits.get("calls") == 10
         row["reward"] = float(row["solved"])
     rows += [{**row, "method": "react"} for row in rows]
+    append(path, rows)
+    return rows
+
+
+def append(path, rows):
     with path.open("a") as file:
         file.writelines(f"{json.dumps(row)}\n" for row in rows)
-    return rows
+
+
+def titles(text):
+    return [one for one in text.splitlines() if one.startswith("== ")]
 
 
 @pytest.mark.parametrize("options", [[], ["--by-file"]])
@@ -127,14 +135,8 @@ def test_settings_that_limits_do_not_tell_are_told_by_their_hashes(capsys, tmp_p
     path = tmp_path / "r.jsonl"
     rows = with_limits(path, calls=2)
     others = [{**row, "settings": "abc"} for row in rows] + [{**rows[0], "settings": ""}]
-    with path.open("a") as file:
-        file.writelines(f"{json.dumps(row)}\n" for row in others)
-    text = said(capsys, path)
-    assert [one for one in text.splitlines() if one.startswith("== ")] == [
-        "== settings 1",
-        "== settings 2",
-        "== not started",
-    ]
+    append(path, others)
+    assert titles(said(capsys, path)) == ["== settings 1", "== settings 2", "== not started"]
 
 
 def test_methods_with_budgets_of_their_own_stay_in_one_table(capsys, tmp_path):
@@ -144,13 +146,9 @@ def test_methods_with_budgets_of_their_own_stay_in_one_table(capsys, tmp_path):
         own = {"calls": 200 if row["method"] == "react" else None}
         row |= {"limits": {**row["limits"], **own}, "settings": row["method"]}
         row["budget"] = {**row["budget"], "calls": "its paper"}
-    with path.open("a") as file:
-        file.writelines(f"{json.dumps(row)}\n" for row in rows)
+    append(path, rows)
     text = said(capsys, path)
-    assert [one for one in text.splitlines() if one.startswith("== ")] == [
-        "== calls 10",
-        "== calls the method's own",
-    ]
+    assert titles(text) == ["== calls 10", "== calls the method's own"]
     assert text.count("Methods on the same tasks") == 2
 
 

@@ -24,7 +24,13 @@ from thread_kit.analysis.stored_rows import TAUGHT
 from thread_kit.analysis.task_counts import count_tasks
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.registry import find_benchmark
-from thread_kit.experiments.budgets import CHOSEN, budget_of, sources_of, with_own_actions
+from thread_kit.experiments.budgets import (
+    CHOSEN,
+    budget_of,
+    find_other_budget,
+    sources_of,
+    with_own_actions,
+)
 from thread_kit.experiments.episode_facts import list_loop_limits
 from thread_kit.experiments.job import hash_prompts
 from thread_kit.experiments.method import SessionMethod
@@ -232,9 +238,8 @@ def _has_budget(item: PaperItem, method: str, benchmark: str, limits: str) -> bo
 
 def _has_loop(item: PaperItem, name: str, examples: str, loop: str) -> bool:
     """Whether the limits of a method's own loop (JSON) are those of the paper."""
-    there = budget_of(name, examples, item.paper).get("iterations")
-    is_other = there != budget_of(name, examples).get("iterations")
-    method = _load(name, examples, there.value if there and is_other else None)
+    other = find_other_budget(name, examples, item.paper)
+    method = _load(name, examples, other["iterations"].value if "iterations" in other else None)
     limits = json.loads(loop)
     if limits is None or method is None:
         return True

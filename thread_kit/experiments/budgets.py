@@ -53,6 +53,13 @@ def budget_of(method: str, benchmark: str, paper: str = "") -> dict[str, Limit]:
     return {**(any_method or {}), **table.get((name, benchmark, ""), {}), **there}
 
 
+def find_other_budget(method: str, benchmark: str, paper: str) -> dict[str, Limit]:
+    """What a paper gives another paper's method that is not the method's own budget."""
+    own = budget_of(method, benchmark)
+    there = budget_of(method, benchmark, paper)
+    return {unit: limit for unit, limit in there.items() if limit != own.get(unit)}
+
+
 def own_limit(method: str, benchmark: Benchmark, unit: str) -> int:
     """A budget of a method's own loop: iterations, trials, d_max, turns, subtasks, steps.
 

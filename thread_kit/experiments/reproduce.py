@@ -28,7 +28,7 @@ from thread_kit.engines.engine import Engine
 from thread_kit.engines.models import MODELS, find_weights, load_model, name_model
 from thread_kit.engines.server import ServerEngine
 from thread_kit.envs.benchmark import Benchmark, spread_evenly
-from thread_kit.experiments.budgets import Limit, budget_of
+from thread_kit.experiments.budgets import find_other_budget
 from thread_kit.experiments.method import Method, PerTaskMethod
 from thread_kit.experiments.method_builders import load_planners
 from thread_kit.experiments.method_registry import load_method, method_slug
@@ -225,16 +225,9 @@ def name_file(
     parts = [benchmark.name, *own]
     parts += [item.study] if item.study == TRIALS else []
     methods = item.find_methods(benchmark) if methods is None else methods
-    if any(_find_other_budget(item, method, benchmark) for method in methods):
+    if any(find_other_budget(method, benchmark.name, item.paper) for method in methods):
         parts.append(item.paper.partition("-")[0])
     return "-".join([*parts, *([f"t{temperature}"] if temperature else [])])
-
-
-def _find_other_budget(item: PaperItem, method: str, benchmark: Benchmark) -> dict[str, Limit]:
-    """What the item's paper gives another paper's method that is not the method's own budget."""
-    own = budget_of(method, benchmark.name)
-    there = budget_of(method, benchmark.name, item.paper)
-    return {unit: limit for unit, limit in there.items() if limit != own.get(unit)}
 
 
 def find_names(item: PaperItem, only: Sequence[str]) -> list[str]:
@@ -293,7 +286,7 @@ def _load_methods(
     env.close()
     methods: list[Method] = []
     for name in (known for known in item.find_methods(benchmark) if not only or known in only):
-        other = _find_other_budget(item, name, benchmark)
+        other = find_other_budget(name, benchmark.name, item.paper)
         iterations = other["iterations"].value if "iterations" in other else None
         try:
             load_method(name, examples)

@@ -130,8 +130,13 @@ def _find_shifts(figure: go.Figure) -> list[float]:
     if figure.layout.scattermode != "group":
         return [0.0] * len(figure.data)
     groups = [trace.offsetgroup or number for number, trace in enumerate(figure.data)]
+    return _put_side_by_side(groups, 1 - (figure.layout.scattergap or 0))
+
+
+def _put_side_by_side(groups: list[Any], room: float) -> list[float]:
+    """How far from the middle of a room each of these groups stands."""
     order = list(dict.fromkeys(groups))
-    step = (1 - (figure.layout.scattergap or 0)) / max(1, len(order))
+    step = room / max(1, len(order))
     return [(order.index(group) - (len(order) - 1) / 2) * step for group in groups]
 
 
@@ -140,12 +145,10 @@ def _draw_bars(
 ) -> None:
     # Bars of one group stand on each other where they are stacked; without groups all do.
     groups = [bar.offsetgroup if stacked else number for number, bar in enumerate(bars)]
-    order = list(dict.fromkeys(groups))
-    width = 0.8 / len(order)
+    width = 0.8 / len(set(groups))
     reached: dict[tuple[Any, Any], float] = {}
-    for bar, group in zip(bars, groups, strict=True):
+    for bar, group, shift in zip(bars, groups, _put_side_by_side(groups, 0.8), strict=True):
         names, lengths = (bar.y, bar.x) if horizontal else (bar.x, bar.y)
-        shift = (order.index(group) - (len(order) - 1) / 2) * width
         (axes.barh if horizontal else axes.bar)(
             [places[name] + shift for name in names],
             list(lengths),
