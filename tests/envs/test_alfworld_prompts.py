@@ -615,13 +615,13 @@ def test_every_example_of_decomp_and_tdag_is_of_one_of_these_games():
             assert {game for one in found for game in one} <= played, prompt
 
 
-DEEDS = ("take", "put", "heat", "use")
+DEEDS = ("take", "put", "heat", "use", "open drawer 4")  # the last one finds nothing
 
 
 @needs_engine
 @pytest.mark.parametrize("game", ["heat-108", "look-107", "pick2-101"])
 def test_tdags_decomposer_and_generator_lead_to_the_goal(game):
-    """Its agents do what ReAct's example of the game does, one deed each."""
+    """Its agents do what ReAct's example of the game does, one deed each, or fail at it."""
     kind = game.partition("-")[0]
     method = load_method("tdag", f"alfworld-{kind}")
     generator, agent = method.fixed["prompts"]

@@ -12,7 +12,7 @@ from helpers.programs import EXECUTOR, GOALS, NO, YES, play, run, titles
 from thread_kit.dialect import AGENT, Stop
 from thread_kit.experiments.method_registry import load_method
 from thread_kit.methods.decomp import NO_CALL, decomp
-from thread_kit.methods.tdag import NO_SUBTASK, tdag
+from thread_kit.methods.tdag import NO_SUBTASK, REMAINING, tdag
 from thread_kit.prompt_check import speak_examples
 from thread_kit.prompts import Example, Prompt
 from thread_kit.requests import Finished, Generate, Generated, NewThread, Spawn, Status
@@ -210,19 +210,19 @@ def test_only_so_many_sub_tasks_are_done():
 
 
 AGENT_STEPS = {
-    "get 9 bone meal": [
-        "> get 3 bone =>",
+    "fetch 3 bone": ["> get 3 bone =>", "think: I have 3 bone.\n" + YES],
+    "craft 3 bone meal using 1 bone, 3 times": [
         *["> craft 3 bone meal using 1 bone =>"] * 3,
-        "think: I have 9 bone meal.\n" + YES,
+        "think: I have crafted it 3 times.\n" + YES,
     ],
     "craft 1 bone block using 9 bone meal": ["> craft 1 bone block using 9 bone meal =>"],
-    "get 8 planks": [
-        "> get 2 oak logs =>",
-        "> craft 4 oak planks using 1 oak logs =>",
-        "> craft 4 oak planks using 1 oak logs =>",
-        "think: I have 8 oak planks.\n" + YES,
+    "fetch 8 planks": ["> get 8 planks =>", "think: 8 planks cannot be fetched.\n" + NO],
+    "fetch 2 oak logs": ["> get 2 oak logs =>", "think: I have 2 oak logs.\n" + YES],
+    "craft 4 oak planks using 1 oak logs, 2 times": [
+        *["> craft 4 oak planks using 1 oak logs =>"] * 2,
+        "think: I have crafted it 2 times.\n" + YES,
     ],
-    "get 1 redstone": ["> get 1 redstone =>", "think: I have 1 redstone.\n" + YES],
+    "fetch 1 redstone": ["> get 1 redstone =>", "think: I have 1 redstone.\n" + YES],
     "craft 1 note block using 8 oak planks, 1 redstone": [
         "> craft 1 note block using 8 oak planks, 1 redstone =>",
     ],
@@ -230,7 +230,7 @@ AGENT_STEPS = {
 """What the agents do; they share ReAct's prompt, which shows no agent's task."""
 
 
-@pytest.mark.parametrize(("goal", "threads"), [("note block", 7), ("bone block", 5)])
+@pytest.mark.parametrize(("goal", "threads"), [("note block", 11), ("bone block", 7)])
 def test_the_examples_of_decomposer_and_generator_lead_to_the_goal(goal, threads):
     method = load_method("tdag", "textcraft")
     generator, executor = method.fixed["prompts"]
@@ -247,6 +247,18 @@ def test_the_examples_of_decomposer_and_generator_lead_to_the_goal(goal, threads
     assert episode.reward == 1
     assert not any(left[task] for task in left if goal in task)
     assert len(episode.threads) == threads
+
+
+@pytest.mark.parametrize("benchmark", ["textcraft", "alfworld-pick2", "webshop"])
+def test_the_decomposer_is_shown_how_a_sub_task_that_failed_is_taken_apart(benchmark):
+    """THREAD paper (v2), section 5: further steps for the step at which an agent failed."""
+    shown = "".join(one.response for one in load_method("tdag", benchmark).prompt.examples)
+    before, failed, behind = shown.partition("Task failed!<=\n")
+    assert failed
+    lists = ["1. " + before.rpartition("\n1. ")[2], behind]
+    old, new = (REMAINING.findall(one.partition(" =>")[0]) for one in lists)
+    assert old[0] not in new
+    assert len(new) > len(old)
 
 
 def test_what_a_handler_returned_is_no_request_of_the_decomposer():
