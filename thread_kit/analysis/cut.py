@@ -1,10 +1,10 @@
 """Which episodes a budget ended: where there are many, a rate says what the budget was, too.
 
 Covered: the budgets of an episode (calls, tokens, seconds, the environment's actions), one call's
-tokens, and iterations of a method's own loop where they end the main thread. Not covered: a budget
-that ends a part of an episode (ADaPT's executors, a child thread, the depth of threads), which the
-method answers to; the number of trials (Reflexion, Try Again) and of levels (d_max of ADaPT), which
-are the method; and the model's context, which is no budget.
+tokens, and iterations of a method's own loop where they end the main thread (AdaPlanner's plans,
+too). Not covered: a budget that ends a part of an episode (ADaPT's executors, a child thread, the
+depth of threads), which the method answers to; the number of trials (Reflexion, ADaPT's Try Again)
+and of levels (d_max of ADaPT), which are the method; and the model's context, which is no budget.
 """
 
 from __future__ import annotations
