@@ -37,7 +37,7 @@ def rates() -> pd.DataFrame:
 
 
 def last_place(number: float) -> float:
-    """What the last printed digit is worth: some of the rates are rounded, some are cut off."""
+    """What the last printed digit is worth."""
     return 0.1 if round(number, 1) == number else 0.01
 
 
@@ -91,14 +91,22 @@ def test_every_rate_is_a_whole_number_of_tasks_or_says_that_it_is_not():
     for row in rates().itertuples():
         episodes = row.n * runs(row.note)
         nearest = 100 * round(row.value * episodes / 100) / episodes
-        if abs(nearest - row.value) > last_place(row.value):
+        if abs(nearest - row.value) > last_place(row.value) / 2 + 1e-9:
             odd.append((row.paper, row.table, row.row, row.group))
             assert "as printed" in row.note, row
     assert odd == [
+        ("StateFlow", "Table 1", "ReAct", "All"),
         ("StateFlow", "Table 4", "Plan & Solve", "Hard"),
+        ("StateFlow", "Table 4", "Plan & Solve", "Extra"),
         ("StateFlow", "Table 4", "StateFlow", "Medium"),
+        ("StateFlow", "Table 5", "ReAct", "All"),
         ("StateFlow", "Table 10", "StateFlow", "Clean"),
+        ("ADaPT", "Table 1", "Try Again with ReAct", "Heat"),
         ("ADaPT", "Table 1", "Reflexion", "Heat"),
+        ("ADaPT", "Table 1", "ADAPT (Ours)", "Heat"),
+        ("ADaPT", "Table 6", "ReAct", "Cool"),
+        ("ADaPT", "Table 6", "ADAPT (Ours)", "All"),
+        ("ADaPT", "Table 4", "executor GPT-3.5, planner none", "All"),
         ("ADaPT", "Table 4", "executor LLaMA-2-70B, planner none", "All"),
     ]
 
@@ -134,12 +142,29 @@ def test_the_misprints_are_single_digits():
         assert mean == pytest.approx(value("StateFlow", "Table 4", row), abs=0.06)
 
 
+def count_by_depth(row: str) -> int:
+    """How many tasks of depth 2 and 3 a row of ADaPT's Table 3 solves."""
+    rates = {n: value("ADaPT", "Table 3", row, group=at) for at, n in DEPTHS.items()}
+    return sum(round(rate * n / 100) for n, rate in rates.items())
+
+
+DEPTHS = {"depth 2": 78, "depth 3": 111}
+
+
 def test_adapts_depths_give_its_total_if_it_solved_none_of_depth_4():
-    solved = 0
-    for depth, n in (("depth 2", 78), ("depth 3", 111)):
-        rate = value("ADaPT", "Table 3", "ADaPT (d_max = 4)", group=depth)
-        solved += round(rate * n / 100)
-    assert 100 * solved / 200 == value("ADaPT", "Table 2", "ADAPT (Ours)", benchmark="TextCraft")
+    total = value("ADaPT", "Table 2", "ADAPT (Ours)", benchmark="TextCraft")
+    assert 100 * count_by_depth("ADaPT (d_max = 4)") / 200 == total
+
+
+def test_reacts_depths_cannot_give_its_total_and_the_notes_say_so():
+    most = 100 * (count_by_depth("ReAct") + 200 - sum(DEPTHS.values())) / 200
+    assert most == 17 < value("ADaPT", "Table 2", "ReAct", benchmark="TextCraft") == 19
+    rows = ALL[(ALL["paper"] == "ADaPT") & (ALL["benchmark"] == "TextCraft")]
+    rows = rows[(rows["row"] == "ReAct") & (rows["metric"] == "success rate")]
+    total, *depths = rows["note"]
+    assert "17.0 in Table 3 at most, with 21 of 78, 2 of 111 and all eleven" in total
+    assert len(depths) == 2
+    assert all("19.0 in Table 2" in note for note in depths)
 
 
 def test_failures_by_ending_state_add_up():
