@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from thread_kit.analysis.intercode import (
+    BASH_A2,
+    SQL_A2,
     group_by_hardness,
     make_intercode_table,
     note_stateflow,
@@ -142,11 +146,28 @@ def test_what_appendix_a2_counts_of_stateflow_is_counted_of_ours():
     rows = [{"reward": 1.0, **one} for one in rows]
     played = pd.DataFrame([*rows, {**rows[-1], "method": "react"}])
     bash, sql, over = note_stateflow(played)
-    assert bash.startswith("Of 2 failed tasks of StateFlow (m) 1 have a reward over 0.5 (50.0%;")
-    assert sql.startswith("Of 2 failed tasks of StateFlow (m) 1 have a reward over 0 (50.0%;")
+    of_two = "Of 2 failed tasks of StateFlow (m) 1 have a reward over"
+    assert bash.startswith(f"{of_two} 0.5 (50.0%, and 50.0% of all 2; paper, A.2: 58.5%")
+    assert sql.startswith(f"{of_two} 0 (50.0%, and 16.7% of all 6; paper, A.2: 0.5%")
     assert over.startswith("Solved questions that went over Error (m): 1 of 2 easy, 1 of 1 extra (")
     assert note_stateflow(played[played["method"] == "react"]) == ()
     assert note_stateflow(pd.DataFrame(rows[:4]).drop(columns="states")) == ()
+
+
+def test_the_percentages_of_appendix_a2_are_of_what_the_notes_say():
+    solved, n = round(0.36 * 200), 200
+    shares = {f"{100 * k / (n - solved):.1f}": k for k in range(n - solved + 1)}
+    assert "58.5" not in shares
+    assert shares["58.6"] == 75
+    assert 117 / 200 == 0.585
+    assert "117 of all 200" in BASH_A2
+    assert "75 of the 128" in BASH_A2
+    # Who fails has less than 1, so more have a part of it than what is left to them in all.
+    solved = round(0.6373 * 1034)
+    assert (solved, 1034 - solved) == (659, 375)
+    assert math.ceil(0.66365 * 1034 - solved) == 28
+    assert "28 of the 375, 7.5%" in SQL_A2
+    assert f"{28 / 375:.1%}" == "7.5%"
 
 
 def test_a_sample_with_as_many_of_each_difficulty_is_weighed_as_the_questions_are():
@@ -165,6 +186,14 @@ def test_a_sample_with_as_many_of_each_difficulty_is_weighed_as_the_questions_ar
     assert table["weighed"] == pytest.approx(100 * (248 + 446 / 2) / 1034)
     (note,) = note_weighed(played)
     assert "166 extra): react 45.6." in note
+    parts = played.assign(reward=None, turns=[3, 4, 5, 6, 10, 10, 10, 10], error_rate=0.5)
+    parts.loc[played["solved"], "reward"] = 1.0
+    assert note_weighed(parts, {"success rate", "reward", "turns", "error rate", "cost"}) == (
+        note,
+        "Reward, weighed so: react 0.46.",
+        f"Turns, weighed so: react {(248 * 3.5 + 446 * 5.5 + 340 * 10) / 1034:.2f}.",
+        "Error rate, weighed so: react 50.0.",
+    )
     assert note_weighed(played[played["hardness"] != "hard"]) == ()
     assert note_weighed(played.assign(split="dev")) == ()
     assert sum(HARDNESS.values()) == 1034

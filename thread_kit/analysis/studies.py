@@ -91,7 +91,8 @@ def keep_usable(item: PaperItem, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(item: PaperItem, rows: pd.DataFrame) -> Outcome:
-    notes = (*note_groups(item, rows), *note_weighed(rows), *note_shared(item, rows))
+    weighed = note_weighed(rows, set(item.load_numbers()["metric"]))
+    notes = (*note_groups(item, rows), *weighed, *note_shared(item, rows))
     if item.paper == "stateflow":
         notes += note_stateflow(rows)
     return Outcome(make_our_table(item, rows), None, notes)
