@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import json
 import re
 from itertools import pairwise
@@ -34,6 +36,34 @@ def test_every_exercise_has_a_folded_solution(path):
         assert cell["outputs"]
     order = [cell in asked for cell in cells if cell in asked or cell in solutions]
     assert all(first != second for first, second in pairwise(order))
+
+
+def list_names(cells: list[dict]) -> tuple[set[str], set[str]]:
+    """The names that cells define anywhere, and those that they read."""
+    defined, read = set(), set()
+    for node in (node for cell in cells for node in ast.walk(ast.parse(source(cell)))):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()):
+                read.add(name)
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.MatchAs(name=str(name)):
+                defined.add(name)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                defined.add(name)
+            case ast.alias(name=name, asname=other):
+                defined.add(other or name.partition(".")[0])
+    return defined, read
+
+
+@pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
+def test_a_solution_runs_behind_the_first_cell_alone(path):
+    """Whoever has found the first answer has not run its solution."""
+    first, *code = (cell for cell in read_cells(path) if cell["cell_type"] == "code")
+    solutions = [cell for cell in code if "solution" in cell["metadata"].get("tags", [])]
+    assert solutions == code
+    given = list_names([first])[0].union(dir(builtins))
+    for cell in solutions:
+        defined, read = list_names([cell])
+        assert read <= defined | given, source(cell)
 
 
 @pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
