@@ -6,6 +6,7 @@ import ast
 import builtins
 import json
 import re
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -64,6 +65,34 @@ def test_a_solution_runs_behind_the_first_cell_alone(path):
     for cell in solutions:
         defined, read = list_names([cell])
         assert read <= defined | given, source(cell)
+
+
+@pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
+def test_the_head_says_what_to_run_and_how_a_solution_opens(path):
+    head = " ".join(source(read_cells(path)[0]).split())
+    assert "Run the first cell alone (a solution that is run shows its answer)" in head
+    assert "a click on `•••` opens the code, and then one on the `•••` below it its output" in head
+
+
+@pytest.mark.browser
+def test_a_solution_opens_as_the_head_says(browser, lab):
+    from helpers.jupyter import Notebook
+    from playwright.sync_api import expect
+
+    shutil.copy(EXERCISES[1], lab.folder)
+    notebook = Notebook(browser, lab, EXERCISES[1].name)
+    cell = notebook.page.locator(".jp-CodeCell").nth(1)
+    dots = cell.locator(".jp-MoreHorizIcon").filter(visible=True)
+    code, output = cell.locator(".cm-content"), cell.locator(".jp-OutputArea-output").first
+    expect(code).to_be_hidden()
+    expect(dots).to_have_count(1)
+    dots.click()
+    expect(code).to_be_visible()
+    expect(output).to_be_hidden()
+    dots.click()
+    expect(output).to_be_visible()
+    expect(dots).to_have_count(0)
+    notebook.close()
 
 
 @pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
