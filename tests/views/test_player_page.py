@@ -104,6 +104,27 @@ def test_what_is_coloured_is_explained(browser, tmp_path):
     page.close()
 
 
+@pytest.mark.parametrize("close", ["?", "Escape"])
+def test_the_keys_are_read_and_closed_with_the_keyboard(browser, tmp_path, close):
+    page = opened(browser, tmp_path, chain(4))
+    player, help_ = page.locator(".tk-player"), page.locator(".tk-keys")
+    player.focus()
+    page.keyboard.press("?")
+    expect(help_).to_be_focused()
+    page.keyboard.press("PageDown")
+    page.wait_for_function("document.activeElement.scrollTop > 0")
+    page.keyboard.press(close)
+    expect(help_).to_be_hidden()
+    expect(player).to_be_focused()
+    page.keyboard.press("0")
+    expect(page.get_by_label("timeline")).to_have_value("0")
+    # What has the focus elsewhere keeps it.
+    page.locator(".tk-description").focus()
+    page.keyboard.press("Escape")
+    expect(page.locator(".tk-description")).to_be_focused()
+    page.close()
+
+
 def test_what_was_drafted_is_underlined(browser, tmp_path):
     recorded = chain(1)
     episode = Episode(recorded.header)

@@ -202,9 +202,13 @@ class Bar {
     });
   }
 
+  // The keyboard reads what is open, and goes on in the player when it is closed.
   toggleKeys(isHidden = !this.keys.hidden) {
+    const had = this.keys.contains(document.activeElement);
     this.keys.hidden = isHidden;
     this.keys.replaceChildren(...(isHidden ? [] : help()));
     this.asking.setAttribute("aria-expanded", !isHidden);
+    if (!isHidden) this.keys.focus({ preventScroll: true });
+    else if (had) this.view.element.focus({ preventScroll: true });
   }
 }
