@@ -32,6 +32,30 @@ def test_pages_show_what_is_to_be_seen_and_ask_nobody(browser, gallery_folder):
     page.close()
 
 
+def test_the_keys_of_a_page_work_at_once(browser, gallery_folder):
+    page = browser.new_page(viewport={"width": 1000, "height": 600})
+    page.goto((gallery_folder / "mojang-banner.html").as_uri())
+    timeline = page.get_by_label("timeline")
+    expect(timeline).not_to_have_value("0")
+    page.keyboard.press("0")
+    expect(timeline).to_have_value("0")
+    page.keyboard.press("e")
+    expect(timeline).not_to_have_value("0")
+    assert page.evaluate("scrollY") == 0
+    # A page in a frame leaves the focus where it is.
+    page.goto((gallery_folder / "index.html").as_uri())
+    page.get_by_role("link", name="Nine levels deep").focus()
+    framed = gallery_folder.joinpath("mojang-banner.html").read_text("utf-8")
+    page.evaluate(
+        """(text) => document.body.append(
+            Object.assign(document.createElement("iframe"), { srcdoc: text }))""",
+        framed,
+    )
+    page.frame_locator("iframe").locator(".tk-row").first.wait_for()
+    expect(page.get_by_role("link", name="Nine levels deep")).to_be_focused()
+    page.close()
+
+
 @SCHEMES
 def test_axe_core_finds_no_fault(browser, gallery_folder, scheme):
     page = browser.new_page(viewport={"width": 1200, "height": 900}, color_scheme=scheme)

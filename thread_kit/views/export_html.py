@@ -20,6 +20,8 @@ const model = { get: () => data, on: () => {}, send: () => {} };
 const player = widget();
 player.initialize({ model });
 player.render({ model, el: document.getElementById("player") });
+// Its keys work at once; within another page the focus is that page's.
+if (window.top === window) document.querySelector(".tk-player").focus({ preventScroll: true });
 """
 
 
