@@ -457,7 +457,7 @@ def test_run_all_leaves_a_widget_its_model_and_its_files(path):
 def test_a_page_holds_the_whole_episode_and_no_text_can_leave_its_element():
     running = tk.Session(ScriptedEngine(["</script><b>x =>", "#END#", "#END#"]), context="go")
     text = render_page(running.run(progress=False))
-    data = text.partition('id="recording">')[2].partition("</script>")[0]
+    data = text.partition('id="snapshot">')[2].partition("</script>")[0]
     recording = json.loads(data)
     assert recording["offline"] is True
     assert "</script><b>x =>" in "".join(

@@ -7,10 +7,12 @@ from helpers.jupyter import Notebook, write_notebook
 from helpers.state_ways import WAY, WAYS, WORDS, named
 from playwright.sync_api import expect
 
+import thread_kit as tk
 from thread_kit.envs.alfworld.machine import MACHINES
 from thread_kit.methods.stateflow import TAG
 from thread_kit.paths import resource
 from thread_kit.views.machine_table import read_table
+from thread_kit.views.state_machine import watch_machine
 
 pytestmark = pytest.mark.browser
 
@@ -101,3 +103,19 @@ def test_the_state_follows_the_moment_that_is_shown(browser, lab):
     assert not notebook.errors
     assert not notebook.outside
     notebook.close()
+
+
+def test_a_saved_page_has_the_machine(browser, tmp_path):
+    player = watch_machine(tk.open_episode("shop-on-harbour-street"))
+    page, errors = browser.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(tk.save_page(player, tmp_path / "page.html").as_uri())
+    now = page.locator(".tk-state.tk-now")
+    expect(now).to_have_attribute("data-state", player.picture.way[-1])
+    page.keyboard.press("0")
+    expect(now).to_have_count(0)
+    page.keyboard.press("s")
+    expect(now).to_have_attribute("data-state", "Init")
+    assert page.locator(".tk-machine").evaluate("(e) => getComputedStyle(e).paddingLeft") == "10px"
+    assert errors == []
+    page.close()

@@ -1,7 +1,8 @@
 """An episode as one HTML file: the player replays it anywhere, with no kernel and no network.
 
-The file holds the recorded frames, the player's module and its style. Where scripts are switched
-off it shows the static form (`html.py`). What needs a model, a fork for one, is not offered.
+The file holds the recorded frames, the player's module and its style; of a player with a state
+machine (`state_machine.py`) that, too. Where scripts are switched off it shows the static form
+(`html.py`). What needs a model, a fork for one, is not offered.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from pathlib import Path
 from thread_kit.replace_file import replace_text
 from thread_kit.trace.episode import Episode
 from thread_kit.views.close_widget import close_widget
-from thread_kit.views.player.widget import CSS, MODULE, Player
+from thread_kit.views.player.widget import Player
 
 _START = """
-const data = document.getElementById("recording").textContent;
-const model = { get: () => data, on: () => {}, send: () => {} };
+const read = (name) => document.getElementById(name).textContent;
+const model = { get: read, on: () => {}, send: () => {} };
 const player = widget();
 player.initialize({ model });
 player.render({ model, el: document.getElementById("player") });
@@ -39,16 +40,19 @@ def render_page(source: Episode | Player, *, title: str = "", above: str = "") -
             close_widget(player)
     player = source
     # No text can end the element that it is in.
-    recording = player.snapshot_json(offline=True).replace("<", "\\u003c")
+    texts = {name: text.replace("<", "\\u003c") for name, text in player.page_data().items()}
+    data = "".join(
+        f'<script type="application/json" id="{name}">{text}</script>'
+        for name, text in texts.items()
+    )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title or repr(player.episode))}</title>"
         "<style>:root { color-scheme: light dark; } body { margin: 1em; }\n"
-        f"{CSS}</style></head><body>{above}"
+        f"{player._css}</style></head><body>{above}"
         f'<main id="player"></main><noscript>{player.static}</noscript>'
-        f'<script type="application/json" id="recording">{recording}</script>'
-        f'<script type="module">\n{MODULE}\n{_START}</script></body></html>\n'
+        f'{data}<script type="module">\n{player._esm}\n{_START}</script></body></html>\n'
     )
 
 

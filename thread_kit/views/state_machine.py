@@ -93,6 +93,10 @@ class MachinePlayer(Player):
             }
         )
 
+    def page_data(self) -> dict[str, str]:
+        """The machine, and what every player has."""
+        return {**super().page_data(), "machine": self.machine}
+
     @property
     def picture(self) -> MachinePicture:
         """The machine as it is now, with the way of the original so far."""

@@ -316,6 +316,10 @@ class Player(anywidget.AnyWidget):
                 }
             )
 
+    def page_data(self) -> dict[str, str]:
+        """What the module asks its model for, by name, for a page that has no kernel."""
+        return {"snapshot": self.snapshot_json(offline=True)}
+
     # Shown
 
     def __repr__(self) -> str:
