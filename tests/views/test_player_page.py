@@ -13,6 +13,7 @@ from thread_kit.bench.player import large_episode
 from thread_kit.paths import resource
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import GeneratedSpan
+from thread_kit.trace.shipped import open_episode
 from thread_kit.views.export_html import save_page
 
 pytestmark = pytest.mark.browser
@@ -67,6 +68,17 @@ def test_nothing_in_the_player_jumps(browser, tmp_path, width):
     for shown in (True, False):
         keys.click(timeout=10_000)
         expect(panel).to_be_visible(visible=shown)
+    page.close()
+
+
+def test_the_totals_have_room_on_every_page(browser, tmp_path):
+    page = opened(browser, tmp_path, open_episode("deodorant-regress"))
+    totals = page.locator(".tk-line .tk-totals").first
+    for width in (1400, 930, 680, 670, 520, 510, 400, 390, 320):
+        page.set_viewport_size({"width": width, "height": 1000})
+        assert totals.evaluate(
+            "(e) => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight"
+        ), width
     page.close()
 
 
