@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from helpers.axe import find_faults
 from helpers.jupyter import Notebook, write_notebook
 from helpers.state_ways import WAY, WAYS, WORDS, named
 from playwright.sync_api import expect
@@ -118,4 +119,35 @@ def test_a_saved_page_has_the_machine(browser, tmp_path):
     expect(now).to_have_attribute("data-state", "Init")
     assert page.locator(".tk-machine").evaluate("(e) => getComputedStyle(e).paddingLeft") == "10px"
     assert errors == []
+    page.close()
+
+
+def test_a_narrow_page_shows_the_state_of_the_moment_in_letters_that_can_be_read(browser, tmp_path):
+    path = tk.save_page(watch_machine(tk.open_episode("books-never-lent")), tmp_path / "page.html")
+    page = browser.new_page(viewport={"width": 480, "height": 900})
+    page.goto(path.as_uri())
+    picture, now = page.locator(".tk-machine-picture"), page.locator(".tk-state.tk-now")
+    room = picture.bounding_box()
+    seen = set()
+    for key in ("", "0", "s", "s", "s", "9"):
+        if key:
+            page.keyboard.press(key)
+        if key == "0":
+            continue
+        box, name = now.bounding_box(), now.get_attribute("data-state")
+        seen.add(name)
+        assert room["x"] <= box["x"], name
+        assert box["x"] + box["width"] <= room["x"] + room["width"], name
+        size = now.locator("text").first.evaluate("(e) => 14 * e.getScreenCTM().a")
+        assert size >= 10, name
+    assert {"Init", "End"} <= seen
+    assert page.evaluate("document.documentElement.scrollWidth") <= 480
+    assert find_faults(page) == []
+    # With the keyboard to the other states.
+    at = picture.evaluate("(e) => e.scrollLeft")
+    picture.focus()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function(
+        "(at) => document.querySelector('.tk-machine-picture').scrollLeft < at", arg=at
+    )
     page.close()

@@ -2,13 +2,24 @@
 // StateFlow's machine above the tree (state_machine.py): which state the moment that is shown is in.
 // The picture is Python's; here its states and edges are only marked.
 
+const LEAST = 0.75; // of its own size: letters of 10.5 pixels
+
 class MachinePanel {
   constructor(view) {
     this.view = view;
     Object.assign(this, JSON.parse(view.store.model.get("machine")));
     this.pattern = new RegExp(this.tag);
-    this.picture = make("div", { class: "tk-machine-picture" });
+    this.picture = make("div", {
+      class: "tk-machine-picture",
+      role: "group",
+      "aria-label": "states",
+      tabindex: "0",
+    });
     this.picture.innerHTML = this.svg; // drawn by the kit from the table; names in it are escaped
+    // Where there is less room its letters stay readable: it scrolls, to the state of the moment.
+    const drawing = this.picture.firstChild;
+    drawing.style.minWidth = `${LEAST * drawing.viewBox.baseVal.width}px`;
+    new ResizeObserver(() => this.scroll()).observe(this.picture);
     this.caption = make("div", { class: "tk-machine-caption", role: "status", "aria-live": "polite" });
     this.element = make(
       "div",
@@ -33,6 +44,14 @@ class MachinePanel {
     return threads[0].status === "ended" ? [...names, this.final] : names;
   }
 
+  scroll() {
+    const state = this.picture.querySelector(".tk-state.tk-now");
+    if (!state) return;
+    const [there, here] = [state, this.picture].map((element) => element.getBoundingClientRect());
+    if (there.left < here.left || there.right > here.right)
+      this.picture.scrollLeft += (there.left + there.right - here.left - here.right) / 2;
+  }
+
   show() {
     const way = this.wayOf(this.view.states.at(-1));
     if (way.join() === this.shown) return;
@@ -49,6 +68,7 @@ class MachinePanel {
       classList.toggle("tk-was", steps.has(`${dataset.from} ${dataset.to}`));
       classList.toggle("tk-now", dataset.from === before && dataset.to === now);
     }
+    this.scroll();
     const reason = this.reasons[`${before} ${now}`];
     const last = before ? `${before} → ${now}` : now ?? "not begun";
     this.caption.textContent = `state ${way.length}: ${last}${reason ? ` (${reason})` : ""}`;
