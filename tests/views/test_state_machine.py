@@ -199,6 +199,22 @@ def test_the_picture_shows_what_is_left_out_and_how_often_a_state_was_entered():
     assert find_marks(svg, "tk-now") == ["Solve Solve", "Solve"]
 
 
+def test_the_count_of_a_state_stands_in_its_box_where_no_arrow_goes():
+    svg = ET.fromstring(draw_svg(read_table(SQL), ["Init", "Observe", *["Solve"] * 8]))
+    counts = []
+    for group in svg.findall(".//{*}g"):
+        if group.get("data-state"):
+            rect, name, times = (part for part in group if not part.tag.endswith("title"))
+            left, top, width, height = (float(rect.get(k)) for k in ("x", "y", "width", "height"))
+            right, below = float(times.get("x")), float(times.get("y"))
+            assert left < right - 30
+            assert right < left + width
+            assert float(name.get("y")) + 11 < below < top + height
+            counts.append(times.text)
+    assert counts.count("×8") == 1
+    assert "text-anchor: end; }" in "".join(svg.itertext())  # it ends there
+
+
 NAMES = "FirstError Search SyntaxError RuntimeError Explore_environment Verify_the_answer End"
 LONG = Machine(
     {name: State((), go_to(after)) for name, after in pairwise(NAMES.split())}, start="FirstError"

@@ -14,14 +14,14 @@ from itertools import pairwise
 from thread_kit.views.machine_table import OVER, MachineTable
 from thread_kit.views.palette import LIVE, NEUTRAL
 
-COLUMN, HEIGHT, ROW = 148, 38, 118  # pixels: between states, of a state, between the rows
+COLUMN, HEIGHT, ROW = 148, 42, 118  # pixels: between states, of a state, between the rows
 TOP, MARGIN, GAP = 86, 0, 16
 
 STYLE = f"""
 .tk-states text {{ font: 14px system-ui, sans-serif; text-anchor: middle; }}
 .tk-state rect {{ fill: #edf1f5; stroke: {NEUTRAL}; }}
 .tk-state text {{ fill: #16202a; }}
-.tk-state .tk-times {{ font-size: 11px; fill: {NEUTRAL}; text-anchor: end; }}
+.tk-state .tk-times {{ font-size: 11px; text-anchor: end; }}
 .tk-state.tk-was rect {{ fill: #cfe8f7; stroke: #0072b2; }}
 .tk-state.tk-now rect {{ fill: {LIVE}; stroke: #0072b2; stroke-width: 4; }}
 .tk-state.tk-now text:not(.tk-times) {{ font-weight: 700; }}
@@ -89,14 +89,15 @@ def _draw_state(table: MachineTable, name: str, place: Point, way: Sequence[str]
     if name in table.left_out:
         note = f"left out: {table.left_out[name]} takes its place"
     count = f"×{times}" if times > 1 else ""
+    right, below = x + width / 2 - 5, y + HEIGHT / 2 - 4
     radius = HEIGHT / 2 if name in table.final else 6
     return (
         f'<g class="{" ".join(marks)}" data-state="{escape(name)}">'
         f"<title>{escape(f'{name}: {note}' if note else name)}</title>"
         f'<rect x="{x - width / 2:g}" y="{y - HEIGHT / 2:g}" width="{width:g}" '
         f'height="{HEIGHT}" rx="{radius:g}"/>'
-        f'<text x="{x:g}" y="{y + 5:g}">{escape(name)}</text>'
-        f'<text class="tk-times" x="{x + width / 2:g}" y="{y + HEIGHT / 2 + 14:g}">{count}</text>'
+        f'<text x="{x:g}" y="{y + 4:g}">{escape(name)}</text>'
+        f'<text class="tk-times" x="{right:g}" y="{below:g}">{count}</text>'
         "</g>"
     )
 
