@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 
@@ -261,6 +262,9 @@ def test_generated_games_stand_in_for_those_of_development():
         ("webshop", {"catalogue": "official (1000 products)", "by_people": True}, True),
         ("datacommons", {}, True),
         ("textcraft", {}, False),
+        *((name, {"number": 0}, False) for name in ("sql", "bash")),
+        *((name, {"number": 0, "questions": math.nan}, False) for name in ("sql", "bash")),
+        *((name, {"number": 0, "questions": "62676b7b336c"}, True) for name in ("sql", "bash")),
     ],
 )
 def test_whether_tasks_stand_in_for_others_is_of_the_data_that_was_played(name, task, expected):

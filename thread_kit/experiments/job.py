@@ -355,8 +355,12 @@ def _key(job: Job, header: Mapping[str, Any]) -> EpisodeKey:
             values["exchange"] = own
         if "dialect" in {**job.options, **getattr(job.method, "fixed", {})}:
             values["dialect"] = header.get("dialect")
-        if fixed := _list_fixed(job.environment):
+        fixed = _list_fixed(job.environment)
+        if fixed:
             values["fixed"] = fixed
+        questions = (header.get("task") or {}).get("questions")
+        if questions and "questions" not in {**fixed, **job.task}:
+            values["questions"] = questions  # a task by its number alone is of the files at hand
         if others := _other_models(header):
             values["others"] = {name: _identify(model) for name, model in others.items()}
         settings = _hash(values)

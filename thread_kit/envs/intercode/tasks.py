@@ -1,16 +1,19 @@
 """What the tasks of InterCode's benchmarks have in common.
 
-"test" is InterCode's, in its order (data/intercode/official; `envs/intercode/files.py`). "dev" and
-"train" were made for this kit (data/intercode): prompts show "train" alone, and nothing is tuned on
-"test".
+"test" is InterCode's, in its order (data/intercode/official; `envs/intercode/files.py`), or what a
+folder of the user's has instead: such tasks name it. "dev" and "train" were made for this kit
+(data/intercode): prompts show "train" alone, and nothing is tuned on "test".
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from thread_kit.envs.env import choose_task
+from thread_kit.envs.intercode.files import FOLDER_VARIABLE
 from thread_kit.paths import resource
 
 SPLITS = ("test", "dev", "train")
@@ -18,12 +21,43 @@ SPLITS = ("test", "dev", "train")
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A question and its gold command. number: counts from 0 within the split."""
+    """A question and its gold command. number: counts from 0 within the split.
+
+    questions: what `name_files` calls the files that it is from; "" of the official ones, and of
+    the kit's own.
+    """
 
     split: str
     number: int
     question: str
     gold: str
+    questions: str = field(default="", kw_only=True)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Those that make it again."""
+        own = {"questions": self.questions} if self.questions else {}
+        return {"split": self.split, "number": self.number, **own}
+
+
+def choose_question(tasks: Sequence[Any], split: str, number: int, questions: str | None) -> Any:
+    """The task with this number of a split; raises ValueError for none.
+
+    questions: which files it is from, if that is known; others are at hand: ValueError.
+    """
+    here = tasks[0].questions if tasks else ""
+    if questions is not None and questions != here:
+        raise ValueError(
+            f"the task is of the questions {questions!r}, and here are "
+            f"{repr(here) if here else 'the official ones'}; set {FOLDER_VARIABLE} to the folder "
+            "of those"
+        )
+    return choose_task(tasks, split, number)
+
+
+def has_other_questions(row: Mapping[str, Any]) -> bool:
+    """Whether the task of a row is none of the official files."""
+    return isinstance(row.get("questions"), str)  # a frame has NaN where there is none
 
 
 def read_own(path: str, split: str) -> list[dict[str, Any]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from thread_kit.dialect import COMMANDS
 from thread_kit.envs.benchmark import Benchmark
 from thread_kit.envs.intercode.interaction import TURNS
-from thread_kit.envs.intercode.tasks import SPLITS
+from thread_kit.envs.intercode.tasks import SPLITS, has_other_questions
 from thread_kit.envs.intercode_bash.env import InterCodeBash
 from thread_kit.envs.intercode_bash.machine import MACHINE
 from thread_kit.envs.intercode_bash.tasks import tasks
@@ -16,7 +18,7 @@ BASH = Benchmark(
     InterCodeBash,
     tasks,
     splits=SPLITS,
-    arguments=lambda task: {"split": task.split, "number": task.number},
+    arguments=attrgetter("arguments"),
     methods=("react-hybrid", "plan-and-solve", "try again, visible reward"),
     executors=("executor",),
     carry=True,  # what one step has found out, the next one need not
@@ -25,4 +27,5 @@ BASH = Benchmark(
     error_rules=InterCodeRules,
     max_actions=TURNS,
     published="InterCode Bash",
+    stands_in=has_other_questions,
 )

@@ -20,13 +20,13 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, final
 
-from thread_kit.envs.env import choose_task
 from thread_kit.envs.intercode.interaction import (
     TURNS,
     CommandResult,
     InterCodeEnv,
     Script,
 )
+from thread_kit.envs.intercode.tasks import choose_question
 from thread_kit.envs.intercode_bash.container import (
     FILES,
     OUTPUT,
@@ -50,16 +50,24 @@ STOPPED = {
 class InterCodeBash(InterCodeEnv):
     """One task, for one episode.
 
-    split, number: the task. turns: as in `InterCodeEnv`.
-    Raises ValueError for an unknown task, FileNotFoundError where the test tasks are missing,
-    RuntimeError where bubblewrap or git are.
+    split, number: the task. questions: of which files it is, where these are not the official ones
+    (`Task`); None takes those at hand. turns: as in `InterCodeEnv`.
+    Raises ValueError for an unknown task, or of other files than those named; FileNotFoundError
+    where the test tasks are missing, RuntimeError where bubblewrap or git are.
     """
 
     name = "bash"
 
-    def __init__(self, split: str = "test", number: int = 0, *, turns: int | None = TURNS) -> None:
-        self.chosen: Task = choose_task(tasks(split), split, number)
-        self.task = {"split": split, "number": int(number)}
+    def __init__(
+        self,
+        split: str = "test",
+        number: int = 0,
+        *,
+        questions: str | None = None,
+        turns: int | None = TURNS,
+    ) -> None:
+        self.chosen: Task = choose_question(tasks(split), split, number, questions)
+        self.task = self.chosen.arguments
         self._gold = run_gold(self.chosen)
         self._container: Container | None = None
         super().__init__(turns)

@@ -9,9 +9,18 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from thread_kit.envs.env import check_split
-from thread_kit.envs.intercode.files import read_file
+from thread_kit.envs.intercode.files import (
+    BASH_FILES,
+    BASH_IGNORED,
+    BASH_SCRIPT,
+    BASH_TASKS,
+    find_folder,
+    name_files,
+    read_file,
+)
 from thread_kit.envs.intercode.tasks import SPLITS, read_own
 from thread_kit.envs.intercode.tasks import Task as InterCodeTask
 from thread_kit.paths import resource
@@ -39,36 +48,42 @@ def tasks(split: str) -> list[Task]:
     Raises ValueError for another name, FileNotFoundError where the test tasks are missing.
     """
     check_split(split, SPLITS)
-    return list(_load(split))
+    return list(_load(split, find_folder()))
 
 
 @cache
-def _load(split: str) -> tuple[Task, ...]:
+def _load(split: str, folder: Path) -> tuple[Task, ...]:
+    """folder: the one that `read_file` reads from, which may have become another one."""
+    questions = ""
     if split == "test":
         rows = [
             {**row, "system": system}
             for system in SYSTEMS
-            for row in json.loads(read_file(f"data/nl2bash/nl2bash_fs_{system}.json"))
+            for row in json.loads(read_file(BASH_TASKS.format(system)))
         ]
+        questions = name_files(BASH_FILES)
     else:
         rows = [{**row, "system": OWN} for row in read_own("data/intercode/commands.jsonl", split)]
     return tuple(
-        Task(split, number, row["query"], row["gold"], row["system"])
+        Task(split, number, row["query"], row["gold"], row["system"], questions=questions)
         for number, row in enumerate(rows)
     )
 
 
-@cache
 def read_system(system: int) -> tuple[str, str]:
     """The setup script of a file system, and what git does not watch in it.
 
     Raises what `read_file` raises.
     """
+    return _read_system(system, find_folder())
+
+
+@cache
+def _read_system(system: int, folder: Path) -> tuple[str, str]:
     if system == OWN:
         script = resource("data/intercode/workshop.sh").read_text(encoding="utf-8")
         return script, "\n".join(UNWATCHED)
-    script = read_file(f"docker/bash_scripts/setup_nl2b_fs_{system}.sh")
-    return script, read_file("docker/docker.gitignore")
+    return read_file(BASH_SCRIPT.format(system)), read_file(BASH_IGNORED)
 
 
 UNWATCHED = ("bin", "dev", "etc", "home", "lib", "lib64", "proc", "root", "run", "sbin", "usr")

@@ -16,13 +16,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, final
 
-from thread_kit.envs.env import choose_task
 from thread_kit.envs.intercode.interaction import (
     TURNS,
     CommandResult,
     InterCodeEnv,
     Script,
 )
+from thread_kit.envs.intercode.tasks import choose_question
 from thread_kit.envs.intercode_sql.engine import TOO_LONG, TOO_MUCH, Output, SqlEngine
 from thread_kit.envs.intercode_sql.questions import Task, load_databases, tasks
 from thread_kit.envs.intercode_sql.reward import compute_reward
@@ -36,9 +36,10 @@ class InterCodeSql(InterCodeEnv):
     """One question, for one episode.
 
     split, number: the task. mariadb: play in MariaDB or MySQL instead of SQLite
-    (`envs/intercode_sql/mariadb.py`). turns: as in `InterCodeEnv`.
-    Raises ValueError for an unknown task, FileNotFoundError where the test questions are missing,
-    RuntimeError where MariaDB is.
+    (`envs/intercode_sql/mariadb.py`). questions: of which files the task is, where these are not
+    the official ones (`Task`); None takes those at hand. turns: as in `InterCodeEnv`.
+    Raises ValueError for an unknown task, or other questions than those named; FileNotFoundError
+    where the test questions are missing, RuntimeError where MariaDB is.
     """
 
     name = "sql"
@@ -49,12 +50,12 @@ class InterCodeSql(InterCodeEnv):
         number: int = 0,
         *,
         mariadb: bool = False,
+        questions: str | None = None,
         turns: int | None = TURNS,
     ) -> None:
-        self.chosen: Task = choose_task(tasks(split), split, number)
+        self.chosen: Task = choose_question(tasks(split), split, number, questions)
         self.mariadb = mariadb
-        self.task = {"split": split, "number": int(number)}
-        self.task |= {"mariadb": True} if mariadb else {}
+        self.task = self.chosen.arguments | ({"mariadb": True} if mariadb else {})
         self._gold = find_gold(self.chosen, mariadb)
         self._engine: SqlEngine | None = None
         super().__init__(turns)

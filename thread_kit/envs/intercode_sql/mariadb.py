@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, final
 from urllib.parse import unquote, urlsplit
 
+from thread_kit.envs.intercode.files import find_folder
 from thread_kit.envs.intercode_sql.engine import (
     CHARACTERS,
     ROWS,
@@ -231,11 +232,11 @@ _starting = threading.Lock()
 def start_server(split: str) -> MariaDbServer:
     """The server of this process with a split's databases; threads that ask at once share it."""
     with _starting:
-        return _start_server(split)
+        return _start_server(split, find_folder())
 
 
 @cache
-def _start_server(split: str) -> MariaDbServer:
+def _start_server(split: str, folder: Path) -> MariaDbServer:
     return MariaDbServer(split)
 
 

@@ -9,9 +9,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from thread_kit.envs.env import check_split
-from thread_kit.envs.intercode.files import read_file
+from thread_kit.envs.intercode.files import (
+    SQL_DUMP,
+    SQL_FILES,
+    SQL_QUESTIONS,
+    find_folder,
+    name_files,
+    read_file,
+)
 from thread_kit.envs.intercode.tasks import SPLITS, read_own
 from thread_kit.envs.intercode.tasks import Task as InterCodeTask
 from thread_kit.envs.intercode_sql.dump import Database, read_dump
@@ -40,17 +48,23 @@ def tasks(split: str) -> list[Task]:
     Raises ValueError for another name, FileNotFoundError where the test questions are missing.
     """
     check_split(split, SPLITS)
-    return list(_load(split))
+    return list(_load(split, find_folder()))
 
 
 @cache
-def _load(split: str) -> tuple[Task, ...]:
+def _load(split: str, folder: Path) -> tuple[Task, ...]:
+    """folder: the one that `read_file` reads from, which may have become another one."""
+    questions = ""
     if split == "test":
-        rows = json.loads(read_file("data/sql/spider/ic_spider_dev.json"))
+        rows = json.loads(read_file(SQL_QUESTIONS))
+        questions = name_files(SQL_FILES)
     else:
         rows = read_own("data/intercode/questions.jsonl", split)
     return tuple(
-        Task(split, number, row["query"], row["gold"], row["db"], row["hardness"])
+        Task(
+            *(split, number, row["query"], row["gold"], row["db"], row["hardness"]),
+            questions=questions,
+        )
         for number, row in enumerate(rows)
     )
 
@@ -58,11 +72,15 @@ def _load(split: str) -> tuple[Task, ...]:
 def read_databases(split: str) -> str:
     """The dump of the databases that a split is about; raises what `read_file` raises."""
     if split == "test":
-        return read_file("data/sql/spider/ic_spider_dbs.sql")
+        return read_file(SQL_DUMP)
     return resource("data/intercode/own.sql").read_text(encoding="utf-8")
 
 
-@cache
 def load_databases(split: str) -> dict[str, Database]:
     """The databases of a split for SQLite, by name."""
+    return _load_databases(split, find_folder())
+
+
+@cache
+def _load_databases(split: str, folder: Path) -> dict[str, Database]:
     return read_dump(read_databases(split))
