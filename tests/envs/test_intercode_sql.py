@@ -107,6 +107,68 @@ def test_what_is_no_dump_is_refused():
         read_dump("SELECT 1;")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("\n", "\r\n"),
+        (
+            "INSERT INTO `Animal` VALUES",
+            "INSERT INTO `Animal` (`id`, `name`, `weight (kg)`, `born`,`mother`) VALUES",
+        ),
+        (" VALUES (", " VALUES\n("),
+        (";\nINSERT", "; \nINSERT"),
+        ("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"),
+        ("CREATE DATABASE  IF NOT EXISTS `zoo` ", "-- "),
+    ],
+    ids=["CRLF", "columns", "rows on lines", "space behind", "if not exists", "no create db"],
+)
+def test_what_other_versions_of_mysqldump_write_is_read_alike(change):
+    dump = DUMP.replace(*change)
+    assert dump != DUMP
+    engine = SqliteEngine("zoo", read_dump(dump)["zoo"])
+    assert engine.execute("SELECT count(*), max(name) FROM animal").rows == ['(3, "O\'Hara")']
+    assert len(engine.execute("DESC animal").rows) == 5
+    engine.close()
+
+
+def test_databases_of_any_name_keep_their_tables_apart():
+    second = DUMP.replace("`zoo`", "`my-zoo 2`").replace("`Animal`", "`cage`")
+    databases = read_dump(DUMP + second)
+    assert {name: [*one.tables] for name, one in databases.items()} == {
+        "zoo": ["animal"],
+        "my-zoo 2": ["cage"],
+    }
+    engine = SqliteEngine("my-zoo 2", databases["my-zoo 2"])
+    assert engine.execute("SELECT count(*) FROM `my-zoo 2`.cage").rows == ["(3,)"]
+    assert engine.execute("USE `my-zoo 2`") == Output(None)
+    assert engine.execute("SHOW TABLES FROM `my-zoo 2`").rows == ["('cage',)"]
+    assert len(engine.execute("DESC `my-zoo 2`.cage").rows) == 5
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "INSERT INTO",
+            "INSERT IGNORE INTO",
+            "line 15 of the dump is not in the form of mysqldump",
+        ),
+        ("INSERT INTO", "REPLACE INTO", "line 15 .*: .REPLACE INTO `Animal`"),
+        ("INSERT INTO `Animal`", "insert into Animal", "line 15 .*: .insert into Animal"),
+        ("CREATE TABLE `Animal` (\n", "CREATE TABLE `Animal` (", "line 4 .*'CREATE TABLE `Animal`"),
+        ("\n) ENGINE", ") ENGINE", "line 14 "),  # the table would end behind the rows
+        ("DATABASE  IF NOT EXISTS `zoo`", "DATABASE zoo", "line 2 .*'CREATE DATABASE zoo"),
+        ("USE `zoo`", "USE zoo", "line 3 .*'USE zoo"),
+        (DUMP.partition("CREATE TABLE")[0], "", "line 1 of the dump is in no database"),
+    ],
+)
+def test_a_statement_that_would_be_left_out_is_named_by_its_line(old, new, message):
+    """Tables that stay empty would make empty answers right."""
+    with pytest.raises(ValueError, match=message):
+        read_dump(DUMP.replace(old, new) + "CREATE TABLE `b` (\n  `id` int\n) ENGINE=InnoDB;\n")
+
+
 # The engine
 
 

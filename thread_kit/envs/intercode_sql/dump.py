@@ -1,8 +1,10 @@
 """Reads a dump of MySQL (mysqldump's form) as scripts for SQLite, one a database.
 
 Covered: what InterCode's dump of Spider and the kit's own databases hold: tables, primary keys,
-rows. Texts compare as in MySQL's collation (`sqlite_worker.py`). Keys that only speed queries up or
-refer to other tables are left out.
+rows, and what other versions of mysqldump write for these. A statement that makes something in
+another form is an error: a table that stays empty would make empty answers right. Texts compare as
+in MySQL's collation (`sqlite_worker.py`). Keys that only speed queries up or refer to other tables
+are left out.
 """
 
 from __future__ import annotations
@@ -14,11 +16,16 @@ TEXT = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
 ESCAPED = re.compile(r"\\(.)|''", re.DOTALL)
 CONTROL = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "Z": "\x1a", "b": "\b"}
 STATEMENT = re.compile(
-    r"^(?:CREATE DATABASE [^`\n]*`(?P<database>\w+)`"
-    r"|CREATE TABLE `(?P<table>[^`]+)` \(\n(?P<body>.*?)\n\)"
-    r"|INSERT INTO (?P<insert>`[^`]+` VALUES .*?);$)",
+    r"^(?:(?:CREATE DATABASE [^`\n]*|USE )`(?P<database>[^`\n]+)`"
+    r"|CREATE TABLE (?:IF NOT EXISTS )?`(?P<table>[^`]+)` \(\n(?P<body>.*?)\n\)"
+    r"|INSERT INTO (?P<into>`[^`]+`(?: ?\((?:`[^`]+`,? ?)+\))? VALUES)(?P<rows>\s.*?);[ \t]*$)",
     re.MULTILINE | re.DOTALL,
 )
+MAKES = re.compile(
+    r"^(?:INSERT|REPLACE|USE|CREATE\s+(?:TABLE|DATABASE|SCHEMA))\b", re.MULTILINE | re.IGNORECASE
+)
+"""The beginning of a statement that makes something, or says where, in whatever form."""
+
 COLUMN = re.compile(r"`(?P<name>[^`]+)` (?P<type>\w+(?:\([\d,]+\))?)(?P<rest>.*)")
 DEFAULT = re.compile(r"DEFAULT (?:'([^']*)'|(\S+))")
 KEY = re.compile(r"(PRIMARY |UNIQUE |)KEY (?:`[^`]+` )?\(`([^`]+)`([^)]*)\)")
@@ -39,24 +46,49 @@ class Database:
 
 
 def read_dump(text: str) -> dict[str, Database]:
-    """The databases of a dump by their names; raises ValueError for a dump without any."""
+    """The databases of a dump by their names.
+
+    Raises ValueError for a dump without any, and for a statement that would be left out.
+    """
+    text = text.replace("\r\n", "\n")  # within texts mysqldump writes \r
     databases: dict[str, Database] = {}
-    current, database = "main", Database()
+    current, end = "", 0
     for statement in STATEMENT.finditer(text):
+        _must_be_all(text, end, statement.start())
+        if statement["table"]:  # another statement in it is of a table that has another end
+            _must_be_all(text, *statement.span("body"))
+        end = statement.end()
         if statement["database"]:
             current = statement["database"]
-            database = databases.setdefault(current, Database())
-        elif statement["table"]:
+        elif not current:
+            raise ValueError(_say_line(text, statement.start(), "is in no database"))
+        database = databases.setdefault(current, Database())
+        if statement["table"]:
             name = statement["table"].lower()  # as MySQL keeps it with lower_case_table_names=1
             columns, script = _read_table(statement["body"])
             database.tables[name] = columns
             database.script += f"CREATE TABLE `{current}`.`{name}` ({script});\n"
-        else:
-            rows = TEXT.sub(_quote, statement["insert"])
-            database.script += f"INSERT INTO `{current}`.{rows};\n"
+        elif statement["into"]:
+            rows = TEXT.sub(_quote, statement["rows"])
+            database.script += f"INSERT INTO `{current}`.{statement['into']}{rows};\n"
+    _must_be_all(text, end, len(text))
     if not databases:
         raise ValueError("this is no dump of MySQL: it creates no database")
     return databases
+
+
+def _must_be_all(text: str, start: int, end: int) -> None:
+    """Raises ValueError for a statement between what was read that makes something."""
+    if left := MAKES.search(text, start, end):
+        raise ValueError(_say_line(text, left.start(), "is not in the form of mysqldump"))
+
+
+def _say_line(text: str, place: int, problem: str) -> str:
+    line = text[place:].partition("\n")[0]
+    return (
+        f"line {text.count(chr(10), 0, place) + 1} of the dump {problem}: {line[:60]!r}; write it "
+        "by `mysqldump --databases`, without --insert-ignore or --replace"
+    )
 
 
 def _read_table(body: str) -> tuple[list[Description], str]:

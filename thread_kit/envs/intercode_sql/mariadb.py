@@ -300,7 +300,7 @@ class MariaDbServer:
             cursor = connection.cursor()
             cursor.execute("SET max_statement_time = 0, foreign_key_checks = 0")
             dump = read_databases(split).replace("utf8mb4_0900_ai_ci", "utf8mb4_general_ci")
-            for statement in re.split(r";[ \t]*\n", re.sub(r"^--.*\n", "", dump, flags=re.M)):
+            for statement in re.split(r";[ \t\r]*\n", re.sub(r"^--.*\n", "", dump, flags=re.M)):
                 # Comments that only some versions execute set and restore what we do not need.
                 if statement.strip() and not SKIPPED.match(statement):
                     cursor.execute(statement)

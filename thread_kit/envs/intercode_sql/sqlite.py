@@ -46,13 +46,14 @@ OPERATIONS = 100_000_000
 PATIENCE = 120.0  # seconds of the clock, for a process that is not even given the processor
 REPLY_BYTES = 12 * CHARACTERS + 10 * ROWS + 2**16  # of JSON: a character takes twelve at most
 
-SHOW_TABLES = re.compile(r"SHOW (?:FULL )?TABLES(?: (?:FROM|IN) `?(?P<database>\w+)`?)?", re.I)
+DATABASE = r"`?(?P<database>(?<=`)[^`]+(?=`)|\w+)`?"
+SHOW_TABLES = re.compile(rf"SHOW (?:FULL )?TABLES(?: (?:FROM|IN) {DATABASE})?", re.I)
 DESCRIBE = re.compile(
     r"(?:DESC|DESCRIBE|SHOW (?:FULL )?COLUMNS (?:FROM|IN)|SHOW FIELDS (?:FROM|IN)) "
-    r"(?:`?(?P<database>\w+)`?\.)?`?(?P<table>[^`\s.]+)`?",
+    rf"(?:{DATABASE}\.)?`?(?P<table>[^`\s.]+)`?",
     re.I,
 )
-USE = re.compile(r"USE `?(?P<database>\w+)`?", re.I)
+USE = re.compile(rf"USE {DATABASE}", re.I)
 CREATE = re.compile(
     r"\s*CREATE\s+(?:UNIQUE\s+)?(?:TABLE|INDEX|VIEW|TRIGGER)\s+(?:IF\s+NOT\s+EXISTS\s+)?+"
     r"(?=(?:`[^`]*`|\"[^\"]*\"|\w++)\s*+(?!\.))",
