@@ -149,3 +149,57 @@ def test_nor_where_the_task_is_given_by_its_number_alone(tmp_path, write_own, mo
     write_own(QUESTION)
     solved += [row["solved"] for row in play(path, {"split": "test", "number": 0}).rows]
     assert solved == [False, True]
+
+
+# What does not fit
+
+
+def test_a_gold_query_that_fails_is_said_and_its_reward_stays(write_own):
+    write_own({**QUESTION, "gold": "SELECT nme FROM itm"}, QUESTION)
+    said = "the gold query of task 0 fails: no such table: itm; an empty output counts as right"
+    with pytest.warns(UserWarning, match=said):
+        env = InterCodeSql("test", 0)
+    assert env.step("SELECT 1 WHERE 0").reward == 1
+    assert env.step("SELECT name FROM item").reward == 0
+    assert InterCodeSql("test", 1).step(QUESTION["gold"]).reward == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "dump", "message"),
+    [
+        (
+            {"db": "nope"},
+            DUMP,
+            r"question 0 is about .* 'nope', which .*_dbs\.sql does not have; it",
+        ),
+        ({"hardness": None}, DUMP, r"question 0 of .*ic_spider_dev\.json has no 'hardness'; each"),
+        ({}, DUMP.replace("'tea'", "_binary 'tea'"), "the dump of database 'shop' cannot be read"),
+        ({}, DUMP.replace("tea", r"t\0"), "database 'shop' cannot be read: embedded null"),
+        (
+            {},
+            DUMP.replace("INTO", "IGNORE INTO"),
+            r"_dbs\.sql: line 8 of the dump is not in the form",
+        ),
+    ],
+)
+def test_files_that_do_not_fit_are_named(write_own, question, dump, message):
+    write_own(QUESTION | question, dump=dump)
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        InterCodeSql("test", 0)
+
+
+def test_a_file_of_questions_that_is_no_list_is_named(write_own):
+    write_own()
+    with pytest.raises(ValueError, match="there are no tasks in split 'test'"):
+        InterCodeSql("test", 0)
+    for number, (text, problem) in enumerate(
+        (
+            ("{", "is no JSON"),
+            ("{}", "is no list of questions"),
+            ("[3]", "question 0 of .* 'query'"),
+        )
+    ):
+        folder = write_own(name=f"{number}")
+        (folder / "ic_spider_dev.json").write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match=problem):
+            InterCodeSql("test", 0)

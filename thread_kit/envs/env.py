@@ -37,6 +37,8 @@ def check_split(split: str, splits: Collection[str]) -> None:
 
 def choose_task(choices: Sequence[Any], split: str, number: int) -> Any:
     """The task with this number, counted from 0, of a split; raises ValueError for none."""
+    if not choices:
+        raise ValueError(f"there are no tasks in split {split!r}")
     if not is_whole(number) or number not in range(len(choices)):
         raise ValueError(f"no task {number!r} in split {split!r}; choose 0 to {len(choices) - 1}")
     return choices[number]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from thread_kit.envs.env import choose_task
-from thread_kit.envs.intercode.files import FOLDER_VARIABLE
+from thread_kit.envs.intercode.files import FOLDER_VARIABLE, find_file, read_file
 from thread_kit.paths import resource
 
 SPLITS = ("test", "dev", "train")
@@ -58,6 +58,28 @@ def choose_question(tasks: Sequence[Any], split: str, number: int, questions: st
 def has_other_questions(row: Mapping[str, Any]) -> bool:
     """Whether the task of a row is none of the official files."""
     return isinstance(row.get("questions"), str)  # a frame has NaN where there is none
+
+
+def read_rows(path: str, *names: str) -> list[dict[str, Any]]:
+    """The questions of one of InterCode's files, each with a text by each of these names.
+
+    Raises ValueError for a file in another form, and what `find_file` raises.
+    """
+    file = find_file(path)
+    try:
+        rows = json.loads(read_file(path))
+    except ValueError as error:
+        raise ValueError(f"{file} is no JSON: {error}") from error
+    if not isinstance(rows, list):
+        raise ValueError(f"{file} is no list of questions")
+    for number, row in enumerate(rows):
+        texts = [name for name in names if isinstance(row, dict) and isinstance(row.get(name), str)]
+        if lacks := [name for name in names if name not in texts]:
+            raise ValueError(
+                f"question {number} of {file} has no {lacks[0]!r}; each has the texts "
+                f"{', '.join(names)}"
+            )
+    return rows
 
 
 def read_own(path: str, split: str) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,7 @@ from thread_kit.envs.intercode.files import (
     name_files,
     read_file,
 )
-from thread_kit.envs.intercode.tasks import SPLITS, read_own
+from thread_kit.envs.intercode.tasks import SPLITS, read_own, read_rows
 from thread_kit.envs.intercode.tasks import Task as InterCodeTask
 from thread_kit.paths import resource
 
@@ -59,7 +58,7 @@ def _load(split: str, folder: Path) -> tuple[Task, ...]:
         rows = [
             {**row, "system": system}
             for system in SYSTEMS
-            for row in json.loads(read_file(BASH_TASKS.format(system)))
+            for row in read_rows(BASH_TASKS.format(system), "query", "gold")
         ]
         questions = name_files(BASH_FILES)
     else:

@@ -6,7 +6,6 @@ them).
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,11 +15,12 @@ from thread_kit.envs.intercode.files import (
     SQL_DUMP,
     SQL_FILES,
     SQL_QUESTIONS,
+    find_file,
     find_folder,
     name_files,
     read_file,
 )
-from thread_kit.envs.intercode.tasks import SPLITS, read_own
+from thread_kit.envs.intercode.tasks import SPLITS, read_own, read_rows
 from thread_kit.envs.intercode.tasks import Task as InterCodeTask
 from thread_kit.envs.intercode_sql.dump import Database, read_dump
 from thread_kit.paths import resource
@@ -56,7 +56,7 @@ def _load(split: str, folder: Path) -> tuple[Task, ...]:
     """folder: the one that `read_file` reads from, which may have become another one."""
     questions = ""
     if split == "test":
-        rows = json.loads(read_file(SQL_QUESTIONS))
+        rows = read_rows(SQL_QUESTIONS, "query", "gold", "db", "hardness")
         questions = name_files(SQL_FILES)
     else:
         rows = read_own("data/intercode/questions.jsonl", split)
@@ -73,7 +73,11 @@ def read_databases(split: str) -> str:
     """The dump of the databases that a split is about; raises what `read_file` raises."""
     if split == "test":
         return read_file(SQL_DUMP)
-    return resource("data/intercode/own.sql").read_text(encoding="utf-8")
+    return _find_dump(split).read_text(encoding="utf-8")
+
+
+def _find_dump(split: str) -> Path:
+    return find_file(SQL_DUMP) if split == "test" else resource("data/intercode/own.sql")
 
 
 def load_databases(split: str) -> dict[str, Database]:
@@ -83,4 +87,18 @@ def load_databases(split: str) -> dict[str, Database]:
 
 @cache
 def _load_databases(split: str, folder: Path) -> dict[str, Database]:
-    return read_dump(read_databases(split))
+    try:
+        return read_dump(read_databases(split))
+    except ValueError as error:
+        raise ValueError(f"{_find_dump(split)}: {error}") from error
+
+
+def find_database(task: Task) -> Database:
+    """The one that a question is about; raises ValueError where the dump lacks it."""
+    databases = load_databases(task.split)
+    if task.database not in databases:
+        raise ValueError(
+            f"question {task.number} is about the database {task.database!r}, which "
+            f"{_find_dump(task.split)} does not have; it has {', '.join(databases)}"
+        )
+    return databases[task.database]

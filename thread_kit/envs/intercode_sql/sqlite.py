@@ -64,7 +64,10 @@ CREATE = re.compile(
 
 @final
 class SqliteEngine(SqlEngine):
-    """A copy of one database. Raises RuntimeError if its process does not start."""
+    """A copy of one database.
+
+    Raises RuntimeError if its process does not start, or SQLite cannot read what is in the dump.
+    """
 
     def __init__(
         self, name: str, database: Database, *, operations: int = OPERATIONS, seconds: int = SECONDS
@@ -138,13 +141,15 @@ class _Process:
         )
         theirs.close()
         self.close = weakref.finalize(self, _end, process, self._pipe)
+        problem = ""
         try:
-            problem = self.ask(first).get("error")
+            if error := self.ask(first).get("error"):
+                problem = f"the dump of database {first['name']!r} cannot be read: {error}"
         except (OSError, EOFError, ValueError) as error:
-            problem = repr(error)
+            problem = f"the process of SQLite does not start: {error!r}"
         if problem:
             self.close()
-            raise RuntimeError(f"the process of SQLite does not start: {problem}")
+            raise RuntimeError(problem)
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._pipe.send_bytes(json.dumps(request).encode())
