@@ -1,7 +1,9 @@
 """The command line, run as people run it."""
 
 import argparse
+import errno
 import gzip
+import os
 import subprocess
 import sys
 
@@ -34,6 +36,7 @@ from thread_kit.paths import resource
 from thread_kit.prompts import load_prompt
 from thread_kit.session.progress import Progress
 from thread_kit.session.session import Session
+from thread_kit.trace import lock
 from thread_kit.trace.episode import Episode
 
 LOOK = Task("generated", "look-102", "look")
@@ -488,6 +491,29 @@ def test_a_suite_without_a_file_of_its_own_writes_into_runs(tmp_path, monkeypatc
     assert main(["suite", "--env", "sql", "--methods", *methods, "--tasks", "2"]) == 0
     rows = Results.load("runs/suite-sql.jsonl").rows
     assert [(row["method"], row["error"]) for row in rows] == [(name, "") for name in methods] * 2
+
+
+def test_a_suite_on_a_full_disk_says_which_file_and_that_it_goes_on(tmp_path, monkeypatch, capsys):
+    load = "thread_kit.cli.arguments.load_model"
+    monkeypatch.setattr(load, lambda name, **_: ScriptedEngine(["#END#"] * 400, name=name))
+    out, write, left = tmp_path / "r.jsonl", lock.write_line, [1]
+
+    def fill(*line: object) -> None:
+        if not left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        left.pop()
+        write(*line)
+
+    suite = ["suite", "--split", "dev", "--tasks", "3", "--out", str(out)]
+    with monkeypatch.context() as full:
+        full.setattr(lock, "write_line", fill)
+        assert main(suite) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"No space left on device: '{out}'; once there is room" in said
+    assert "the same command goes on where it stopped" in said
+    assert len(Results.load(out).rows) == 1
+    assert main(suite) == 0
+    assert len(Results.load(out).rows) == 3
 
 
 def test_a_suite_says_which_model_was_taught_and_what_else_its_file_has(

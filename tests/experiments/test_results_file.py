@@ -1,7 +1,9 @@
 """The file of a suite: what is no row is one error, each episode counts once, one suite writes."""
 
+import errno
 import json
 import os
+from pathlib import Path
 
 import pytest
 from helpers.suites import suite
@@ -15,6 +17,7 @@ from thread_kit.experiments.results_file import (
     ResultsFileError,
     read_results,
 )
+from thread_kit.trace import lock
 
 ROW = {
     "method": "thread",
@@ -111,6 +114,22 @@ def test_what_is_no_file_is_refused_and_not_read_without_end(path):
     for read in (read_results, ResultsFile):
         with pytest.raises(ResultsFileError, match="is no file"):
             read(path)
+
+
+def test_a_full_disk_is_said_of_its_file_and_what_was_written_stays(tmp_path, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "r.jsonl"
+    with ResultsFile(path) as file:
+        file.append(ROW)
+        with monkeypatch.context() as full:
+            full.setattr(lock, "write_line", fail)
+            full.setattr(Path, "write_text", fail)
+            for write_row in (file.append, file.replace):
+                with pytest.raises(OSError, match=r"No space left on device: '.*r\.jsonl'"):
+                    write_row({**ROW, "seed": 1})
+        assert file.rows == read_results(path) == [ROW]
 
 
 @pytest.mark.slow

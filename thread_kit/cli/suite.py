@@ -158,6 +158,12 @@ def run(options: argparse.Namespace) -> None:
             raise KeyboardInterrupt(
                 f"stopped; the same command goes on where it stopped, with what is in {out}"
             ) from None
+        except OSError as error:
+            if error.filename != str(out):
+                raise
+            raise OSError(
+                f"{error}; once there is room, say, the same command goes on where it stopped"
+            ) from error
     report(Results(rows), benchmark)
     if more := len(Results.load(out).rows) - len(rows):
         print(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -228,8 +228,12 @@ class ResultsFile:
             raise
 
     def append(self, row: dict[str, Any]) -> None:
-        """Add an episode; it is in the file when this returns. Raises OSError (a full disk)."""
-        self._file.append(row)
+        """Add an episode; it is in the file when this returns.
+
+        Raises OSError (a full disk), which names the file; what was written before stays.
+        """
+        with self._named():
+            self._file.append(row)
         self.rows.append(row)
 
     def drop(self, unwanted: Callable[[dict[str, Any]], bool]) -> None:
@@ -242,11 +246,21 @@ class ResultsFile:
         self._write([*(old for old in self.rows if EpisodeKey.of(old) != key), row])
 
     def _write(self, rows: list[dict[str, Any]]) -> None:
-        with replace_file(self.path) as part:
+        with self._named(), replace_file(self.path) as part:
             part.write_text("".join(to_line(row) + "\n" for row in rows), encoding="utf-8")
             file = LockedFile(part)  # the file that takes its place is locked before it does
         self._file.close()
         self._file, self.rows = file, rows
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Of what goes wrong in a write, the system does not say in which file."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno is not None:  # others have a text of their own
+                error.filename = str(self.path)
+            raise
 
     def close(self) -> None:
         """Let others write."""
