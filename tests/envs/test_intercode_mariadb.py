@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import pytest
 from helpers.intercode import use_own_files
 from helpers.samples import take_sample
 
+from thread_kit.envs.intercode.files import FOLDER_VARIABLE
 from thread_kit.envs.intercode_sql import mariadb
 from thread_kit.envs.intercode_sql.engine import ROWS, TOO_LONG, TOO_MUCH
 from thread_kit.envs.intercode_sql.env import InterCodeSql
@@ -270,3 +272,21 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_its_own(monkeypatch, tmp_pa
 def test_only_this_user_may_open_the_socket(engine):
     folder = os.path.dirname(start_server("train").address["unix_socket"])
     assert os.stat(folder).st_mode & 0o077 == 0
+
+
+def test_another_folders_dump_with_line_ends_of_windows_has_a_server_of_its_own(
+    monkeypatch, tmp_path
+):
+    question = {"query": "Which?", "gold": "SELECT n FROM `my-own`.a", "db": "my-own"}
+    lines = ("CREATE DATABASE `my-own`;", "USE `my-own`;", "CREATE TABLE `a` (", "  `n` int", ");")
+    dump = "\r\n".join([*lines, "INSERT INTO `a` VALUES (7);", ""])
+    (tmp_path / "ic_spider_dbs.sql").write_bytes(dump.encode())
+    rows = [{**question, "hardness": "easy"}]
+    (tmp_path / "ic_spider_dev.json").write_text(json.dumps(rows), encoding="utf-8")
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    env = InterCodeSql("test", 0, mariadb=True)
+    step = env.step("SELECT n FROM a")
+    assert (step.observation, step.reward) == ("[(7,)]", 1)
+    env.close()
+    start_server("test").close()
+    mariadb._start_server.cache_clear()
