@@ -263,8 +263,8 @@ def test_generated_games_stand_in_for_those_of_development():
         ("datacommons", {}, True),
         ("textcraft", {}, False),
         *((name, {"number": 0}, False) for name in ("sql", "bash")),
-        *((name, {"number": 0, "questions": math.nan}, False) for name in ("sql", "bash")),
-        *((name, {"number": 0, "questions": "62676b7b336c"}, True) for name in ("sql", "bash")),
+        *((name, {"number": 0, "files": math.nan}, False) for name in ("sql", "bash")),
+        *((name, {"number": 0, "files": "62676b7b336c"}, True) for name in ("sql", "bash")),
     ],
 )
 def test_whether_tasks_stand_in_for_others_is_of_the_data_that_was_played(name, task, expected):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import math
 
 import pandas as pd
 import pytest
 
+from thread_kit.analysis.intercode import BASH_A2, SQL_A2
 from thread_kit.analysis.published import (
     PAPERS,
     PUBLISHED_NAMES,
@@ -165,6 +167,20 @@ def test_reacts_depths_cannot_give_its_total_and_the_notes_say_so():
     assert "17.0 in Table 3 at most, with 21 of 78, 2 of 111 and all eleven" in total
     assert len(depths) == 2
     assert all("19.0 in Table 2" in note for note in depths)
+
+
+def test_the_percentages_of_appendix_a2_are_of_what_the_notes_say():
+    """StateFlow's; an episode that fails has a reward under 1."""
+    rate = value("StateFlow", "Table 6", "StateFlow", model="GPT-3.5")
+    failed = 200 - round(200 * rate / 100)
+    assert all(f"{k / failed:.1%}" != "58.5%" for k in range(failed + 1))
+    assert f"{117 / 200:.1%}" == "58.5%"
+    assert f"75 of the {failed} that failed are {75 / failed:.1%}" in BASH_A2
+    rate = value("StateFlow", "Table 5", "StateFlow", model="GPT-3.5")
+    reward = value("StateFlow", "Table 5", "StateFlow", "reward", model="GPT-3.5")
+    solved = round(1034 * rate / 100)
+    least = math.ceil((reward - 0.00005) * 1034 - solved)
+    assert f"need {least} of the {1034 - solved}, {least / (1034 - solved):.1%}, or" in SQL_A2
 
 
 def test_failures_by_ending_state_add_up():

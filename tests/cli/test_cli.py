@@ -493,6 +493,19 @@ def test_a_suite_without_a_file_of_its_own_writes_into_runs(tmp_path, monkeypatc
     assert [(row["method"], row["error"]) for row in rows] == [(name, "") for name in methods] * 2
 
 
+def test_a_suite_that_may_not_write_says_nothing_of_room(tmp_path, monkeypatch, capsys):
+    load = "thread_kit.cli.arguments.load_model"
+    monkeypatch.setattr(load, lambda name, **_: ScriptedEngine(["#END#"] * 400, name=name))
+
+    def refuse(*line: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(lock, "write_line", refuse)
+    out = tmp_path / "r.jsonl"
+    assert main(["suite", "--split", "dev", "--tasks", "1", "--out", str(out)]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"Permission denied: '{out}'")
+
+
 def test_a_suite_on_a_full_disk_says_which_file_and_that_it_goes_on(tmp_path, monkeypatch, capsys):
     load = "thread_kit.cli.arguments.load_model"
     monkeypatch.setattr(load, lambda name, **_: ScriptedEngine(["#END#"] * 400, name=name))

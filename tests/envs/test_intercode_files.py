@@ -83,16 +83,16 @@ def test_official_tasks_are_named_by_split_and_number_alone(monkeypatch, tmp_pat
 def test_other_questions_are_other_tasks_that_can_be_made_again(write_own, monkeypatch):
     write_own(QUESTION)
     (task,) = map(SQL.arguments, SQL.tasks("test"))
-    assert task == {"split": "test", "number": 0, "questions": task["questions"]}
-    assert re.fullmatch("[0-9a-f]{12}", task["questions"])
+    assert task == {"split": "test", "number": 0, "files": task["files"]}
+    assert re.fullmatch("[0-9a-f]{12}", task["files"])
     env = InterCodeSql("test", 0)
     assert env.task == env.again().task == InterCodeSql(**task).task == task
     assert SQL.stands_in(task)
     # Other rows in the tables are others, too.
     write_own(QUESTION, dump=DUMP.replace("rye", "oats"), name="changed")
-    assert InterCodeSql("test", 0).task["questions"] != task["questions"]
+    assert InterCodeSql("test", 0).task["files"] != task["files"]
     assert InterCodeSql("test", 0).step(QUESTION["gold"]).reward == 1
-    with pytest.raises(ValueError, match=rf"of the questions '{task['questions']}', and here are "):
+    with pytest.raises(ValueError, match=rf"of the files '{task['files']}', and here are "):
         InterCodeSql(**task)
     use_own_files(monkeypatch)
     with pytest.raises(ValueError, match=f"the official ones; set {FOLDER_VARIABLE} to the folder"):
@@ -106,11 +106,11 @@ def test_other_tasks_of_bash_are_named_as_well(tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     tasks = [*map(BASH.arguments, BASH.tasks("test"))]
     assert [task["number"] for task in tasks] == [0, 1, 2, 3]
-    (name,) = {task["questions"] for task in tasks}
+    (name,) = {task["files"] for task in tasks}
     assert BASH.stands_in(tasks[0])
     (tmp_path / "docker.gitignore").write_text("/proc\n")
     use_own_files(monkeypatch)
-    with pytest.raises(ValueError, match=f"of the questions '{name}', and here are the official"):
+    with pytest.raises(ValueError, match=f"of the files '{name}', and here are the official"):
         InterCodeBash(**tasks[0])
 
 
@@ -147,8 +147,11 @@ def test_nor_where_the_task_is_given_by_its_number_alone(tmp_path, write_own, mo
     path = tmp_path / "r.jsonl"
     solved = [play(path, {"split": "test", "number": 0}).rows[0]["solved"]]
     write_own(QUESTION)
-    solved += [row["solved"] for row in play(path, {"split": "test", "number": 0}).rows]
+    others = play(path, {"split": "test", "number": 0})
+    solved += [row["solved"] for row in others.rows]
     assert solved == [False, True]
+    assert compare_with_published(others.frame)["source"].iloc[0] == "this file, other questions"
+    assert play(path, {"split": "test", "number": 0}).rows == others.rows  # it is not played again
 
 
 # What does not fit

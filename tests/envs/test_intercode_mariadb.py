@@ -274,19 +274,34 @@ def test_only_this_user_may_open_the_socket(engine):
     assert os.stat(folder).st_mode & 0o077 == 0
 
 
-def test_another_folders_dump_with_line_ends_of_windows_has_a_server_of_its_own(
-    monkeypatch, tmp_path
-):
+@pytest.fixture
+def own_folder(monkeypatch, tmp_path):
+    """A folder of the user's own, whose server ends with the test."""
+    monkeypatch.delenv(URL_VARIABLE, raising=False)
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    servers = []
+
+    class Server(mariadb.MariaDbServer):
+        def __init__(self, split: str) -> None:
+            super().__init__(split)
+            servers.append(self)
+
+    monkeypatch.setattr(mariadb, "MariaDbServer", Server)
+    yield tmp_path
+    for server in servers:
+        server.close()
+
+
+def test_another_folders_dump_with_line_ends_of_windows_has_a_server_of_its_own(own_folder):
     question = {"query": "Which?", "gold": "SELECT n FROM `my-own`.a", "db": "my-own"}
     lines = ("CREATE DATABASE `my-own`;", "USE `my-own`;", "CREATE TABLE `a` (", "  `n` int", ");")
     dump = "\r\n".join([*lines, "INSERT INTO `a` VALUES (7);", ""])
-    (tmp_path / "ic_spider_dbs.sql").write_bytes(dump.encode())
-    rows = [{**question, "hardness": "easy"}]
-    (tmp_path / "ic_spider_dev.json").write_text(json.dumps(rows), encoding="utf-8")
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    (own_folder / "ic_spider_dbs.sql").write_bytes(dump.encode())
+    rows = [{**question, "hardness": "easy"}, {**question, "hardness": "easy", "db": "nope"}]
+    (own_folder / "ic_spider_dev.json").write_text(json.dumps(rows), encoding="utf-8")
+    with pytest.raises(ValueError, match="question 1 is about the database 'nope', which "):
+        InterCodeSql("test", 1, mariadb=True)
     env = InterCodeSql("test", 0, mariadb=True)
     step = env.step("SELECT n FROM a")
     assert (step.observation, step.reward) == ("[(7,)]", 1)
     env.close()
-    start_server("test").close()
-    mariadb._start_server.cache_clear()

@@ -161,6 +161,9 @@ def test_databases_of_any_name_keep_their_tables_apart():
         ("DATABASE  IF NOT EXISTS `zoo`", "DATABASE zoo", "line 2 .*'CREATE DATABASE zoo"),
         ("USE `zoo`", "USE zoo", "line 3 .*'USE zoo"),
         (DUMP.partition("CREATE TABLE")[0], "", "line 1 of the dump is in no database"),
+        ("INSERT INTO `Animal`", "\tINSERT INTO `Animal`", "line 15 .*: .INSERT INTO `Animal`"),
+        (";\nINSERT INTO", "; INSERT INTO", "line 14 .*: .INSERT INTO `Animal`"),
+        ("USE `zoo`;", "USE `zoo`; CREATE VIEW v AS SELECT 1;", "line 3 .*'CREATE VIEW v"),
     ],
 )
 def test_a_statement_that_would_be_left_out_is_named_by_its_line(old, new, message):

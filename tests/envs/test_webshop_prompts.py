@@ -218,6 +218,56 @@ def test_trajectories_that_are_judged_really_went_so(name):
     assert any(INVALID in example.context for example in judged) == name.startswith("lats")
 
 
+AGENT_ACTS = {
+    "search for": ["> search[running shoes arch support breathable mesh slip resistant teal 6] =>"],
+    "find among": [],
+    "look whether B0Y661XDL1": [
+        "> click[B0Y661XDL1] =>",
+        "> click[Features] =>",
+        "> click[< Prev] =>",
+    ],
+    "buy B0Y661XDL1": ["> click[teal] =>", "> click[6] =>", "> click[Buy Now] =>"],
+}
+"""What TDAG's agents do in the shop, by the beginning of their sub-tasks."""
+
+
+def test_tdags_decomposer_and_generator_lead_to_the_purchase():
+    made = load_method("tdag", "webshop")
+    generator, executor = made.fixed["prompts"]
+    (example,) = made.prompt.examples
+    assert example.context == SHOWN[0].reset()
+    examples = speak_examples([made.prompt, generator])
+    results = re.findall(r"^result =>(.+?)<=$", example.response, re.MULTILINE | re.DOTALL)
+    left = {task: list(acts) for task, acts in AGENT_ACTS.items()}
+
+    def speak(text: str) -> str:
+        if not text.startswith(executor.text):
+            return examples(text)
+        asked = text.rpartition("\n\nResponse:")[0].rpartition("Instruction: ")[2]
+        (acts,) = (acts for task, acts in left.items() if asked.startswith(task))
+        return acts.pop(0) if acts else f"{results.pop(0)}\n#END#"
+
+    episode = say(speak, made, SHOWN[0])
+    assert episode.reward == 1
+    assert not any(left.values())
+    assert episode.threads[0].sequence.text in example.response
+    pages = {
+        act.action: act.observation for thread in episode.threads.values() for act in thread.actions
+    }
+    titles = re.findall(
+        r"^\[(B\w{9})\]\n(.+)\n(.+)$",
+        pages["search[running shoes arch support breathable mesh slip resistant teal 6]"],
+        re.MULTILINE,
+    )
+    wanted = ("Arch Support", "Breathable Mesh", "Slip Resistant")
+    assert not any(all(word in title for word in wanted) for _, title, _ in titles)
+    assert {name for name, _, price in titles if "to" not in price and float(price[1:]) < 110} == {
+        "B0Y661XDL1",
+        "B08JB2T0V9",
+    }
+    assert "arch support" in pages["click[Features]"].lower()
+
+
 @pytest.mark.parametrize(
     "method", ["adapt", "plan-and-execute", "reflexion", "try again", "tdag", "lats"]
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 TASK = (
-    *("environment", "split", "number", "game", "stays", "questions"),
+    *("environment", "split", "number", "game", "stays", "questions", "files"),
     *("catalogue", "by_people", "products"),
 )
 """What tells of an episode's task which it is, on any benchmark."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import shlex
 from collections.abc import Sequence
 from functools import partial
@@ -159,10 +160,10 @@ def run(options: argparse.Namespace) -> None:
                 f"stopped; the same command goes on where it stopped, with what is in {out}"
             ) from None
         except OSError as error:
-            if error.filename != str(out):
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             raise OSError(
-                f"{error}; once there is room, say, the same command goes on where it stopped"
+                f"{error}; once there is room, the same command goes on where it stopped"
             ) from error
     report(Results(rows), benchmark)
     if more := len(Results.load(out).rows) - len(rows):

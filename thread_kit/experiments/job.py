@@ -297,6 +297,7 @@ class RunningJob:
             "others": _other_models(header) or None,
             "claimed": claims_success(episode),
             "k_max": find_k_max(episode),
+            **_find_files(job, header),
             **self._extends,
             **({"code": job.code} if job.code else {}),
         }
@@ -355,17 +356,20 @@ def _key(job: Job, header: Mapping[str, Any]) -> EpisodeKey:
             values["exchange"] = own
         if "dialect" in {**job.options, **getattr(job.method, "fixed", {})}:
             values["dialect"] = header.get("dialect")
-        fixed = _list_fixed(job.environment)
-        if fixed:
+        if fixed := _list_fixed(job.environment):
             values["fixed"] = fixed
-        questions = (header.get("task") or {}).get("questions")
-        if questions and "questions" not in {**fixed, **job.task}:
-            values["questions"] = questions  # a task by its number alone is of the files at hand
+        values |= _find_files(job, header)
         if others := _other_models(header):
             values["others"] = {name: _identify(model) for name, model in others.items()}
         settings = _hash(values)
     names = job.method.name, job.model, prompts, settings, canonical(job.task), job.seed
     return EpisodeKey(*names, header.get("environment") or "")
+
+
+def _find_files(job: Job, header: Mapping[str, Any]) -> dict[str, str]:
+    """The files that a task is of, where its number alone was given: those at hand."""
+    files = (header.get("task") or {}).get("files")
+    return {"files": files} if files and "files" not in job.task else {}
 
 
 def _find_exchanged(job: Job, header: Mapping[str, Any]) -> dict[str, str]:

@@ -60,10 +60,16 @@ def find_file(path: str) -> Path:
 
 
 def read_file(path: str) -> str:
-    """The text of such a file; raises what `find_file` raises."""
+    """The text of such a file.
+
+    Raises ValueError for one that is no text, and what `find_file` raises.
+    """
     file = find_file(path)
     data = file.read_bytes()
-    return (lzma.decompress(data) if file.suffix == ".xz" else data).decode()
+    try:
+        return (lzma.decompress(data) if file.suffix == ".xz" else data).decode("utf-8-sig")
+    except (lzma.LZMAError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} is no text in UTF-8: {error}") from error
 
 
 def name_files(official: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ SPLITS = ("test", "dev", "train")
 class Task:
     """A question and its gold command. number: counts from 0 within the split.
 
-    questions: what `name_files` calls the files that it is from; "" of the official ones, and of
+    files: what `name_files` calls the files that it is from; "" of the official ones, and of
     the kit's own.
     """
 
@@ -31,24 +31,24 @@ class Task:
     number: int
     question: str
     gold: str
-    questions: str = field(default="", kw_only=True)
+    files: str = field(default="", kw_only=True)
 
     @property
     def arguments(self) -> dict[str, Any]:
         """Those that make it again."""
-        own = {"questions": self.questions} if self.questions else {}
+        own = {"files": self.files} if self.files else {}
         return {"split": self.split, "number": self.number, **own}
 
 
-def choose_question(tasks: Sequence[Any], split: str, number: int, questions: str | None) -> Any:
+def choose_question(tasks: Sequence[Any], split: str, number: int, files: str | None) -> Any:
     """The task with this number of a split; raises ValueError for none.
 
-    questions: which files it is from, if that is known; others are at hand: ValueError.
+    files: what its files are called, if that is known; others are at hand: ValueError.
     """
-    here = tasks[0].questions if tasks else ""
-    if questions is not None and questions != here:
+    here = tasks[0].files if tasks else ""
+    if files is not None and files != here:
         raise ValueError(
-            f"the task is of the questions {questions!r}, and here are "
+            f"the task is of the files {files!r}, and here are "
             f"{repr(here) if here else 'the official ones'}; set {FOLDER_VARIABLE} to the folder "
             "of those"
         )
@@ -57,7 +57,7 @@ def choose_question(tasks: Sequence[Any], split: str, number: int, questions: st
 
 def has_other_questions(row: Mapping[str, Any]) -> bool:
     """Whether the task of a row is none of the official files."""
-    return isinstance(row.get("questions"), str)  # a frame has NaN where there is none
+    return isinstance(row.get("files"), str)  # a frame has NaN where there is none
 
 
 def read_rows(path: str, *names: str) -> list[dict[str, Any]]:
@@ -65,9 +65,9 @@ def read_rows(path: str, *names: str) -> list[dict[str, Any]]:
 
     Raises ValueError for a file in another form, and what `find_file` raises.
     """
-    file = find_file(path)
+    file, text = find_file(path), read_file(path)
     try:
-        rows = json.loads(read_file(path))
+        rows = json.loads(text)
     except ValueError as error:
         raise ValueError(f"{file} is no JSON: {error}") from error
     if not isinstance(rows, list):

@@ -50,7 +50,7 @@ STOPPED = {
 class InterCodeBash(InterCodeEnv):
     """One task, for one episode.
 
-    split, number: the task. questions: of which files it is, where these are not the official ones
+    split, number: the task. files: those of the task, where these are not the official ones
     (`Task`); None takes those at hand. turns: as in `InterCodeEnv`.
     Raises ValueError for an unknown task, or of other files than those named; FileNotFoundError
     where the test tasks are missing, RuntimeError where bubblewrap or git are.
@@ -63,10 +63,10 @@ class InterCodeBash(InterCodeEnv):
         split: str = "test",
         number: int = 0,
         *,
-        questions: str | None = None,
+        files: str | None = None,
         turns: int | None = TURNS,
     ) -> None:
-        self.chosen: Task = choose_question(tasks(split), split, number, questions)
+        self.chosen: Task = choose_question(tasks(split), split, number, files)
         self.task = self.chosen.arguments
         self._gold = run_gold(self.chosen)
         self._container: Container | None = None

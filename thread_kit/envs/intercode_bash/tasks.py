@@ -53,18 +53,18 @@ def tasks(split: str) -> list[Task]:
 @cache
 def _load(split: str, folder: Path) -> tuple[Task, ...]:
     """folder: the one that `read_file` reads from, which may have become another one."""
-    questions = ""
+    files = ""
     if split == "test":
         rows = [
             {**row, "system": system}
             for system in SYSTEMS
             for row in read_rows(BASH_TASKS.format(system), "query", "gold")
         ]
-        questions = name_files(BASH_FILES)
+        files = name_files(BASH_FILES)
     else:
         rows = [{**row, "system": OWN} for row in read_own("data/intercode/commands.jsonl", split)]
     return tuple(
-        Task(split, number, row["query"], row["gold"], row["system"], questions=questions)
+        Task(split, number, row["query"], row["gold"], row["system"], files=files)
         for number, row in enumerate(rows)
     )
 

@@ -22,7 +22,8 @@ STATEMENT = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 MAKES = re.compile(
-    r"^(?:INSERT|REPLACE|USE|CREATE\s+(?:TABLE|DATABASE|SCHEMA))\b", re.MULTILINE | re.IGNORECASE
+    r"(?:^|;)[ \t]*(?P<made>(?:INSERT|REPLACE|USE|CREATE\s+(?:TABLE|VIEW|DATABASE|SCHEMA))\b)",
+    re.MULTILINE | re.IGNORECASE,
 )
 """The beginning of a statement that makes something, or says where, in whatever form."""
 
@@ -80,7 +81,7 @@ def read_dump(text: str) -> dict[str, Database]:
 def _must_be_all(text: str, start: int, end: int) -> None:
     """Raises ValueError for a statement between what was read that makes something."""
     if left := MAKES.search(text, start, end):
-        raise ValueError(_say_line(text, left.start(), "is not in the form of mysqldump"))
+        raise ValueError(_say_line(text, left.start("made"), "is not in the form of mysqldump"))
 
 
 def _say_line(text: str, place: int, problem: str) -> str:

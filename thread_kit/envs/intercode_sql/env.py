@@ -13,6 +13,7 @@ executing query: ...", at most 25 rows and 350 characters of a text, as in its s
 
 from __future__ import annotations
 
+import os
 import warnings
 from functools import cache
 from typing import Any, final
@@ -37,9 +38,9 @@ class InterCodeSql(InterCodeEnv):
     """One question, for one episode.
 
     split, number: the task. mariadb: play in MariaDB or MySQL instead of SQLite
-    (`envs/intercode_sql/mariadb.py`). questions: of which files the task is, where these are not
-    the official ones (`Task`); None takes those at hand. turns: as in `InterCodeEnv`.
-    Raises ValueError for an unknown task, or other questions than those named; FileNotFoundError
+    (`envs/intercode_sql/mariadb.py`). files: those of the task, where these are not the
+    official ones (`Task`); None takes those at hand. turns: as in `InterCodeEnv`.
+    Raises ValueError for an unknown task, or of other files than those named; FileNotFoundError
     where the test questions are missing, RuntimeError where MariaDB is.
     """
 
@@ -51,10 +52,10 @@ class InterCodeSql(InterCodeEnv):
         number: int = 0,
         *,
         mariadb: bool = False,
-        questions: str | None = None,
+        files: str | None = None,
         turns: int | None = TURNS,
     ) -> None:
-        self.chosen: Task = choose_question(tasks(split), split, number, questions)
+        self.chosen: Task = choose_question(tasks(split), split, number, files)
         self.mariadb = mariadb
         self.task = self.chosen.arguments | ({"mariadb": True} if mariadb else {})
         self._gold = find_gold(self.chosen, mariadb)
@@ -90,8 +91,10 @@ class InterCodeSql(InterCodeEnv):
 def open_engine(task: Task, mariadb: bool) -> SqlEngine:
     """The system in which a question is played, with a copy of its database."""
     if mariadb:
-        from thread_kit.envs.intercode_sql.mariadb import MariaDbEngine
+        from thread_kit.envs.intercode_sql.mariadb import URL_VARIABLE, MariaDbEngine
 
+        if not os.environ.get(URL_VARIABLE):  # a server of the user's may have others
+            find_database(task)
         return MariaDbEngine(task.split, task.database)
     return SqliteEngine(task.database, find_database(task))
 
@@ -108,7 +111,7 @@ def find_gold(task: Task, mariadb: bool) -> tuple[str, ...]:
         output = engine.execute(task.gold)
         if output.error in (TOO_LONG, TOO_MUCH):
             raise RuntimeError(f"the gold query of task {task.number}: {output.error}")
-        if output.error is not None and task.questions:
+        if output.error is not None and task.files:
             warnings.warn(
                 f"the gold query of task {task.number} fails: {output.error}; an empty output "
                 "counts as right",

@@ -54,16 +54,16 @@ def tasks(split: str) -> list[Task]:
 @cache
 def _load(split: str, folder: Path) -> tuple[Task, ...]:
     """folder: the one that `read_file` reads from, which may have become another one."""
-    questions = ""
+    files = ""
     if split == "test":
         rows = read_rows(SQL_QUESTIONS, "query", "gold", "db", "hardness")
-        questions = name_files(SQL_FILES)
+        files = name_files(SQL_FILES)
     else:
         rows = read_own("data/intercode/questions.jsonl", split)
     return tuple(
         Task(
             *(split, number, row["query"], row["gold"], row["db"], row["hardness"]),
-            questions=questions,
+            files=files,
         )
         for number, row in enumerate(rows)
     )
