@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
@@ -175,7 +177,12 @@ def test_what_is_compared_differs_in_colour_in_mark_and_nearly_always_in_dash():
     assert len(dashes) >= len(SERIES) - 1
 
 
-@pytest.mark.parametrize("make", [success_by_cost_figure, success_by_trial, compare_with_published])
+NAMED = partial(compare_with_published, benchmark="TextCraft")
+
+
+@pytest.mark.parametrize(
+    "make", [success_by_cost_figure, success_by_trial, compare_with_published, NAMED]
+)
 def test_no_episodes_are_one_clear_error(make, frame):
     for empty in (frame.iloc[:0], pd.DataFrame()):
         with pytest.raises(ValueError, match="there is no episode in this frame"):

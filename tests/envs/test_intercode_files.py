@@ -139,6 +139,10 @@ def test_a_suite_never_takes_an_episode_of_other_questions_for_one_of_these(
     assert len(Results.load(path).rows) == 2
     table = compare_with_published(others.frame)
     assert table["source"].iloc[0] == "this file, other questions"
+    both = compare_with_published(Results.load(path).frame)
+    both = both[both["kind"] == "own run"]
+    assert both["source"].tolist() == ["this file, 1 of 1034 tasks", "this file, other questions"]
+    assert (both["n"].tolist(), both["success"].tolist()) == ([1, 1], [0, 100])
     assert "of 1034 tasks" in compare_with_published(Results([official]).frame)["source"].iloc[0]
 
 

@@ -142,11 +142,10 @@ def compare_with_published(
     ours on this benchmark, "" where they have none or it is another of ours. low, high: Wilson's
     interval (95%), for published rates computed here from value and n, where n tasks were played
     once. cut: of ours, episodes that a budget ended unsolved; no paper says it of its own. Raises
-    ValueError for a benchmark, method or model that was never published, and for no episodes of a
-    benchmark that is not named.
+    ValueError for a benchmark, method or model that was never published, and for no episodes.
     """
+    must_have_episodes(ours)
     if benchmark is None:
-        must_have_episodes(ours)
         name = str(ours["environment"].iloc[0])
         benchmark = find_benchmark(name).published or name
     theirs = load_published(benchmark=benchmark, method=method, model=model)
@@ -265,11 +264,18 @@ def _ours(
     ours: pd.DataFrame, theirs: pd.DataFrame, same_model: Mapping[str, str], benchmark: str
 ) -> list[dict[str, object]]:
     ours, by = _tell_apart(ours)
-    made_here = any(
-        find_benchmark(row["environment"]).stands_in(row) for row in list_records(ours, *TASK)
+    records = list_records(ours, *TASK)
+    made = pd.Series(
+        [find_benchmark(row["environment"]).stands_in(row) for row in records], ours.index
     )
     rows: list[dict[str, object]] = []
-    for _, row in success(ours, by).iterrows():
+    # Questions that were made here are never added up with the published ones.
+    counted = [
+        (made_here, row)
+        for made_here, part in ours.groupby(made, sort=False)
+        for _, row in success(part, by).iterrows()
+    ]
+    for made_here, row in counted:
         # What is published of the same weights, method and split.
         name = same_model.get(row["model"])
         split, tasks = row.get("split", ""), int(row["tasks"])
