@@ -13,7 +13,7 @@ from thread_kit.envs.alfworld.machine import MACHINES
 from thread_kit.methods.stateflow import TAG
 from thread_kit.paths import resource
 from thread_kit.views.machine_table import read_table
-from thread_kit.views.state_machine import watch_machine
+from thread_kit.views.state_machine import draw_machine, watch_machine
 
 pytestmark = pytest.mark.browser
 
@@ -106,13 +106,14 @@ def test_the_state_follows_the_moment_that_is_shown(browser, lab):
     notebook.close()
 
 
-def test_a_saved_page_has_the_machine(browser, tmp_path):
-    player = watch_machine(tk.open_episode("shop-on-harbour-street"))
+@pytest.mark.parametrize("show", [watch_machine, lambda episode: episode])
+def test_a_saved_page_has_the_machine(browser, tmp_path, show):
+    episode = tk.open_episode("shop-on-harbour-street")
     page, errors = browser.new_page(), []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(tk.save_page(player, tmp_path / "page.html").as_uri())
+    page.goto(tk.save_page(show(episode), tmp_path / "page.html").as_uri())
     now = page.locator(".tk-state.tk-now")
-    expect(now).to_have_attribute("data-state", player.picture.way[-1])
+    expect(now).to_have_attribute("data-state", draw_machine(episode).way[-1])
     page.keyboard.press("0")
     expect(now).to_have_count(0)
     page.keyboard.press("s")

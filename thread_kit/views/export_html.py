@@ -1,7 +1,7 @@
 """An episode as one HTML file: the player replays it anywhere, with no kernel and no network.
 
-The file holds the recorded frames, the player's module and its style; of a player with a state
-machine (`state_machine.py`) that, too. Where scripts are switched off it shows the static form
+The file holds the recorded frames, the player's module and its style; where a state machine played
+the episode (`state_machine.py`), that, too. Where scripts are switched off it shows the static form
 (`html.py`). What needs a model, a fork for one, is not offered.
 """
 
@@ -14,6 +14,7 @@ from thread_kit.replace_file import replace_text
 from thread_kit.trace.episode import Episode
 from thread_kit.views.close_widget import close_widget
 from thread_kit.views.player.widget import Player
+from thread_kit.views.state_machine import MachinePlayer
 
 _START = """
 const read = (name) => document.getElementById(name).textContent;
@@ -33,7 +34,7 @@ def render_page(source: Episode | Player, *, title: str = "", above: str = "") -
     player, which the caller has escaped.
     """
     if not isinstance(source, Player):
-        player = Player(source)
+        player = _open_player(source)
         try:
             return render_page(player, title=title, above=above)
         finally:
@@ -54,6 +55,14 @@ def render_page(source: Episode | Player, *, title: str = "", above: str = "") -
         f'<main id="player"></main><noscript>{player.static}</noscript>'
         f'{data}<script type="module">\n{player._esm}\n{_START}</script></body></html>\n'
     )
+
+
+def _open_player(episode: Episode) -> Player:
+    """Of an episode that a state machine played, the one with the machine."""
+    try:
+        return MachinePlayer(episode)
+    except ValueError:  # none did, or it cannot be read
+        return Player(episode)
 
 
 def save_page(source: Episode | Player, path: str | Path) -> Path:
