@@ -30,6 +30,7 @@ from thread_kit.session.session import Session, fork
 from thread_kit.session.worker import Worker
 from thread_kit.trace.episode import Episode
 from thread_kit.trace.events import Acted, Closed, Ended, Event, GeneratedSpan, Observed, Token
+from thread_kit.views.state_machine import watch_machine
 
 
 class Bare(Env):
@@ -441,6 +442,7 @@ def test_an_engine_that_is_closed_while_a_session_waits_ends_it(make):
     "use",
     [
         tk.watch,
+        watch_machine,
         tk.list_events,
         tk.supplemental_work_figure,
         tk.usage_figure,

@@ -20,7 +20,7 @@ from typing import Any
 import traitlets
 
 from thread_kit.session.session import Session
-from thread_kit.trace.episode import Episode
+from thread_kit.trace.episode import Episode, must_be_episode
 from thread_kit.views.machine_picture import draw_svg
 from thread_kit.views.machine_table import TAG, MachineTable, read_table
 from thread_kit.views.player.widget import CSS, MODULE, Player
@@ -72,7 +72,7 @@ class MachinePlayer(Player):
     machine = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, source: Session | Episode, *, whole: Any = None, **options: Any) -> None:
-        episode = source.episode if isinstance(source, Session) else source
+        episode = source.episode if isinstance(source, Session) else must_be_episode(source)
         self.table = read_table(episode, whole)
         super().__init__(source, **options)
 
