@@ -8,12 +8,17 @@ from __future__ import annotations
 import hashlib
 import lzma
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
 from pathlib import Path
+from typing import TypeVar
 
 from thread_kit.paths import resource
 
 FOLDER_VARIABLE = "THREAD_KIT_INTERCODE"
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 SQL_QUESTIONS = "data/sql/spider/ic_spider_dev.json"
 SQL_DUMP = "data/sql/spider/ic_spider_dbs.sql"
@@ -44,6 +49,12 @@ def find_folder() -> Path:
     """The folder that THREAD_KIT_INTERCODE names, or that of the kit's copies."""
     own = os.environ.get(FOLDER_VARIABLE)
     return Path(own).expanduser() if own else resource("data/intercode/official")
+
+
+def cache_by_folder(make: Callable[[T], R]) -> Callable[[T], R]:
+    """A cache for what is made of these files: another folder has other ones."""
+    made = cache(lambda folder, argument: make(argument))
+    return wraps(make)(lambda argument: made(find_folder(), argument))
 
 
 def find_file(path: str) -> Path:

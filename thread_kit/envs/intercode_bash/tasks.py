@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from thread_kit.envs.env import check_split
 from thread_kit.envs.intercode.files import (
@@ -16,7 +14,7 @@ from thread_kit.envs.intercode.files import (
     BASH_IGNORED,
     BASH_SCRIPT,
     BASH_TASKS,
-    find_folder,
+    cache_by_folder,
     name_files,
     read_file,
 )
@@ -47,12 +45,11 @@ def tasks(split: str) -> list[Task]:
     Raises ValueError for another name, FileNotFoundError where the test tasks are missing.
     """
     check_split(split, SPLITS)
-    return list(_load(split, find_folder()))
+    return list(_load(split))
 
 
-@cache
-def _load(split: str, folder: Path) -> tuple[Task, ...]:
-    """folder: the one that `read_file` reads from, which may have become another one."""
+@cache_by_folder
+def _load(split: str) -> tuple[Task, ...]:
     files = ""
     if split == "test":
         rows = [
@@ -69,16 +66,12 @@ def _load(split: str, folder: Path) -> tuple[Task, ...]:
     )
 
 
+@cache_by_folder
 def read_system(system: int) -> tuple[str, str]:
     """The setup script of a file system, and what git does not watch in it.
 
     Raises what `read_file` raises.
     """
-    return _read_system(system, find_folder())
-
-
-@cache
-def _read_system(system: int, folder: Path) -> tuple[str, str]:
     if system == OWN:
         script = resource("data/intercode/workshop.sh").read_text(encoding="utf-8")
         return script, "\n".join(UNWATCHED)

@@ -7,7 +7,6 @@ them).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from thread_kit.envs.env import check_split
@@ -15,8 +14,8 @@ from thread_kit.envs.intercode.files import (
     SQL_DUMP,
     SQL_FILES,
     SQL_QUESTIONS,
+    cache_by_folder,
     find_file,
-    find_folder,
     name_files,
     read_file,
 )
@@ -48,12 +47,11 @@ def tasks(split: str) -> list[Task]:
     Raises ValueError for another name, FileNotFoundError where the test questions are missing.
     """
     check_split(split, SPLITS)
-    return list(_load(split, find_folder()))
+    return list(_load(split))
 
 
-@cache
-def _load(split: str, folder: Path) -> tuple[Task, ...]:
-    """folder: the one that `read_file` reads from, which may have become another one."""
+@cache_by_folder
+def _load(split: str) -> tuple[Task, ...]:
     files = ""
     if split == "test":
         rows = read_rows(SQL_QUESTIONS, "query", "gold", "db", "hardness")
@@ -80,15 +78,12 @@ def _find_dump(split: str) -> Path:
     return find_file(SQL_DUMP) if split == "test" else resource("data/intercode/own.sql")
 
 
+@cache_by_folder
 def load_databases(split: str) -> dict[str, Database]:
     """The databases of a split for SQLite, by name."""
-    return _load_databases(split, find_folder())
-
-
-@cache
-def _load_databases(split: str, folder: Path) -> dict[str, Database]:
+    dump = read_databases(split)
     try:
-        return read_dump(read_databases(split))
+        return read_dump(dump)
     except ValueError as error:
         raise ValueError(f"{_find_dump(split)}: {error}") from error
 
